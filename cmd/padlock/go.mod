@@ -1,0 +1,13 @@
+module github.com/padlock-go/padlock/cmd/padlock
+
+go 1.26
+
+require (
+	github.com/padlock-go/padlock v0.0.0
+	github.com/padlock-go/padlock/open v0.0.0
+)
+
+replace (
+	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/open => ../../open
+)

@@ -1,0 +1,3 @@
+module github.com/padlock-go/padlock
+
+go 1.25

@@ -1,0 +1,3 @@
+// Package integration holds the tests that need more than one module, a PHP
+// peer or a server that the root module must not require. It is never tagged.
+package integration

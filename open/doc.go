@@ -1,0 +1,2 @@
+// Package open makes a store from its URL.
+package open
