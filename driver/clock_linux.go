@@ -1,0 +1,82 @@
+package driver
+
+import (
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended.
+// Go's timers do not; Nap bounds how late they can be noticed.
+//
+// Reading that clock is a system call, about five times as dear as time.Now.
+// But it differs from the monotonic clock by the time spent suspended only,
+// and a suspend moves the wall clock against the monotonic clock by the same
+// amount. So the difference is read again whenever those two have moved
+// against each other, as they also do when somebody sets the wall clock. A
+// wall clock set back by what the suspend took, to within drift, would hide
+// the suspend; nothing else does.
+type bootClock struct{}
+
+// drift is how far wall and monotonic clock may move against each other
+// before the system is asked again: NTP slews by up to 500 µs a second.
+const drift = 100 * time.Microsecond
+
+var monoBase = time.Now()
+
+// offsets between clocks at the last reading of CLOCK_BOOTTIME.
+type offsets struct {
+	wall time.Duration // wall clock - monotonic clock
+	boot time.Duration // CLOCK_BOOTTIME - monotonic clock
+}
+
+var lastOffsets atomic.Pointer[offsets]
+
+func machineClock() Clock { return bootClock{} }
+
+func (bootClock) Now() Instant {
+	t := time.Now()
+	mono, wall := t.Sub(monoBase), time.Duration(t.UnixNano())
+	if o := lastOffsets.Load(); o != nil {
+		if d := wall - mono - o.wall; -drift < d && d < drift {
+			return Instant(mono + o.boot)
+		}
+	}
+	o := measureOffsets()
+	lastOffsets.Store(&o)
+	return Instant(time.Since(monoBase) + o.boot)
+}
+
+// measureOffsets reads CLOCK_BOOTTIME between two readings of the monotonic
+// clock, and again if this thread was held up between them.
+func measureOffsets() (best offsets) {
+	spread := time.Duration(-1)
+	for range 5 {
+		before := time.Since(monoBase)
+		boot := readBoottime()
+		t := time.Now()
+		after := t.Sub(monoBase)
+		if s := after - before; spread < 0 || s < spread {
+			spread, best = s, offsets{wall: time.Duration(t.UnixNano()) - after, boot: boot - after}
+		}
+		if spread < 20*time.Microsecond {
+			break
+		}
+	}
+	return best
+}
+
+func readBoottime() time.Duration {
+	const clockBoottime = 7
+	var ts syscall.Timespec
+	// A raw call: it cannot block, and the scheduler need not hear of it.
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		panic("driver: CLOCK_BOOTTIME cannot be read: " + errno.Error())
+	}
+	return time.Duration(ts.Nano())
+}
+
+func (bootClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+
+func (bootClock) Nap() time.Duration { return 500 * time.Millisecond }

@@ -1,0 +1,283 @@
+// Package driver is the contract between padlock and a store. Programs that
+// take locks use package padlock; this page is for those who write a store.
+//
+// A store keeps, for each name, who holds it and until when. It makes one try
+// at a time and answers at once. It does not wait for its turn, renew leases,
+// watch deadlines, retry, log or clean up after a caller that went away: the
+// face (package padlock) does all of that, once, for every store. A store is
+// five methods; package drivertest checks each sentence below by name, and
+// prints the sentence that was broken.
+//
+// # What holds for every method
+//
+// A store is safe for concurrent use, and two stores opened on the same place
+// see the same locks: two opens stand for two processes.
+//
+// A name is 1 to [MaxName] bytes of any kind, zero bytes, spaces and slashes
+// included; it is never normalised or cut. Two names never share a lock. A
+// token is an opaque string that stands for one hold; it is a secret and never
+// appears in an error, a log or a String method.
+//
+// An error is returned as it is, wrapped where that helps, and answers
+// [errors.Is] for one of the sentinels of this package, for
+// [errors.ErrUnsupported], or for what the client said. "Cannot know" is never
+// turned into "no": a request whose reply was lost is [ErrUncertain] and never
+// a [*HeldError]; a store that could not be asked is [ErrUnavailable], which
+// also says that nothing was changed. When ctx ends first, its error can be
+// reached with errors.Is, joined with ErrUncertain if the request may have
+// been sent. Every value outside the range that [Store.Guarantees] names is
+// [ErrInvalid], with the name of the parameter, before anything is sent.
+//
+// Time is judged by the store's own clock where it has one, else by the
+// [Clock] given by option; never by two clocks at once.
+package driver
+
+import (
+	"context"
+	"os"
+	"time"
+)
+
+// Store is a place where locks are kept.
+type Store interface {
+	// Acquire makes one try to take r.Name for r.Token. It never queues.
+	//
+	// It is idempotent per token: while the token's hold is live, the same
+	// request again gives the same fence and a full lease from the second
+	// request, in the mode asked for the first time. So a caller whose reply
+	// was lost may simply ask again. (A store bound to a connection repeats
+	// within its process only; while a connection left behind may still hold
+	// the name, it answers ErrUncertain.)
+	//
+	// If others hold the name, or wait for it ahead of this caller in a store
+	// that queues, or the name cools down, it answers a *HeldError that says
+	// by whom, since and until when as far as the store knows. A reservation
+	// handed out by [Waiter.Wait] is claimed with the token that waited.
+	//
+	// A shared request is granted beside other shared holds only. A store
+	// without shared mode answers errors.ErrUnsupported: never a silent
+	// exclusive grant.
+	Acquire(ctx context.Context, r Request) (Grant, error)
+
+	// Extend makes the lease of a live hold last at least ttl from now. It
+	// never shortens a lease, and never revives one that has run out: then it
+	// answers ErrExpired if it can tell that nobody took the name since, else
+	// ErrLost. With ttl 0 it changes nothing and only verifies the hold.
+	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
+
+	// Release ends the hold, the reservation or the queue place of token, and
+	// nobody else's, ever. With keep > 0 the name stays taken for that long
+	// (a cool-down), as it does for what is left of Request.AtLeast.
+	//
+	// It is idempotent and tells the truth: see [Outcome]. A wrong or lapsed
+	// token is an outcome, not an error.
+	Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error)
+
+	// Guarantees says what this store promises as it is configured. It is
+	// constant for the life of the store and asks nobody.
+	Guarantees() Guarantees
+
+	// Close gives back connections and files, and waits for clean-ups that the
+	// store itself began. Holds that are not bound to the process stay until
+	// their leases end. After Close every method answers ErrClosed. A second
+	// Close does nothing.
+	Close() error
+}
+
+// Request is what Acquire, Wait and Convert are asked.
+type Request struct {
+	Name   string
+	Token  string        // of the hold that is asked for; never empty
+	Shared bool          // beside other shared holds
+	TTL    time.Duration // length of the lease; a store without leases ignores it
+
+	// AtLeast, if longer than TTL, is the length of the first lease. Extend
+	// never ends the hold before it; a Release before it leaves a cool-down
+	// for the rest. So the name stays taken even if the holder dies.
+	AtLeast time.Duration
+
+	// Replaces asks for a hand-over. If Token is live, this is a repeat and
+	// answers as such. Else, if Replaces is a live hold, it is swapped for
+	// Token in the same mode with a new fence, and Replaces is lost. Else the
+	// answer is ErrLost. It is never a fresh grant. A store whose holds are
+	// bound to a process or connection answers errors.ErrUnsupported.
+	Replaces string
+
+	// FenceAbove, if not 0, makes the fence of a new grant greater than it,
+	// and of every later one. A repeat keeps its fence.
+	FenceAbove uint64
+
+	Holder Holder // who asks, for those who find the name held
+}
+
+// Grant is a hold, or the answer to a try that gave none (the zero Grant of
+// [Waiter.Wait]).
+type Grant struct {
+	// Fence orders the grants of one name: see [Guarantees.Fence]. A fence is
+	// below 2^53, so that JSON, Lua and floating point keep it exactly. It is
+	// 0 where the store has none.
+	Fence uint64
+
+	// From is the instant from which TTL counts, on the clock given to the
+	// store. Zero means: from before the request was sent, which the caller
+	// knows best.
+	From Instant
+
+	// TTL is the time left at From. It is 0 if the hold has no lease and lasts
+	// until Bound ends or Release.
+	TTL time.Duration
+
+	// Bound, if not nil, ends with the hold: it is shared by all holds of one
+	// connection or session and is cancelled, with its cause, when that ends.
+	Bound context.Context
+}
+
+// Outcome is what Release found.
+type Outcome int
+
+const (
+	// Gone: the token holds nothing and the store cannot tell why. A second
+	// Release of a hold answers so too.
+	Gone Outcome = iota
+	// Released: a live hold, reservation or queue place was ended.
+	Released
+	// Expired: the lease had run out and nobody took the name since.
+	Expired
+	// Taken: the lease had run out, or was broken, and the name went to
+	// somebody else.
+	Taken
+	// Passed: this process is out, and a child that was given the hold's file
+	// still holds the name.
+	Passed
+)
+
+// Holder tells others who asks for, or holds, a name. It proves nothing.
+type Holder struct {
+	Host  string `json:"host,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	Label string `json:"label,omitempty"` // at most MaxLabel bytes, free text
+
+	// Plan is how long the holder means to keep the name, counted from the
+	// grant. 0 means that it has no plan: it renews until it is done.
+	Plan time.Duration `json:"plan,omitempty"`
+}
+
+// Hold is one hold as others see it.
+type Hold struct {
+	Holder
+	Shared  bool
+	Foreign bool // not taken by padlock: host, label and plan are not known
+	Cooling bool // nobody's: the name is kept free until Until
+
+	// Since, Until and PlannedEnd are on this process's clock; zero where
+	// unknown. Until is the end of the lease as it stands, which a renewal
+	// moves. PlannedEnd is zero when the holder has no plan.
+	Since, Until, PlannedEnd time.Time
+}
+
+// State is a name as [Inspector] and [Lister] saw it. It is news, not a lock:
+// it may be old when it arrives.
+type State struct {
+	Name    string
+	Holds   []Hold // live ones; a cool-down is a Hold with Cooling set
+	Fence   uint64 // the highest minted, also of a name that is free now; 0 if unknown
+	Waiters int    // in the store's queue; -1 if it has none or cannot know
+	Path    string // of the file, for stores on a file system
+}
+
+// What follows is optional, one method each. The face asks by type assertion
+// and falls back, or tells its caller errors.ErrUnsupported. A method may also
+// answer errors.ErrUnsupported itself, as a store made of stores must.
+
+// Waiter waits for a turn.
+type Waiter interface {
+	// Wait returns when it is worth asking again for r. It joins the store's
+	// queue if there is one, and looks for itself after joining, so that a
+	// wake-up between the caller's try and the joining is not missed. A
+	// wake-up is a hint: Wait also returns at the holder's expiry, and now
+	// and then where foreign parties wake nobody.
+	//
+	// A zero Grant means: try now. With reserve, a store may instead hand the
+	// name over: a Grant whose fence is set, usable until From+TTL, that
+	// becomes a full lease when Acquire is called with the same token and that
+	// is given up by Release or by itself at the end of that time, at most
+	// MaxReservation after it was made. Without reserve it never does.
+	//
+	// When Wait returns an error the store has left the queue, and given up
+	// what it was handed; or it does so on a context of its own, which Close
+	// waits for.
+	//
+	// The same token never waits twice at once.
+	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
+}
+
+// Converter changes the mode of a live hold to r.Shared.
+type Converter interface {
+	// Convert makes one try. To exclusive (promotion) it succeeds when this is
+	// the only hold, with a new fence; while others read it answers a
+	// *HeldError and notes the intent, so that no new reader is let in; if
+	// somebody else's intent is noted it answers ErrPromotionConflict. A
+	// failed promotion leaves the shared hold as it was, or answers ErrLost.
+	//
+	// To shared (demotion) it always succeeds while held, and keeps the fence.
+	// Converting to the mode already held verifies the hold and withdraws an
+	// intent. An intent nobody renews lapses within MaxIntent.
+	//
+	// A store whose promotion is a re-grant says so in its Guarantees: between
+	// the two holds another may have come, and the new fence tells.
+	Convert(ctx context.Context, r Request) (Grant, error)
+}
+
+// Inspector says who holds a name without touching it.
+type Inspector interface {
+	Inspect(ctx context.Context, name string) (State, error)
+}
+
+// Lister lists the names that are held, cooling down or waited for and begin
+// with prefix, in any order. What changes meanwhile may be missed or doubled.
+type Lister interface {
+	List(ctx context.Context, prefix string) ([]State, error)
+}
+
+// Breaker ends everybody's hold on a name by force.
+type Breaker interface {
+	// Break ends all holds and the cool-down of name if its fence is still
+	// seenFence, as Inspect told; otherwise it answers ErrLost, for it is
+	// another hold now. It mints a fence, so that whoever was evicted is
+	// rejected where fences are checked, and returns that fence.
+	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
+}
+
+// FenceRaiser is what a quorum needs to agree on one fence.
+type FenceRaiser interface {
+	// RaiseFence makes the fence of a live hold at least fence, and so every
+	// later one greater. It answers ErrExpired or ErrLost as Extend does, and
+	// never lowers a fence.
+	RaiseFence(ctx context.Context, name, token string, fence uint64) error
+}
+
+// FilePasser hands the kernel's or the server's end of a hold to a child.
+type FilePasser interface {
+	// File returns a duplicate of the descriptor that carries the hold, for
+	// exec.Cmd.ExtraFiles; the caller closes it. While any copy is open the
+	// name stays held, also after Release (which then answers Passed) and
+	// after the death of this process.
+	File(name, token string) (*os.File, error)
+}
+
+// Reporter tells what a live server was found to be.
+type Reporter interface {
+	// Status asks the server. What could not be read has the value Unknown;
+	// an error means that the server could not be asked at all.
+	Status(ctx context.Context) ([]Finding, error)
+}
+
+// Finding is one thing that Status found out.
+type Finding struct {
+	Name   string // "maxmemory-policy", "uptime", …
+	Value  string // as the server says it, or Unknown
+	Advice string // what to do about it; empty if nothing
+}
+
+// Unknown is the value of a Finding that could not be read.
+const Unknown = "unknown"

@@ -1,0 +1,89 @@
+package driver
+
+import "time"
+
+// Guarantees is what a store promises, as it is configured. It is written
+// down, not measured: the documentation and `padlock stores` print it, and
+// drivertest checks each field from both sides.
+type Guarantees struct {
+	Store string // "memory", "redis", …: what the store is called
+
+	SurvivesRestart  Promise       // holds and fences are kept when the server (the machine, for files) restarts
+	SurvivesFailover Promise       // … when a replica takes over; No also where there is none
+	SafeClockJump    Promise       // two holders cannot come from the judging clock being set
+	SafeEviction     Promise       // the store never drops a live hold to make room
+	Bound            Bound         // what a hold ends with, beside its lease
+	Fence            Fence         // what fences are worth
+	LossDelay        time.Duration // how late a holder may learn that its Bound ended; 0 where the lease tells in time
+	MinTTL, MaxTTL   time.Duration // narrower than driver.MinTTL and MaxTTL; 0 where those hold. Both 0 and Lease false: no leases
+	Lease            bool          // holds end by themselves after their TTL
+	Shared           bool
+	Promotion        Promotion
+	FIFO             bool // waiters get their turn in the order in which they came, over all processes
+	CoolDown         bool // Release(keep) and AtLeast
+
+	Notes []string // conditions and exceptions, one sentence each
+}
+
+// Promise answers a question of the table of guarantees.
+type Promise int
+
+const (
+	// No: it may happen; only a checked fence helps.
+	No Promise = iota
+	// Partly: under the conditions that Notes name.
+	Partly
+	// Yes: always.
+	Yes
+)
+
+// Bound is what a hold cannot outlive.
+type Bound int
+
+const (
+	// ToNothing: the hold is data in the store and ends with its lease or Release.
+	ToNothing Bound = iota
+	// ToConnection: it ends with a connection or session.
+	ToConnection
+	// ToProcess: it ends with the process, or the last that has its file open.
+	ToProcess
+)
+
+// Fence is how far fences go up.
+type Fence int
+
+const (
+	// NoFence: Grant.Fence is 0.
+	NoFence Fence = iota
+	// SessionFence: fences grow as long as the server, or this process, lives.
+	SessionFence
+	// DurableFence: fences grow for ever: over restarts that lost data, unless
+	// the clock went back with them, and over a move to another store. They
+	// are microseconds since 1970 or the last one plus one.
+	DurableFence
+)
+
+// Promotion is how a shared hold becomes exclusive.
+type Promotion int
+
+const (
+	// NoPromotion: errors.ErrUnsupported.
+	NoPromotion Promotion = iota
+	// Regrant: the shared hold ends and an exclusive one begins; another
+	// holder may come between, and the new fence tells.
+	Regrant
+	// Atomic: nobody comes between.
+	Atomic
+)
+
+func (p Promise) String() string { return [...]string{"no", "partly", "yes"}[p] }
+
+func (b Bound) String() string { return [...]string{"nothing", "connection", "process"}[b] }
+
+func (f Fence) String() string { return [...]string{"none", "per session", "durable"}[f] }
+
+func (p Promotion) String() string { return [...]string{"none", "re-grant", "atomic"}[p] }
+
+func (o Outcome) String() string {
+	return [...]string{"gone", "released", "expired", "taken", "passed"}[o]
+}

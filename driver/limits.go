@@ -1,0 +1,95 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits that hold for every store. A store may be narrower and says so in
+// [Guarantees].
+const (
+	MaxName  = 1024 // bytes of a name
+	MaxLabel = 256  // bytes of Holder.Label and Holder.Host
+
+	MinTTL = 100 * time.Millisecond
+	MaxTTL = 24 * time.Hour
+
+	// MaxReservation bounds how long a name that was handed to a waiter stays
+	// reserved before the claim.
+	MaxReservation = 500 * time.Millisecond
+
+	// MaxIntent bounds how long the intent of a promotion keeps new readers
+	// out after its owner stopped asking.
+	MaxIntent = 2 * time.Second
+
+	// MaxFence is the first number that is no fence.
+	MaxFence = 1 << 53
+)
+
+// Validate checks r against the limits above and the narrower ones of g. A
+// store calls it first in Acquire, Wait and Convert. The error answers
+// errors.Is for ErrInvalid and names the parameter.
+func (r *Request) Validate(g *Guarantees) error {
+	if err := CheckName(r.Name); err != nil {
+		return err
+	}
+	switch {
+	case r.Token == "":
+		return invalid("token", "is empty")
+	case len(r.Holder.Label) > MaxLabel:
+		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
+	case len(r.Holder.Host) > MaxLabel:
+		return invalid("holder host", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Host), MaxLabel))
+	case r.FenceAbove >= MaxFence-1:
+		return invalid("fence", "is not below 2^53")
+	}
+	if err := CheckTTL("TTL", r.TTL, g); err != nil {
+		return err
+	}
+	if r.AtLeast == 0 {
+		return nil
+	}
+	return CheckKeep("AtLeast", r.AtLeast, g)
+}
+
+// CheckName answers ErrInvalid for a name that is empty or too long.
+func CheckName(name string) error {
+	if name == "" {
+		return invalid("name", "is empty")
+	}
+	if len(name) > MaxName {
+		return invalid("name", fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxName))
+	}
+	return nil
+}
+
+// CheckTTL answers ErrInvalid, naming param, for a lease shorter or longer
+// than the limits or than g allows.
+func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
+	low, high := max(MinTTL, g.MinTTL), MaxTTL
+	if g.MaxTTL > 0 {
+		high = min(MaxTTL, g.MaxTTL)
+	}
+	if ttl < low || ttl > high {
+		return invalid(param, fmt.Sprintf("is %v, allowed are %v to %v", ttl, low, high))
+	}
+	return nil
+}
+
+// CheckKeep answers as CheckTTL for a cool-down or a hold-at-least, and
+// errors.ErrUnsupported for a store without cool-downs. 0 is allowed and means
+// none.
+func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
+	if keep == 0 {
+		return nil
+	}
+	if !g.CoolDown {
+		return fmt.Errorf("%s: this store has no cool-downs: %w", param, errors.ErrUnsupported)
+	}
+	return CheckTTL(param, keep, g)
+}
+
+func invalid(param, why string) error {
+	return fmt.Errorf("%w: %s %s", ErrInvalid, param, why)
+}
