@@ -1,0 +1,164 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func (e *entry) find(token string) *hold {
+	for i := range e.holds {
+		if e.holds[i].token == token {
+			return &e.holds[i]
+		}
+	}
+	return nil
+}
+
+func (e *entry) live(token string, now driver.Instant) *hold {
+	if h := e.find(token); h != nil && h.until > now {
+		return h
+	}
+	return nil
+}
+
+func (e *entry) dropLapsed(now driver.Instant) {
+	kept := e.holds[:0]
+	for i := range e.holds {
+		if e.holds[i].until > now {
+			kept = append(kept, e.holds[i])
+		}
+	}
+	clear(e.holds[len(kept):])
+	e.holds = kept
+}
+
+// busy reports whether anybody holds, waits for or cools e.
+func (e *entry) busy(now driver.Instant) bool {
+	for i := range e.holds {
+		if e.holds[i].until > now {
+			return true
+		}
+	}
+	return len(e.queue) > 0 || e.cooling > now
+}
+
+// blocked reports whether r, which holds nothing, must wait: for a holder, a
+// cool-down, a reader that is to be promoted, or somebody who came first.
+func (e *entry) blocked(r *driver.Request, now driver.Instant) bool {
+	return e.excluded(r, now) || len(e.queue) > 0
+}
+
+func (e *entry) excluded(r *driver.Request, now driver.Instant) bool {
+	if e.cooling > now {
+		return true
+	}
+	if r.Shared && e.intending(now) != "" {
+		return true
+	}
+	for i := range e.holds {
+		h := &e.holds[i]
+		if h.until > now && h.token != r.Token && !(h.shared && r.Shared) {
+			return true
+		}
+	}
+	return false
+}
+
+// intending returns the token of the reader that is to be promoted, or "". A
+// reader that waits for it need not renew its intent.
+func (e *entry) intending(now driver.Instant) string {
+	if len(e.queue) > 0 && e.promotes(e.queue[0], now) {
+		return e.queue[0].r.Token
+	}
+	if e.intent.until > now && e.live(e.intent.token, now) != nil {
+		return e.intent.token
+	}
+	return ""
+}
+
+func (e *entry) withdraw(token string) {
+	if e.intent.token == token {
+		e.intent = intent{}
+	}
+}
+
+// promote checks that r's shared hold may become exclusive, or notes that it
+// wants to.
+func (e *entry) promote(r *driver.Request, now driver.Instant) error {
+	if t := e.intending(now); t != "" && t != r.Token {
+		return driver.ErrPromotionConflict
+	}
+	for i := range e.holds {
+		if h := &e.holds[i]; h.until > now && h.token != r.Token {
+			e.intent = intent{r.Token, now.Add(driver.MaxIntent)}
+			return e.heldError(r, now)
+		}
+	}
+	return nil
+}
+
+// release ends what token has. A hold that is given back before its AtLeast
+// leaves the rest of it as a cool-down.
+func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
+	if e.leaveQueue(token) {
+		return driver.Released
+	}
+	h := e.find(token)
+	if h == nil {
+		if e.busy(now) {
+			return driver.Taken
+		}
+		return driver.Gone
+	}
+	out := driver.Released
+	if h.until <= now {
+		out = driver.Expired
+	} else if !h.reserved {
+		e.cooling = max(e.cooling, h.atLeast, now.Add(keep))
+	}
+	e.withdraw(token)
+	last := len(e.holds) - 1
+	*h = e.holds[last]
+	e.holds[last] = hold{}
+	e.holds = e.holds[:last]
+	return out
+}
+
+// heldError says who is in the way of r. Times are told on the wall clock of
+// this moment.
+func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
+	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
+	for i, w := range e.queue {
+		if w.r.Token == r.Token {
+			err.Waiters = i
+		}
+	}
+	for i := range err.Holds {
+		if u := err.Holds[i].Until; u.After(err.Until) {
+			err.Until = u
+		}
+	}
+	return err
+}
+
+func (e *entry) reports(now driver.Instant, except string) []driver.Hold {
+	wall := time.Now()
+	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
+	var out []driver.Hold
+	for i := range e.holds {
+		h := &e.holds[i]
+		if h.until <= now || h.token == except {
+			continue
+		}
+		report := driver.Hold{Holder: h.holder, Shared: h.shared, Since: at(h.since), Until: at(h.until)}
+		if h.holder.Plan > 0 {
+			report.PlannedEnd = at(h.since.Add(h.holder.Plan))
+		}
+		out = append(out, report)
+	}
+	if e.cooling > now {
+		out = append(out, driver.Hold{Cooling: true, Until: at(e.cooling), PlannedEnd: at(e.cooling)})
+	}
+	return out
+}

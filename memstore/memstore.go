@@ -1,0 +1,221 @@
+// Package memstore keeps locks in the memory of one process. It is the
+// reference for what a store does: first come first served, shared and
+// exclusive, promotion, cool-downs and fences, all of it also inside a
+// testing/synctest bubble.
+package memstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store is a handle on locks in memory. It is safe for concurrent use.
+type Store struct {
+	*space
+	mu     sync.Mutex
+	closed bool
+	waits  sync.WaitGroup
+	done   chan struct{}
+}
+
+// Option configures New.
+type Option func(*space)
+
+// WithClock makes the store judge leases by c instead of driver.SystemClock.
+func WithClock(c driver.Clock) Option { return func(s *space) { s.clock = c } }
+
+// New returns a store with no locks in it.
+func New(opts ...Option) *Store {
+	s := &space{entries: make(map[string]*entry)}
+	for _, o := range opts {
+		o(s)
+	}
+	if s.clock == nil {
+		s.clock = driver.SystemClock()
+	}
+	s.wallBase, s.clockBase = time.Now().UnixMicro(), s.clock.Now()
+	return handle(s)
+}
+
+// Open returns a second handle on the same locks, as a second process would
+// have on a server. Each handle is closed on its own.
+func (s *Store) Open() *Store { return handle(s.space) }
+
+func handle(s *space) *Store { return &Store{space: s, done: make(chan struct{})} }
+
+var guarantees = driver.Guarantees{
+	Store:         "memory",
+	SafeClockJump: driver.Yes,
+	SafeEviction:  driver.Yes,
+	Fence:         driver.DurableFence,
+	Lease:         true,
+	Shared:        true,
+	Promotion:     driver.Atomic,
+	FIFO:          true,
+	CoolDown:      true,
+	Notes:         []string{"Locks are seen by one process only, and end with it."},
+}
+
+// Guarantees implements driver.Store.
+func (s *Store) Guarantees() driver.Guarantees { return guarantees }
+
+// String names the store.
+func (s *Store) String() string { return "memory:" }
+
+// Close makes this handle answer ErrClosed and waits for its waiters to leave.
+// Holds stay, as they would on a server.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
+	s.mu.Unlock()
+	s.waits.Wait()
+	return nil
+}
+
+// enter refuses a call that comes after Close or with a dead context, and
+// locks the space. Nothing here blocks, so ctx matters only at the start.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-s.done:
+		return driver.ErrClosed
+	default:
+	}
+	s.space.mu.Lock()
+	return nil
+}
+
+// Acquire implements driver.Store.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.space.mu.Unlock()
+	now := s.clock.Now()
+	e := s.entry(r.Name)
+	if h := e.live(r.Token, now); h != nil {
+		return s.repeat(e, h, &r, now), nil
+	}
+	if r.Replaces != "" {
+		return s.replace(e, &r, now)
+	}
+	if e.blocked(&r, now) {
+		return driver.Grant{}, e.heldError(&r, now)
+	}
+	return s.grant(e, &r, now), nil
+}
+
+// Extend implements driver.Store.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if ttl != 0 {
+		if err := driver.CheckTTL("TTL", ttl, &guarantees); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.space.mu.Unlock()
+	now := s.clock.Now()
+	h, err := s.hold(name, token, now)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	h.lease(now, ttl)
+	return h.answer(now), nil
+}
+
+// Release implements driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Gone, err
+	}
+	defer s.space.mu.Unlock()
+	e := s.entries[name]
+	if e == nil {
+		return driver.Gone, nil
+	}
+	now := s.clock.Now()
+	out := e.release(token, keep, now)
+	s.pump(e, now)
+	return out, nil
+}
+
+// Convert implements driver.Converter.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.space.mu.Unlock()
+	now := s.clock.Now()
+	h, err := s.hold(r.Name, r.Token, now)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	e := s.entries[r.Name]
+	if h.shared && !r.Shared {
+		if err := e.promote(&r, now); err != nil {
+			return driver.Grant{}, err
+		}
+		h.shared, h.fence = false, s.mint(e, &r, now)
+	}
+	h.shared = r.Shared
+	h.lease(now, r.TTL)
+	e.withdraw(r.Token)
+	g := h.answer(now)
+	s.pump(e, now)
+	return g, nil
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.space.mu.Unlock()
+	h, err := s.hold(name, token, s.clock.Now())
+	if err != nil {
+		return err
+	}
+	e := s.entries[name]
+	h.fence, e.fence = max(h.fence, fence), max(e.fence, fence)
+	return nil
+}
+
+// Break implements driver.Breaker.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name); err != nil {
+		return 0, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.space.mu.Unlock()
+	now := s.clock.Now()
+	e := s.entries[name]
+	if e == nil || e.fence != seenFence {
+		return 0, driver.ErrLost
+	}
+	clear(e.holds)
+	e.holds, e.cooling = e.holds[:0], 0
+	fence := s.mint(e, &driver.Request{}, now)
+	s.pump(e, now)
+	return fence, nil
+}

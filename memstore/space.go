@@ -1,0 +1,188 @@
+package memstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// space is what all handles of a store share.
+type space struct {
+	mu      sync.Mutex
+	clock   driver.Clock
+	entries map[string]*entry
+	swept   int      // entries after the last sweep
+	spare   []*entry // to be used again
+
+	// floor is the highest fence of a name that was forgotten: what is minted
+	// later, for any name, is above it. So a name costs nothing while it is
+	// free, and its fences still grow.
+	floor uint64
+
+	// Fences follow the wall clock as it was when the store was made, moved
+	// on by the lease clock: a wall clock that is set does not move them.
+	wallBase  int64
+	clockBase driver.Instant
+}
+
+// entry is one name that is held, was held until its lease ran out, cools
+// down or is waited for.
+type entry struct {
+	name    string
+	holds   []hold // a lapsed one stays until another grant or its Release
+	fence   uint64 // highest minted
+	cooling driver.Instant
+	intent  intent
+	queue   []*waiter // in the order of coming, promotions first
+	stop    func() bool
+}
+
+type hold struct {
+	token    string
+	shared   bool
+	reserved bool // handed to a waiter and not claimed
+	fence    uint64
+	since    driver.Instant
+	until    driver.Instant
+	atLeast  driver.Instant // the name stays taken until then
+	holder   driver.Holder
+}
+
+// intent keeps new readers out while a reader waits for the others to leave.
+type intent struct {
+	token string
+	until driver.Instant
+}
+
+const maxSpare = 64
+
+func (s *space) entry(name string) *entry {
+	if e := s.entries[name]; e != nil {
+		return e
+	}
+	if len(s.entries) > 2*s.swept+64 {
+		s.sweep()
+	}
+	e := &entry{}
+	if n := len(s.spare); n > 0 {
+		e, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
+	e.name = name
+	s.entries[name] = e
+	return e
+}
+
+// sweep forgets names whose holders let the lease run out and never came
+// back. It runs when the entries have doubled, so its cost is spread.
+func (s *space) sweep() {
+	now := s.clock.Now()
+	for _, e := range s.entries {
+		if !e.busy(now) {
+			s.forget(e)
+		}
+	}
+	s.swept = len(s.entries)
+}
+
+func (s *space) forget(e *entry) {
+	s.floor = max(s.floor, e.fence)
+	delete(s.entries, e.name)
+	if len(s.spare) < maxSpare {
+		clear(e.holds)
+		*e = entry{holds: e.holds[:0], queue: e.queue[:0]}
+		s.spare = append(s.spare, e)
+	}
+}
+
+// mint makes the next fence of e: microseconds since 1970, or one more than
+// the last.
+func (s *space) mint(e *entry, r *driver.Request, now driver.Instant) uint64 {
+	micros := uint64(s.wallBase + now.Sub(s.clockBase).Microseconds())
+	e.fence = max(e.fence+1, s.floor+1, r.FenceAbove+1, micros)
+	return e.fence
+}
+
+func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) driver.Grant {
+	h := s.add(e, r, now)
+	h.lease(now, max(r.TTL, r.AtLeast))
+	return h.answer(now)
+}
+
+// add makes a hold without a lease. Lapsed holds go: from now on they are
+// lost, no longer expired.
+func (s *space) add(e *entry, r *driver.Request, now driver.Instant) *hold {
+	e.dropLapsed(now)
+	e.holds = append(e.holds, hold{token: r.Token, shared: r.Shared, since: now, holder: r.Holder})
+	h := &e.holds[len(e.holds)-1]
+	if r.AtLeast > 0 {
+		h.atLeast = now.Add(r.AtLeast)
+	}
+	if h.fence = e.fence; !r.Shared || e.fence <= max(s.floor, r.FenceAbove) {
+		h.fence = s.mint(e, r, now)
+	}
+	return h
+}
+
+// repeat answers a request whose token is live: a lost reply, or the claim of
+// a reservation, from which everything counts.
+func (s *space) repeat(e *entry, h *hold, r *driver.Request, now driver.Instant) driver.Grant {
+	if h.reserved {
+		h.reserved, h.since, h.until = false, now, now
+		if r.AtLeast > 0 {
+			h.atLeast = now.Add(r.AtLeast)
+		}
+		if h.fence <= r.FenceAbove {
+			h.fence = s.mint(e, r, now)
+		}
+	}
+	h.lease(now, max(r.TTL, r.AtLeast))
+	return h.answer(now)
+}
+
+func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver.Grant, error) {
+	h := e.live(r.Replaces, now)
+	if h == nil || h.reserved {
+		s.tidy(e, now)
+		return driver.Grant{}, driver.ErrLost
+	}
+	if e.intent.token == h.token {
+		e.intent.token = r.Token
+	}
+	h.token, h.holder, h.since, h.fence = r.Token, r.Holder, now, s.mint(e, r, now)
+	if r.AtLeast > 0 {
+		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
+	}
+	h.lease(now, max(r.TTL, r.AtLeast))
+	return h.answer(now), nil
+}
+
+// hold finds the live hold of token, or says why there is none.
+func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
+	e := s.entries[name]
+	if e == nil {
+		return nil, driver.ErrLost
+	}
+	h := e.find(token)
+	switch {
+	case h == nil || h.reserved:
+		return nil, driver.ErrLost
+	case h.until <= now:
+		return nil, driver.ErrExpired
+	}
+	return h, nil
+}
+
+// tidy forgets e when nothing is left of it.
+func (s *space) tidy(e *entry, now driver.Instant) {
+	if len(e.holds) == 0 && len(e.queue) == 0 && e.cooling <= now && s.entries[e.name] == e {
+		s.forget(e)
+	}
+}
+
+// lease moves the end of h to at least ttl from now.
+func (h *hold) lease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
+
+func (h *hold) answer(now driver.Instant) driver.Grant {
+	return driver.Grant{Fence: h.fence, TTL: h.until.Sub(now)}
+}
