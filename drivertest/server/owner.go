@@ -1,0 +1,40 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+)
+
+// owner is the user that a server runs as when the test runs as root.
+type owner struct{ uid, gid uint32 }
+
+// lookupOwner returns nil, the test's own user, unless name is given and the
+// test runs as root and so may and must become somebody else.
+func lookupOwner(name string) (*owner, error) {
+	if name == "" || os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", name, err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", name, err)
+	}
+	return &owner{uint32(uid), uint32(gid)}, nil
+}
+
+// own gives a path to the owner.
+func (o *owner) own(path string) error {
+	if o == nil {
+		return nil
+	}
+	return os.Chown(path, int(o.uid), int(o.gid))
+}

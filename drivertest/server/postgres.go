@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// PostgresOptions says what a PostgreSQL shall be like. In the zero value the
+// user "postgres" is let in without a password and nothing is synced, which a
+// crash of the server alone survives.
+type PostgresOptions struct {
+	Args []string // more of postgres' own arguments ("-c", "max_connections=20"); they win over the others
+}
+
+// Postgres starts a PostgreSQL server, with a data directory of its own. Its
+// unix socket is in Place().Dir.
+func Postgres(t testing.TB, o PostgresOptions) *Server {
+	t.Helper()
+	return Start(t, postgresSpec(o))
+}
+
+func postgresSpec(o PostgresOptions) Spec {
+	return Spec{
+		Name:    "postgres",
+		Package: "postgresql",
+		Binary:  []string{"/usr/lib/postgresql/*/bin/postgres", "postgres"},
+		RunAs:   "postgres",
+		Prepare: initdb,
+		Ready:   postgresReady,
+		Args: func(p Place) []string {
+			args := []string{"-D", p.Path("data"), "-k", p.Dir, "-p", strconv.Itoa(p.Port),
+				"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"}
+			return append(args, o.Args...)
+		},
+		URL: func(p Place) string {
+			return "postgres://postgres@" + p.Addr() + "/postgres?sslmode=disable"
+		},
+	}
+}
+
+// initdb makes a new cluster; the program stands beside postgres, also where
+// postgres is known by a link.
+func initdb(ctx context.Context, p Place) error {
+	binary, err := filepath.EvalSymlinks(p.Binary)
+	if err != nil {
+		return err
+	}
+	return p.Run(ctx, filepath.Join(filepath.Dir(binary), "initdb"), "-D", p.Path("data"),
+		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
+}
+
+// postgresReady opens a session. An open port says too little: PostgreSQL
+// turns sessions away until it has recovered.
+func postgresReady(ctx context.Context, p Place) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(startupMessage("postgres")); err != nil {
+		return err
+	}
+	var kind [1]byte
+	if _, err := io.ReadFull(conn, kind[:]); err != nil {
+		return err
+	}
+	if kind[0] != 'R' { // an authentication request: here the one that says "you are in"
+		return fmt.Errorf("it answers a start-up message with %q", kind)
+	}
+	_, err = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate
+	return err
+}
+
+// startupMessage is the first message of PostgreSQL's protocol, version 3.0.
+func startupMessage(user string) []byte {
+	msg := binary.BigEndian.AppendUint32(make([]byte, 4), 3<<16)
+	msg = append(msg, "user\x00"+user+"\x00database\x00postgres\x00\x00"...)
+	binary.BigEndian.PutUint32(msg, uint32(len(msg)))
+	return msg
+}

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+func TestPostgresKillAndRestart(t *testing.T) {
+	s := Postgres(t, PostgresOptions{Args: []string{"-c", "max_connections=20"}})
+	before := tree(s.Pid())
+	if len(before) < 3 {
+		t.Fatalf("%d processes: PostgreSQL's helpers are not seen", len(before))
+	}
+	s.Kill()
+	for _, pid := range before {
+		if !dead(pid) {
+			t.Errorf("process %d has survived the kill", pid)
+		}
+	}
+	if conn, err := net.Dial("tcp", s.Addr()); err == nil {
+		_ = conn.Close()
+		t.Error("a killed server accepts a connection")
+	}
+	s.Restart(true)
+	s.Restart(true) // in order, this time
+}
+
+func TestPostgresRestartKeepsDataOrNot(t *testing.T) {
+	s := Postgres(t, PostgresOptions{})
+	mark := s.Place().Path("data/mark")
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(true)
+	if _, err := os.Stat(mark); err != nil {
+		t.Errorf("the data directory was not kept: %v", err)
+	}
+	s.Kill()
+	s.Restart(false)
+	if _, err := os.Stat(mark); !os.IsNotExist(err) {
+		t.Errorf("the data directory is not new: %v", err)
+	}
+}
+
+func TestPostgresPause(t *testing.T) {
+	s := Postgres(t, PostgresOptions{})
+	s.Pause()
+	for _, pid := range tree(s.Pid()) {
+		if !still(pid) {
+			t.Errorf("process %d goes on", pid)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr())
+	if err != nil {
+		t.Fatalf("the kernel should accept in the server's name: %v", err)
+	}
+	_ = conn.Close()
+	s.Resume()
+	if err := postgresReady(t.Context(), s.Place()); err != nil {
+		t.Error(err)
+	}
+}

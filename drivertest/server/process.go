@@ -1,0 +1,63 @@
+package server
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+)
+
+// starter is the one thread that starts every server. A parent-death signal is
+// sent when the thread that forked ends, not when its process does, and the Go
+// runtime ends threads as it likes; this one is locked and never returns.
+var starter = sync.OnceValue(func() chan<- func() {
+	jobs := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for job := range jobs {
+			job()
+		}
+	}()
+	return jobs
+})
+
+// begin is cmd.Start on the starter's thread.
+func begin(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	starter() <- func() { done <- cmd.Start() }
+	return <-done
+}
+
+// A process is a server that was started. Its end is known by done.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+func launch(p Place, args []string) (*process, error) {
+	cmd := exec.Command(p.Binary, args...)
+	cmd.Dir, cmd.Env = p.Dir, p.env
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	cmd.SysProcAttr = attributes(p.owner)
+	if err := begin(cmd); err != nil {
+		return nil, err
+	}
+	proc := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(proc.done)
+		_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+	}()
+	return proc, nil
+}
+
+// ended tells without waiting whether the process is gone.
+func (p *process) ended() bool {
+	if p == nil {
+		return true
+	}
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,25 @@
+//go:build unix && !linux
+
+package server
+
+import "syscall"
+
+// attributes gives the server a process group of its own. Without a
+// parent-death signal a killed test leaves its server running here.
+func attributes(o *owner) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if o != nil {
+		attr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
+	}
+	return attr
+}
+
+func (p *process) stop() error { return p.signalGroup(syscall.SIGSTOP) }
+
+func (p *process) cont() error { return p.signalGroup(syscall.SIGCONT) }
+
+func (p *process) kill() error { return p.signalGroup(syscall.SIGKILL) }
+
+func (p *process) signalGroup(sig syscall.Signal) error {
+	return syscall.Kill(-p.cmd.Process.Pid, sig)
+}

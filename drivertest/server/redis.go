@@ -1,0 +1,168 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// RedisOptions says what a Redis shall be like. The zero value is a plain one
+// that keeps nothing on disk.
+type RedisOptions struct {
+	Persist  bool     // every write is on disk before its reply, so that Restart(true) finds it also after Kill
+	Socket   bool     // listens on a unix socket too, see RedisSocket
+	Cluster  bool     // a cluster of one node that owns all slots; takes two seconds to be ready
+	Password string   // of the user "default"
+	ACL      string   // the text of an ACL file; then Password has no effect
+	TLS      *TLS     // speaks TLS only
+	Args     []string // more of redis-server's own arguments; they win over the others
+}
+
+// Redis starts a Redis server. Its URL holds the password where there is one,
+// and has the scheme rediss with TLS.
+func Redis(t testing.TB, o RedisOptions) *Server {
+	t.Helper()
+	return Start(t, redisSpec(o))
+}
+
+// RedisSocket is the path of the unix socket of a Redis started with Socket.
+func RedisSocket(s *Server) string { return s.place.Path("redis.sock") }
+
+func redisSpec(o RedisOptions) Spec {
+	spec := Spec{
+		Name:    "redis",
+		Package: "redis-server",
+		Binary:  []string{"redis-server", "valkey-server"},
+		Args:    o.args,
+		Ready:   o.ready,
+		Prepare: o.prepare,
+		URL:     o.url,
+	}
+	if o.Cluster {
+		spec.ExtraPorts = 1 // for the cluster bus
+	}
+	return spec
+}
+
+func (o RedisOptions) args(p Place) []string {
+	args := []string{"--bind", "127.0.0.1", "--dir", p.Dir, "--save", ""}
+	args = append(args, o.portArgs(p)...)
+	if o.Persist {
+		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	if o.Socket {
+		args = append(args, "--unixsocket", p.Path("redis.sock"), "--unixsocketperm", "700")
+	}
+	if o.Cluster {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+			"--cluster-port", strconv.Itoa(p.Extra[0]))
+	}
+	if o.Password != "" {
+		args = append(args, "--requirepass", o.Password)
+	}
+	if o.ACL != "" {
+		args = append(args, "--aclfile", p.Path("users.acl"))
+	}
+	return append(args, o.Args...)
+}
+
+func (o RedisOptions) portArgs(p Place) []string {
+	port := strconv.Itoa(p.Port)
+	if o.TLS == nil {
+		return []string{"--port", port}
+	}
+	return []string{"--port", "0", "--tls-port", port, "--tls-cluster", "yes", "--tls-auth-clients", "no",
+		"--tls-cert-file", p.Path("cert.pem"), "--tls-key-file", p.Path("key.pem"), "--tls-ca-cert-file", p.Path("ca.pem")}
+}
+
+// prepare writes the files that the arguments name. A cluster gets its table
+// of nodes ready-made, which spares the commands that would build it.
+func (o RedisOptions) prepare(_ context.Context, p Place) error {
+	files := map[string]string{}
+	if o.ACL != "" {
+		files["users.acl"] = o.ACL
+	}
+	if o.Cluster {
+		files["nodes.conf"] = fmt.Sprintf("%040x 127.0.0.1:%d@%d myself,master - 0 0 1 connected 0-16383\n"+
+			"vars currentEpoch 1 lastVoteEpoch 0\n", p.Port, p.Port, p.Extra[0])
+	}
+	if o.TLS != nil {
+		files["ca.pem"], files["cert.pem"], files["key.pem"] = string(o.TLS.CA), string(o.TLS.Cert), string(o.TLS.Key)
+	}
+	for name, text := range files {
+		if err := p.Write(name, []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o RedisOptions) url(p Place) string {
+	u := url.URL{Scheme: "redis", Host: p.Addr()}
+	if o.TLS != nil {
+		u.Scheme = "rediss"
+	}
+	if o.Password != "" {
+		u.User = url.UserPassword("", o.Password)
+	}
+	return u.String()
+}
+
+// ready reads a key, since PING is answered also by a cluster that is down.
+// A refusal for want of rights is an answer too: the server is up.
+func (o RedisOptions) ready(ctx context.Context, p Place) error {
+	conn, err := o.dial(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if o.Password != "" && o.ACL == "" {
+		if reply, err := ask(conn, "AUTH", o.Password); err != nil || reply != "+OK" {
+			return fmt.Errorf("AUTH: %s: %w", reply, err)
+		}
+	}
+	reply, err := ask(conn, "EXISTS", "padlock-ready")
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(reply, ":") || strings.HasPrefix(reply, "-NOAUTH") || strings.HasPrefix(reply, "-NOPERM") {
+		return nil
+	}
+	return fmt.Errorf("it says %q", reply)
+}
+
+func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
+	var conn net.Conn
+	var err error
+	if o.TLS != nil {
+		conn, err = (&tls.Dialer{Config: o.TLS.Client()}).DialContext(ctx, "tcp", p.Addr())
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, conn.SetDeadline(time.Now().Add(time.Second))
+}
+
+// ask sends a command in Redis' own protocol, RESP, and returns the first line
+// of the reply with its type in front ("+OK", ":1", "-ERR …").
+func ask(conn net.Conn, args ...string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := conn.Write([]byte(b.String())); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimRight(line, "\r\n"), err
+}

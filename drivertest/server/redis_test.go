@@ -1,0 +1,164 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// say sends one command on a connection of its own.
+func say(t *testing.T, s *Server, args ...string) string {
+	t.Helper()
+	reply, err := ask(connect(t, "tcp", s.Addr()), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+func connect(t *testing.T, network, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func want(t *testing.T, got, expected string) {
+	t.Helper()
+	if got != expected {
+		t.Errorf("got %q, want %q", got, expected)
+	}
+}
+
+func TestRedisKillAndRestart(t *testing.T) {
+	s := Redis(t, RedisOptions{Persist: true})
+	addr := s.Addr()
+	want(t, say(t, s, "SET", "k", "v"), "+OK")
+	s.Kill()
+	if conn, err := net.Dial("tcp", addr); err == nil {
+		_ = conn.Close()
+		t.Error("a killed server accepts a connection")
+	}
+	s.Restart(true)
+	want(t, s.Addr(), addr)
+	want(t, say(t, s, "EXISTS", "k"), ":1")
+	s.Restart(false)
+	want(t, s.Addr(), addr)
+	want(t, say(t, s, "EXISTS", "k"), ":0")
+}
+
+func TestRedisKeepsNothingUnlessTold(t *testing.T) {
+	s := Redis(t, RedisOptions{})
+	want(t, say(t, s, "SET", "k", "v"), "+OK")
+	s.Restart(true)
+	want(t, say(t, s, "EXISTS", "k"), ":0")
+}
+
+func TestRedisPause(t *testing.T) {
+	s := Redis(t, RedisOptions{})
+	conn := connect(t, "tcp", s.Addr())
+	want(t, say(t, s, "PING"), "+PONG")
+	s.Pause()
+	if err := conn.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := ask(conn, "PING"); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a paused server answers %q, %v", reply, err)
+	}
+	s.Resume()
+	want(t, say(t, s, "PING"), "+PONG")
+	s.Pause()
+	s.Restart(true) // has to wake it first
+	want(t, say(t, s, "PING"), "+PONG")
+	s.Pause() // and so has the clean-up
+}
+
+func TestRedisStop(t *testing.T) {
+	s := Redis(t, RedisOptions{})
+	s.Stop()
+	s.Stop()
+	if _, err := net.Dial("tcp", s.Addr()); err == nil {
+		t.Error("a stopped server accepts a connection")
+	}
+}
+
+func TestRedisPassword(t *testing.T) {
+	s := Redis(t, RedisOptions{Password: "p:ss w"})
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	want(t, password, "p:ss w")
+	want(t, say(t, s, "GET", "k"), "-NOAUTH Authentication required.")
+	want(t, say(t, s, "AUTH", password), "+OK")
+}
+
+func TestRedisACL(t *testing.T) {
+	s := Redis(t, RedisOptions{ACL: "user default off\nuser ann on >secret ~a:* +@all\n"})
+	conn := connect(t, "tcp", s.Addr())
+	for _, step := range [][2]string{{"AUTH ann secret", "+OK"}, {"GET a:1", "$-1"}} {
+		reply, err := ask(conn, strings.Fields(step[0])...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, reply, step[1])
+	}
+	s.Restart(false) // the ACL file is written anew
+	want(t, say(t, s, "AUTH", "ann", "secret"), "+OK")
+}
+
+func TestRedisSocket(t *testing.T) {
+	s := Redis(t, RedisOptions{Socket: true})
+	reply, err := ask(connect(t, "unix", RedisSocket(s)), "PING")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, reply, "+PONG")
+}
+
+func TestRedisCluster(t *testing.T) {
+	s := Redis(t, RedisOptions{Cluster: true, Password: "secret"})
+	conn := connect(t, "tcp", s.Addr())
+	for _, step := range [][2]string{
+		{"AUTH secret", "+OK"},
+		{"SET k v", "+OK"},
+		{"DEL a b", "-CROSSSLOT Keys in request don't hash to the same slot"},
+	} {
+		reply, err := ask(conn, strings.Fields(step[0])...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, reply, step[1])
+	}
+}
+
+func TestRedisTLS(t *testing.T) {
+	certs := NewTLS(t)
+	s := Redis(t, RedisOptions{TLS: certs, Password: "secret"})
+	want(t, s.URL(), "rediss://:secret@"+s.Addr())
+	conn, err := tls.Dial("tcp", s.Addr(), certs.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reply, err := ask(conn, "AUTH", "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, reply, "+OK")
+	if _, err := tls.Dial("tcp", s.Addr(), NewTLS(t).Client()); err == nil {
+		t.Error("a client of another authority trusts the server")
+	}
+}

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Server is a server that was started for one test. Its methods may be called
+// from several goroutines; those that change it run one after another, and
+// what goes wrong in them ends the test.
+type Server struct {
+	t     testing.TB
+	spec  Spec
+	place Place
+	root  string // holds the data directory and the log
+
+	mu   sync.Mutex
+	proc *process
+}
+
+// attempts is how many ports Start tries: some other program may take one
+// between the look and the start.
+const attempts = 3
+
+// Start starts a server and returns when it is ready. Its end, and the removal
+// of all it wrote, is registered with t.Cleanup; if the test has failed by
+// then, the server's output is put into the test's log.
+func Start(t testing.TB, spec Spec) *Server {
+	t.Helper()
+	binary, err := spec.find()
+	if err != nil {
+		missing(t, err)
+		return nil
+	}
+	for try := 1; ; try++ {
+		s, err := open(t, spec, binary)
+		if err == nil {
+			return s
+		}
+		if try == attempts || !errors.Is(err, errEnded) {
+			t.Fatalf("%s does not start: %v", spec.Name, err)
+			return nil
+		}
+	}
+}
+
+// missing skips the test on a developer's machine. In CI nothing may be
+// skipped unseen.
+func missing(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(err)
+		return
+	}
+	t.Skip(err)
+}
+
+// open makes a place, starts a server in it and registers its end.
+func open(t testing.TB, spec Spec, binary string) (*Server, error) {
+	s := &Server{t: t, spec: spec}
+	t.Cleanup(s.clean)
+	if err := s.settle(binary); err != nil {
+		return nil, err
+	}
+	if err := s.empty(); err != nil {
+		return nil, err
+	}
+	return s, s.start()
+}
+
+// settle finds ports and makes the directories. They are not under t.TempDir:
+// that one is closed to other users, who may have to run the server, and its
+// paths are too long for a unix socket when the test has a long name.
+func (s *Server) settle(binary string) error {
+	root, err := os.MkdirTemp("", "padlock-"+s.spec.Name+"-")
+	if err != nil {
+		return err
+	}
+	s.root = root
+	s.place = Place{Binary: binary, Dir: filepath.Join(root, "data")}
+	s.place.env = append(os.Environ(), s.spec.Env...)
+	if s.place.owner, err = lookupOwner(s.spec.RunAs); err != nil {
+		return err
+	}
+	if err := s.place.owner.own(root); err != nil {
+		return err
+	}
+	if s.place.log, err = os.OpenFile(filepath.Join(root, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	return s.reservePorts()
+}
+
+func (s *Server) reservePorts() error {
+	for i := range 1 + s.spec.ExtraPorts {
+		r, err := reserve()
+		if err != nil {
+			return err
+		}
+		s.t.Cleanup(func() { _ = r.release() }) // nothing to do about it, and nothing depends on it
+		if i == 0 {
+			s.place.Port = r.port
+		} else {
+			s.place.Extra = append(s.place.Extra, r.port)
+		}
+	}
+	return nil
+}
+
+// empty makes the data directory new.
+func (s *Server) empty() error {
+	if err := os.RemoveAll(s.place.Dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.place.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := s.place.owner.own(s.place.Dir); err != nil {
+		return err
+	}
+	if s.spec.Prepare == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.spec.timeout())
+	defer cancel()
+	if err := s.spec.Prepare(ctx, s.place); err != nil {
+		return fmt.Errorf("preparing the data directory: %w\n%s", err, s.Log())
+	}
+	return nil
+}
+
+// errEnded says that the process was gone before it was ready: on a new port
+// another try may help.
+var errEnded = errors.New("it ended before it was ready")
+
+// start launches the process and waits until it is ready.
+func (s *Server) start() error {
+	proc, err := launch(s.place, s.spec.Args(s.place))
+	if err != nil {
+		return err
+	}
+	s.proc = proc
+	if err := s.await(proc); err != nil {
+		return fmt.Errorf("%w\n%s", err, s.Log())
+	}
+	return nil
+}
+
+// await asks the server until it is ready.
+func (s *Server) await(proc *process) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.spec.timeout())
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := s.spec.Ready(ctx, s.place)
+		if proc.ended() {
+			return fmt.Errorf("%w (%v)", errEnded, proc.cmd.ProcessState)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-proc.done:
+		case <-ctx.Done():
+			return fmt.Errorf("not ready within %v: %w", s.spec.timeout(), err)
+		}
+	}
+}
+
+// clean ends what runs and removes what was written.
+func (s *Server) clean() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.end(); err != nil {
+		s.t.Errorf("%s does not end: %v", s.spec.Name, err)
+	}
+	if s.t.Failed() {
+		s.t.Logf("%s said:\n%s", s.spec.Name, s.Log())
+	}
+	if s.place.log != nil {
+		_ = s.place.log.Close() // only the server wrote to it
+	}
+	if s.root == "" {
+		return
+	}
+	if err := os.RemoveAll(s.root); err != nil {
+		s.t.Errorf("what %s wrote stays behind: %v", s.spec.Name, err)
+	}
+}
+
+// end kills the process and waits until it is gone.
+func (s *Server) end() error {
+	if s.proc.ended() {
+		return nil
+	}
+	if err := s.proc.kill(); err != nil && !s.proc.ended() {
+		return err
+	}
+	<-s.proc.done
+	return nil
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMissingProgram(t *testing.T) {
+	spec := Spec{Name: "nonesuch", Package: "nonesuch-server", Binary: []string{"padlock-nonesuch", "/nowhere/*/nonesuch"}}
+	for ci, wantFailed := range map[string]bool{"": false, "1": false, "true": true} {
+		t.Setenv("CI", ci)
+		fake := inside(t, func(t testing.TB) { Start(t, spec) })
+		if fake.failed != wantFailed || fake.skipped == wantFailed {
+			t.Errorf("CI=%q: failed %v, skipped %v", ci, fake.failed, fake.skipped)
+		}
+		for _, want := range []string{"padlock-nonesuch", "nonesuch-server", "make test"} {
+			if !strings.Contains(fake.said, want) {
+				t.Errorf("CI=%q: the reason lacks %q: %s", ci, want, fake.said)
+			}
+		}
+	}
+}
+
+// shell is a server that a shell script plays.
+func shell(script string) Spec {
+	return Spec{
+		Name:   "shell",
+		Binary: []string{"sh"},
+		Args:   func(Place) []string { return []string{"-c", script} },
+		Ready:  func(context.Context, Place) error { return errors.New("not a server") },
+	}
+}
+
+func TestEarlyEndIsTriedElsewhereAndReported(t *testing.T) {
+	spec := shell("echo the disk is on fire; exit 3")
+	ports, args := map[int]bool{}, spec.Args
+	spec.Args = func(p Place) []string { ports[p.Port] = true; return args(p) }
+	fake := inside(t, func(t testing.TB) { Start(t, spec) })
+	if !fake.failed {
+		t.Fatal("a server that ends at once counts as started")
+	}
+	if len(ports) != attempts {
+		t.Errorf("tried %d ports, not %d", len(ports), attempts)
+	}
+	for _, want := range []string{"exit status 3", "the disk is on fire"} {
+		if !strings.Contains(fake.said, want) {
+			t.Errorf("the report lacks %q: %s", want, fake.said)
+		}
+	}
+}
+
+func TestNeverReadyEnds(t *testing.T) {
+	spec := shell("echo started; exec sleep 60")
+	spec.Timeout = 50 * time.Millisecond
+	fake := inside(t, func(t testing.TB) { Start(t, spec) })
+	if !fake.failed || !strings.Contains(fake.said, "not ready within 50ms: not a server") {
+		t.Errorf("failed %v: %s", fake.failed, fake.said)
+	}
+}
+
+func TestFailedTestShowsTheLog(t *testing.T) {
+	spec := shell("echo hello from within; exec sleep 60")
+	var s *Server
+	spec.Ready = func(context.Context, Place) error {
+		if s == nil || s.Log() == "" {
+			return errors.New("nothing said so far")
+		}
+		return nil
+	}
+	fake := inside(t, func(t testing.TB) {
+		s = &Server{t: t, spec: spec}
+		t.Cleanup(s.clean)
+		binary, _ := spec.find()
+		if err := errors.Join(s.settle(binary), s.empty(), s.start()); err != nil {
+			t.Errorf("%v", err)
+		}
+		t.Errorf("some expectation fails")
+	})
+	if !strings.Contains(fake.said, "hello from within") {
+		t.Errorf("the server's output is not shown: %s", fake.said)
+	}
+}
+
+func TestKilledOrNotStartedServersRefuseSignals(t *testing.T) {
+	for what, change := range map[string]func(*Server){"pause": (*Server).Pause, "resume": (*Server).Resume} {
+		fake := inside(t, func(t testing.TB) {
+			spec := shell("exec sleep 60")
+			spec.Ready = func(context.Context, Place) error { return nil }
+			s := Start(t, spec)
+			s.Kill()
+			s.Kill() // once more does no harm
+			change(s)
+		})
+		if want := "cannot " + what + " shell: it does not run"; !strings.Contains(fake.said, want) {
+			t.Errorf("want %q, got %s", want, fake.said)
+		}
+	}
+}
+
+func TestReservedPortsDiffer(t *testing.T) {
+	seen := map[int]bool{}
+	for range 50 {
+		r, err := reserve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.release() })
+		if seen[r.port] {
+			t.Errorf("port %d was given twice", r.port)
+		}
+		seen[r.port] = true
+		if again, err := reservePort(r.port); err == nil {
+			_ = again.release()
+			t.Errorf("port %d can be reserved twice", r.port)
+		}
+	}
+}
