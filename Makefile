@@ -1,0 +1,43 @@
+# Every target runs over all modules of modules.txt and prints where its time
+# went. The steps themselves are in .ci/steps.
+
+# Run by version, outside of the workspace, so that no go.mod has to require it.
+export STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: test
+test: ## Everything: installs what is missing when it may, all tests with -race, every module alone
+	@.ci/steps setup race alone
+
+.PHONY: race
+race: ## The tests only, with -race
+	@.ci/steps race
+
+.PHONY: lint
+lint: ## gofmt, go vet (also for windows, darwin and freebsd), staticcheck
+	@.ci/steps lint
+
+.PHONY: build
+build: ## All modules, and the command into bin/
+	@.ci/steps build
+
+.PHONY: bench
+bench: ## The benchmarks; BENCH=regexp chooses
+	@.ci/steps bench
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZTIME (10s)
+	@.ci/steps fuzz
+
+.PHONY: tidy
+tidy: ## go mod tidy
+	@.ci/steps tidy
+
+.PHONY: release-check
+release-check: ## Before tags: tests of every module alone, and an install from a module proxy made of this tree
+	@.ci/steps test_alone release
