@@ -28,6 +28,9 @@
 // been sent. Every value outside the range that [Store.Guarantees] names is
 // [ErrInvalid], with the name of the parameter, before anything is sent.
 //
+// A method other than Wait returns within [MaxSilence] when its server is
+// silent, also if ctx never ends. So the face needs no timer for each call.
+//
 // Time is judged by the store's own clock where it has one, else by the
 // [Clock] given by option; never by two clocks at once.
 package driver

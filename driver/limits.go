@@ -15,6 +15,9 @@ const (
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
+	// MaxSilence bounds how long a call waits for a server that says nothing.
+	MaxSilence = 5 * time.Second
+
 	// MaxReservation bounds how long a name that was handed to a waiter stays
 	// reserved before the claim.
 	MaxReservation = 500 * time.Millisecond

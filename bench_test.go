@@ -1,0 +1,83 @@
+package padlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+func BenchmarkUncontended(b *testing.B) {
+	b.Run("semaphore", func(b *testing.B) {
+		c := make(chan struct{}, 1)
+		for b.Loop() {
+			c <- struct{}{}
+			<-c
+		}
+	})
+	b.Run("memstore", func(b *testing.B) {
+		l := padlock.New(memstore.New())
+		ctx := context.Background()
+		b.ReportAllocs()
+		for b.Loop() {
+			h, err := l.Acquire(ctx, "name")
+			if err != nil {
+				b.Fatal(err)
+			}
+			h.Release()
+		}
+	})
+}
+
+func BenchmarkHandOver(b *testing.B) {
+	const waiters = 1000
+	b.Run("channel", func(b *testing.B) {
+		c, n := make(chan struct{}), 0
+		var wg sync.WaitGroup
+		for range waiters {
+			wg.Go(func() {
+				for range c {
+					if n++; n >= b.N {
+						close(c)
+						return
+					}
+					c <- struct{}{}
+				}
+			})
+		}
+		b.ResetTimer()
+		c <- struct{}{}
+		wg.Wait()
+	})
+	b.Run("memstore", func(b *testing.B) {
+		l := padlock.New(memstore.New())
+		ctx := context.Background()
+		first, err := l.Acquire(ctx, "name")
+		if err != nil {
+			b.Fatal(err)
+		}
+		left := b.N
+		var wg sync.WaitGroup
+		for range waiters {
+			wg.Go(func() {
+				for done := false; !done; {
+					h, err := l.Acquire(ctx, "name")
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					left--
+					done = left <= 0
+					h.Release()
+				}
+			})
+		}
+		for l.Stats().Waiting < waiters {
+		}
+		b.ResetTimer()
+		first.Release()
+		wg.Wait()
+	})
+}

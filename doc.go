@@ -1,0 +1,29 @@
+// Package padlock makes sure that a thing is done by one party at a time:
+// among goroutines, processes, machines and languages.
+//
+//	store, err := filestore.Open("/var/lib/shop/locks") // or redisstore, quorum, memstore, …
+//	locker := padlock.New(store)
+//	defer locker.Close(context.Background())
+//
+//	err = locker.Do(ctx, "invoice:42", func(ctx context.Context) error {
+//		fence, _ := padlock.FenceFrom(ctx)
+//		return save(ctx, invoice, fence) // ctx ends when the lock is lost
+//	}, padlock.Wait(5*time.Second))
+//
+// A [Locker] takes locks in one store. [Locker.Do] runs a function under a
+// lock; [Locker.Acquire] and [Locker.TryAcquire] return a [Lock] that is held
+// until [Lock.Release]. Leases are renewed while the process lives.
+//
+// # What a lock can promise
+//
+// A lease can end while the work goes on: the process may be paused, or cut
+// off from the store, for longer than the lease. No lock of any library can
+// keep two parties from working at once then. padlock tells the work as soon
+// as this process can know, by [Lock.Context]; and it gives each grant a
+// fence, a number greater than that of all grants before. A resource that
+// remembers the greatest fence it has seen, and refuses smaller ones, is safe
+// from a holder that woke up late. Package fence has such guards; nothing else
+// makes it safe.
+//
+// What a store promises beyond that, it says: [Locker.Guarantees].
+package padlock

@@ -1,0 +1,109 @@
+package padlock
+
+import (
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// What a call answers when it fails. Ask with errors.Is; several may be true
+// of one error, together with context.Canceled, context.DeadlineExceeded and
+// errors.ErrUnsupported.
+var (
+	// ErrHeld: somebody else has the name, now or at the end of the time that
+	// the caller was ready to wait. errors.As finds the *HeldError that says
+	// who, since and until when.
+	ErrHeld = driver.ErrHeld
+	// ErrExpired: the lease ran out while the work went on. No padlock client
+	// took the lock since.
+	ErrExpired = driver.ErrExpired
+	// ErrLost: the lock is gone: taken, broken, or it cannot be told.
+	ErrLost = driver.ErrLost
+	// ErrUncertain: the request may or may not have been carried out, because
+	// its reply was lost or not waited for. Clean-up goes on in the background
+	// until Locker.Close; at the latest the lease runs out.
+	ErrUncertain = driver.ErrUncertain
+	// ErrUnavailable: the store cannot be asked, and nothing was changed.
+	ErrUnavailable = driver.ErrUnavailable
+	// ErrPromotionConflict: another reader is being promoted and waits for
+	// this one to leave. Release the shared lock and take an exclusive one.
+	ErrPromotionConflict = driver.ErrPromotionConflict
+	// ErrInvalid: a parameter is out of range; nothing was sent.
+	ErrInvalid = driver.ErrInvalid
+	// ErrClosed: the Locker was closed.
+	ErrClosed = driver.ErrClosed
+
+	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same
+	// name, so that waiting would be waiting for oneself.
+	ErrAlreadyHeld = errors.New("lock is already held further up in this context")
+	// ErrMaxHold: the lock was held for as long as MaxHold allows.
+	ErrMaxHold = errors.New("lock was held for its maximum time")
+	// ErrReleased: the lock was given back before.
+	ErrReleased = errors.New("lock was released")
+	// ErrTooManyWaiters: as many goroutines wait for this name as MaxWaiters
+	// allows.
+	ErrTooManyWaiters = errors.New("too many waiters")
+)
+
+// errWaitOver is the cause of a wait that ended by Wait. It never leaves the
+// package: to the caller the lock is held, that is all.
+var errWaitOver = errors.New("the time to wait is over")
+
+// HeldError says by whom a name is held; see driver.HeldError.
+type HeldError = driver.HeldError
+
+// Error is the type of all errors of this package that concern one name.
+type Error struct {
+	Op   string // "acquire", "extend", "release", "hold", …
+	Name string
+	Err  error
+}
+
+// Error tells operation, name and cause.
+func (e *Error) Error() string {
+	return "padlock: " + e.Op + " " + quote(e.Name) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause, which may itself be several joined errors.
+func (e *Error) Unwrap() error { return e.Err }
+
+// failed wraps causes once; those that are nil are left out.
+func failed(op, name string, causes ...error) error {
+	var err error
+	for _, c := range causes {
+		switch {
+		case c == nil:
+		case err == nil:
+			err = c
+		default:
+			err = &joined{err, c}
+		}
+	}
+	return &Error{op, name, err}
+}
+
+// joined is errors.Join in one line: these texts end up in logs.
+type joined struct{ first, second error }
+
+func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
+
+func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
+
+// definite reports whether a store's error says for sure that nothing was
+// granted or changed.
+func definite(err error) bool {
+	if errors.Is(err, ErrUncertain) {
+		return false
+	}
+	for _, known := range definiteErrors {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+var definiteErrors = []error{
+	ErrHeld, ErrExpired, ErrLost, ErrUnavailable, ErrPromotionConflict, ErrInvalid, ErrClosed,
+	errors.ErrUnsupported,
+}

@@ -1,0 +1,145 @@
+package padlock
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// EventKind says what happened.
+type EventKind int
+
+const (
+	// EventAcquired: a lock was granted. Event.Took is how long that took.
+	EventAcquired EventKind = iota
+	// EventContended: somebody else holds the name, and this caller waits or
+	// gives up. Err is the *HeldError.
+	EventContended
+	// EventRefused: an Acquire failed; Err says why.
+	EventRefused
+	// EventRenewed: a lease was renewed.
+	EventRenewed
+	// EventRenewFailed: a renewal got no answer; it is tried again until the
+	// lease ends. Err says why.
+	EventRenewFailed
+	// EventLost: a lock ended before its Release. Err is ErrLost, ErrExpired
+	// or ErrMaxHold.
+	EventLost
+	// EventReleased: Release was called. Took is how long the lock was held;
+	// Err is what Release returned.
+	EventReleased
+	// EventUncertain: an acquire or a release got no answer, and is cleaned up
+	// in the background.
+	EventUncertain
+	// EventCleaned: a clean-up was confirmed by the store.
+	EventCleaned
+	// EventDropped: a clean-up was given up; what it was for lapses with its
+	// lease.
+	EventDropped
+)
+
+var eventNames = [...]string{
+	"acquired", "contended", "refused", "renewed", "renewal failed",
+	"lost", "released", "uncertain", "cleaned up", "clean-up dropped",
+}
+
+// String returns the event's name, as it appears in logs.
+func (k EventKind) String() string { return eventNames[k] }
+
+// Event is something that happened to a lock, for metrics and logs.
+type Event struct {
+	Kind   EventKind
+	Name   string
+	Shared bool
+	Fence  uint64 // 0 where there is no grant, or no fence
+	Took   time.Duration
+	Err    error
+}
+
+// Stats counts what happened in a Locker since New.
+type Stats struct {
+	Held, Waiting                        int    // now
+	Acquired, Contended, Refused         uint64 // calls
+	Renewals, RenewalErrors              uint64
+	Lost                                 uint64 // ended before their Release
+	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: begun and not ended
+}
+
+// counters is guarded by Locker.mu.
+type counters struct {
+	tokens                       uint64
+	waiting                      int
+	acquired, contended, refused uint64
+	renewals, renewalErrors      uint64
+	lost, uncertain, dropped     uint64
+	pending                      []Event // to be told when mu is given up
+}
+
+// Stats returns the counts as they stand.
+func (l *Locker) Stats() Stats {
+	l.mu.Lock()
+	defer l.unlock()
+	s := &l.stats
+	return Stats{
+		Held: len(l.keeper.heap), Waiting: s.waiting,
+		Acquired: s.acquired, Contended: s.contended, Refused: s.refused,
+		Renewals: s.renewals, RenewalErrors: s.renewalErrors, Lost: s.lost,
+		Uncertain: s.uncertain, CleanUps: uint64(l.cleaner.open), CleanUpsDropped: s.dropped,
+	}
+}
+
+// event notes what happened to h. The caller holds mu.
+func (l *Locker) event(kind EventKind, h *Lock, err error) {
+	if l.cfg.onEvent != nil || level(kind) > slog.LevelDebug {
+		l.note(Event{Kind: kind, Name: h.request.Name, Shared: h.request.Shared, Fence: h.fence, Err: err})
+	}
+}
+
+// note keeps e until mu is given up. The caller holds mu.
+func (l *Locker) note(e Event) {
+	if l.cfg.onEvent != nil || level(e.Kind) > slog.LevelDebug {
+		l.stats.pending = append(l.stats.pending, e)
+	}
+}
+
+// tell notes e from outside mu.
+func (l *Locker) tell(e Event) {
+	l.mu.Lock()
+	l.note(e)
+	l.unlock()
+}
+
+// unlock gives mu up and tells what was noted under it.
+func (l *Locker) unlock() {
+	if l.stats.pending == nil {
+		l.mu.Unlock()
+		return
+	}
+	events := l.stats.pending
+	l.stats.pending = nil
+	l.mu.Unlock()
+	for i := range events {
+		l.publish(&events[i])
+	}
+}
+
+func (l *Locker) publish(e *Event) {
+	if l.cfg.onEvent != nil {
+		l.cfg.onEvent(*e)
+	}
+	if at := level(e.Kind); at > slog.LevelDebug {
+		l.cfg.logger.LogAttrs(context.Background(), at, "padlock: "+e.Kind.String(),
+			slog.String("name", e.Name), slog.Uint64("fence", e.Fence), slog.Any("error", e.Err))
+	}
+}
+
+// level is how loud an event is in the log; the everyday ones are not logged.
+func level(k EventKind) slog.Level {
+	switch k {
+	case EventLost, EventDropped:
+		return slog.LevelError
+	case EventRenewFailed, EventUncertain:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}

@@ -1,0 +1,204 @@
+package padlock_test
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An arrowRow says what a package and those below it may import of padlock.
+// The row with the longest directory counts.
+type arrowRow struct {
+	dir   string
+	code  []string // what its code may import
+	tests []string // what its tests may import beside that and itself
+}
+
+// anything is a row's right to import every package of padlock.
+const anything = "*"
+
+// rootTests are what tests of the root module may use: all that needs no
+// module of its own.
+var rootTests = []string{".", "driver", "drivertest", "drivertest/server", "padlocktest", "memstore", "filestore", "quorum"}
+
+// storeTests are what the tests of a store may use.
+var storeTests = []string{".", "driver", "drivertest", "drivertest/server"}
+
+// everyStore is what open may open.
+var everyStore = []string{
+	"memstore", "filestore", "semstore", "sqlstore", "mysqlstore", "quorum",
+	"redisstore", "pgstore", "etcdstore", "zkstore", "mongostore", "memcachestore",
+}
+
+// arrows is the picture in docs/design.md:
+//
+//	application → padlock → driver ← every store, quorum, drivertest
+//	session, stampede → padlock    redissession → session, stampede, redisstore
+//	open → every store             cmd/padlock → padlock, open
+//	examples, internal/integration → anything
+//
+// A store knows neither the face nor another store, so stores compose and an
+// application compiles only what it uses.
+var arrows = append(storeRows(),
+	arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
+	arrowRow{dir: "driver", tests: rootTests},
+	arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
+	arrowRow{dir: "drivertest/server"},
+	arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
+	arrowRow{dir: "session", code: []string{"."}, tests: rootTests},
+	arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
+	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: storeTests},
+	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
+	arrowRow{dir: "cmd/padlock", code: []string{".", "open"}, tests: []string{"drivertest/server"}},
+	arrowRow{dir: "examples", code: []string{anything}},
+	arrowRow{dir: "internal/integration", code: []string{anything}},
+)
+
+func storeRows() []arrowRow {
+	var rows []arrowRow
+	for _, store := range everyStore {
+		tests := storeTests
+		if store == "quorum" { // a store made of stores, and the first to be tried is the reference
+			tests = append(slices.Clone(tests), "memstore")
+		}
+		rows = append(rows, arrowRow{dir: store, code: []string{"driver"}, tests: tests})
+	}
+	return rows
+}
+
+// A guest is a module of somebody else that one of ours may import.
+type guest struct {
+	module string // of ours, by its directory
+	path   string // the guest's import path, and all below it
+	tests  bool   // in tests only
+	reason string
+}
+
+// checkArrows reports every import that no row allows.
+func checkArrows(f *houseFile) []string {
+	if f.ast == nil || slices.Contains(strings.Split(f.path, "/"), "testdata") {
+		return nil
+	}
+	var found []string
+	for _, spec := range f.ast.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			target = spec.Path.Value
+		}
+		if complaint := judge(f, target); complaint != "" {
+			found = append(found, fmt.Sprintf("%s: %s imports %s: %s", f.at(spec.Pos()), f.pkg(), target, complaint))
+		}
+	}
+	return found
+}
+
+// judge returns what is wrong with an import, or "".
+func judge(f *houseFile, target string) string {
+	if target == padlockPath || strings.HasPrefix(target, padlockPath+"/") {
+		return judgeOwn(f, strings.TrimPrefix(strings.TrimPrefix(target, padlockPath), "/"))
+	}
+	if target == "C" {
+		return "padlock builds without a C compiler; use package syscall behind a build tag"
+	}
+	if first, _, _ := strings.Cut(target, "/"); !strings.Contains(first, ".") {
+		return "" // the standard library
+	}
+	return judgeGuest(f, target)
+}
+
+func judgeOwn(f *houseFile, target string) string {
+	if target == "" {
+		target = "."
+	}
+	row := rowOf(f.pkg())
+	if row == nil {
+		return "the package has no row in the table of arrows; add one to house_arrows_test.go and to the picture in docs/design.md"
+	}
+	allowed := row.code
+	if f.test() {
+		allowed = append(slices.Clone(allowed), append(row.tests, f.pkg())...)
+	}
+	if slices.Contains(allowed, anything) || slices.Contains(allowed, target) || within(target, row.dir) {
+		return ""
+	}
+	return fmt.Sprintf("the arrows of docs/design.md allow it only %s; what two packages share belongs into driver or stays apart", list(allowed))
+}
+
+// within tells whether target is part of the package at dir, which a package
+// may cut itself into. Of the root, which everything is below, only internal is.
+func within(target, dir string) bool {
+	if dir == "." {
+		return strings.HasPrefix(target, "internal/") && !strings.HasPrefix(target, "internal/integration")
+	}
+	return strings.HasPrefix(target, dir+"/") && rowOf(target).dir == dir
+}
+
+// rowOf finds the row of a package: its own, or that of the nearest directory
+// above. The root's row is for the root only.
+func rowOf(pkg string) *arrowRow {
+	for dir := pkg; ; dir = path.Dir(dir) {
+		for i := range arrows {
+			if arrows[i].dir == dir && (dir != "." || pkg == "." || strings.HasPrefix(pkg, ".ci")) {
+				return &arrows[i]
+			}
+		}
+		if dir == "." {
+			return nil
+		}
+	}
+}
+
+func judgeGuest(f *houseFile, target string) string {
+	for _, g := range guests {
+		if g.module != f.module || target != g.path && !strings.HasPrefix(target, g.path+"/") {
+			continue
+		}
+		if g.tests && !f.test() {
+			return "its row in the table of guests allows it in tests only"
+		}
+		return ""
+	}
+	if f.module == "." {
+		return "the root module imports the standard library and itself, tests included, so that `go get` of it brings nothing else; put this into a module of its own or into internal/integration"
+	}
+	return "it is not in the table of guests; every dependency has a row with its reason there, house_guests_test.go"
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "the standard library"
+	}
+	return strings.Join(names, ", ")
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// checkGuests reports rows that nothing needs any more.
+func checkGuests(files []*houseFile, guests []guest) []string {
+	used := map[guest]bool{}
+	for _, f := range files {
+		if f.ast == nil {
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			target := strings.Trim(spec.Path.Value, "`\"")
+			for _, g := range guests {
+				if g.module == f.module && (target == g.path || strings.HasPrefix(target, g.path+"/")) {
+					used[g] = true
+				}
+			}
+		}
+	}
+	var found []string
+	for _, g := range guests {
+		if !used[g] {
+			found = append(found, fmt.Sprintf("house_guests_test.go: nothing in %s imports %s any more: drop its row", g.module, g.path))
+		}
+		if g.reason == "" {
+			found = append(found, fmt.Sprintf("house_guests_test.go: %s has no reason to be in %s", g.path, g.module))
+		}
+	}
+	return found
+}

@@ -1,0 +1,119 @@
+package padlock_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+const (
+	maxFuncLines = 60
+	maxFileLines = 500
+)
+
+// checkSleep reports tests that wait by the clock. They are slow when the time
+// is long and flaky when it is short.
+func checkSleep(f *houseFile) []string {
+	if f.ast == nil || !f.test() {
+		return nil
+	}
+	name := importName(f.ast, "time")
+	var found []string
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Sleep" {
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == name {
+				found = append(found, f.at(n.Pos())+": time.Sleep in a test: use testing/synctest for time, and for servers ask again until a deadline")
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// importName is how a file calls a package, "" when it does not import it.
+func importName(f *ast.File, pkg string) string {
+	for _, spec := range f.Imports {
+		if spec.Path.Value == `"`+pkg+`"` {
+			if spec.Name != nil {
+				return spec.Name.Name
+			}
+			return pkg
+		}
+	}
+	return ""
+}
+
+// funcLengths lists how many lines each body of a file has, those of function
+// values at the top level included.
+func funcLengths(f *houseFile) map[token.Pos]int {
+	lengths := map[token.Pos]int{}
+	for _, decl := range f.ast.Decls {
+		ast.Inspect(decl, func(n ast.Node) bool {
+			body := funcBody(n)
+			if body == nil {
+				return true
+			}
+			lengths[n.Pos()] = max(0, f.line(body.Rbrace)-f.line(body.Lbrace)-1)
+			return false // what is inside is shorter
+		})
+	}
+	return lengths
+}
+
+func funcBody(n ast.Node) *ast.BlockStmt {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		return n.Body
+	case *ast.FuncLit:
+		return n.Body
+	}
+	return nil
+}
+
+// checkFuncLength reports functions that do not fit on a screen.
+func checkFuncLength(f *houseFile) []string {
+	if f.ast == nil {
+		return nil
+	}
+	var found []string
+	for pos, lines := range funcLengths(f) {
+		if lines > maxFuncLines {
+			found = append(found, fmt.Sprintf("%s: a function of %d lines: at most %d, tests too, so that each can be read at one look; split it",
+				f.at(pos), lines, maxFuncLines))
+		}
+	}
+	return found
+}
+
+// codeFile tells by its name whether a file is code; prose may be longer.
+var codeFile = regexp.MustCompile(`\.(go|sh|lua|sql|php)$|^\.ci/[^.]+$|Makefile$`)
+
+// checkFileLength reports code files that are too long to know.
+func checkFileLength(f *houseFile) []string {
+	lines := strings.Count(string(f.src), "\n")
+	if lines <= maxFileLines || !codeFile.MatchString(f.path) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: a file of %d lines: at most %d; cut it along its ideas", f.path, lines, maxFileLines)}
+}
+
+// unwanted is what no file of the tree may say. The words are put together
+// here, since this file is of the tree too.
+var unwanted = regexp.MustCompile(strings.Join([]string{
+	"/wor" + "k/",
+	`https?://(proxy|registry|deb|security)` + `\.`,
+	"proxy.gola" + `ng\.org`, "registry.npm" + `js\.org`, "deb.deb" + `ian\.org`,
+}, "|"))
+
+// checkMachine reports what is true only where it was written.
+func checkMachine(f *houseFile) []string {
+	var found []string
+	for i, line := range strings.Split(string(f.src), "\n") {
+		if word := unwanted.FindString(line); word != "" {
+			found = append(found, fmt.Sprintf("%s:%d: %q: the tree names no path of a machine and no host of packages; it has to work on any", f.path, i+1, word))
+		}
+	}
+	return found
+}

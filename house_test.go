@@ -1,0 +1,94 @@
+package padlock_test
+
+import (
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestHouse keeps the rules of the house, which CONTRIBUTING.md lists. Each
+// message says which rule it is and why it is one; that each check can fail is
+// shown by TestHouseRulesBite.
+func TestHouse(t *testing.T) {
+	files := readHouse(t)
+	for name, check := range map[string]func(*houseFile) []string{
+		"arrows":           checkArrows,
+		"no sleep":         checkSleep,
+		"short functions":  checkFuncLength,
+		"short files":      checkFileLength,
+		"documented":       checkDocs,
+		"no machine paths": checkMachine,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range files {
+				report(t, check(f))
+			}
+		})
+	}
+	t.Run("packages documented", func(t *testing.T) { report(t, checkPackageDocs(files)) })
+	t.Run("modules", func(t *testing.T) { report(t, checkModules(t, files)) })
+	t.Run("guests", func(t *testing.T) { report(t, checkGuests(files, guests)) })
+	t.Run("figures", func(t *testing.T) {
+		t.Log("functions of the code:  " + figures(files, false))
+		t.Log("functions of the tests: " + figures(files, true))
+	})
+}
+
+func report(t *testing.T, violations []string) {
+	t.Helper()
+	slices.Sort(violations)
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+// checkModules reads the module files of the tree and checks them together.
+func checkModules(t *testing.T, files []*houseFile) []string {
+	t.Helper()
+	var mods []goMod
+	for _, f := range files {
+		if path.Base(f.path) == "go.mod" && !strings.Contains(f.path, "testdata/") {
+			mods = append(mods, parseMod(f.pkg(), string(f.src)))
+		}
+	}
+	listed, complaints := parseModules(readText(t, "modules.txt"))
+	work := parseMod(".", readText(t, "go.work"))
+	return append(complaints, checkMods(mods, work, listed, goVersion())...)
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// goVersion is the installed Go, without what a vendor added ("go1.26.8 X:…").
+func goVersion() string {
+	v, _, _ := strings.Cut(runtime.Version(), " ")
+	return v
+}
+
+// figures tells how long functions are. The aim is p50 ≤ 8 and p90 ≤ 25.
+func figures(files []*houseFile, tests bool) string {
+	var lengths []int
+	for _, f := range files {
+		if f.ast == nil || f.test() != tests {
+			continue
+		}
+		for _, n := range funcLengths(f) {
+			lengths = append(lengths, n)
+		}
+	}
+	if len(lengths) == 0 {
+		return "none"
+	}
+	slices.Sort(lengths)
+	at := func(percent int) string { return itoa(lengths[(len(lengths)-1)*percent/100]) }
+	return itoa(len(lengths)) + ", p50 " + at(50) + ", p90 " + at(90) + ", longest " + at(100) + " lines"
+}

@@ -1,0 +1,108 @@
+package padlock_test
+
+import (
+	"bytes"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// padlockPath is the import path of the root module, and what all others begin with.
+const padlockPath = "github.com/padlock-go/padlock"
+
+// A houseFile is a file of the tree. Those that are Go are parsed.
+type houseFile struct {
+	path   string // from the root of the tree, with slashes
+	module string // the directory of its module, "." for the root's
+	src    []byte
+	fset   *token.FileSet
+	ast    *ast.File // nil unless it is Go
+}
+
+// pkg is the directory of the file's package.
+func (f *houseFile) pkg() string { return path.Dir(f.path) }
+
+// test tells whether the file is compiled for tests only.
+func (f *houseFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// at is "path:line" of a node, as a violation begins.
+func (f *houseFile) at(pos token.Pos) string {
+	return f.path + ":" + itoa(f.line(pos))
+}
+
+func (f *houseFile) line(pos token.Pos) int { return f.fset.Position(pos).Line }
+
+// parseHouse makes a file out of its text.
+func parseHouse(name, module string, src []byte) (*houseFile, error) {
+	f := &houseFile{path: name, module: module, src: src, fset: token.NewFileSet()}
+	if path.Ext(name) != ".go" {
+		return f, nil
+	}
+	var err error
+	f.ast, err = parser.ParseFile(f.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	return f, err
+}
+
+// readHouse reads the whole tree, all modules of it.
+func readHouse(t *testing.T) []*houseFile {
+	t.Helper()
+	if _, err := os.Stat("modules.txt"); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this is not the tree of the project, the rules of its house do not apply")
+	}
+	var files []*houseFile
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipForeign(d.Name())
+		}
+		f, err := readHouseFile(name, d)
+		if f != nil {
+			files = append(files, f)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// skipForeign leaves out what is not the project's own text.
+func skipForeign(dir string) error {
+	switch dir {
+	case ".git", ".idea", ".vscode", "bin", "node_modules":
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+// readHouseFile returns nil for what is no text.
+func readHouseFile(name string, d fs.DirEntry) (*houseFile, error) {
+	if !d.Type().IsRegular() || strings.HasSuffix(name, ".test") {
+		return nil, nil
+	}
+	src, err := os.ReadFile(name)
+	if err != nil || bytes.IndexByte(src, 0) >= 0 {
+		return nil, err
+	}
+	return parseHouse(filepath.ToSlash(name), moduleOf(filepath.ToSlash(name)), src)
+}
+
+// moduleOf is the nearest directory above a file that has a go.mod.
+func moduleOf(name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	return "."
+}

@@ -1,0 +1,331 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The keeper watches the deadlines of all locks of a Locker and renews them:
+// one heap, one timer and a few workers that come and go, however many locks
+// there are. Everything in it is guarded by Locker.mu.
+type keeper struct {
+	l       *Locker
+	heap    []*Lock        // by wakeAt; all live locks are in it
+	armed   driver.Instant // when the timer fires; never = no timer
+	disarm  func() bool
+	due     []*Lock // waiting for a worker to renew them
+	workers int
+	stopped bool
+	running sync.WaitGroup
+}
+
+// maxRenewers bounds the renewals under way at once in one Locker.
+const maxRenewers = 32
+
+// renewal is one renewal under way.
+type renewal struct {
+	cancel context.CancelFunc // may be nil
+	done   chan struct{}      // made by who waits for it
+}
+
+func (k *keeper) init(l *Locker) { k.l, k.armed = l, never }
+
+// usableFor returns when a holder must stop, by the rule of design.md: from
+// before the request was sent, or from where the store counts, less 1 % and
+// min(2 ms, TTL/20) for clocks that run unlike, less min(50 ms, TTL/10) to
+// stop in.
+func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
+	if g.TTL == 0 {
+		return never
+	}
+	if g.From != 0 {
+		sent = g.From
+	}
+	margin := g.TTL/100 + min(2*time.Millisecond, g.TTL/20)
+	return sent.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
+}
+
+// granted starts keeping h. It reports false if the lease is over already, at
+// now. The caller holds mu.
+func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant) bool {
+	usable := usableFor(sent, g)
+	h.maxHoldAt = never
+	if h.set.maxHold > 0 {
+		h.maxHoldAt = now.Add(h.set.maxHold)
+	}
+	if usable <= now {
+		return false
+	}
+	h.fence, h.grantedAt = g.Fence, now
+	h.usable.Store(int64(min(usable, h.maxHoldAt)))
+	h.scheduleRenewal(sent, g)
+	k.push(h)
+	if g.Bound != nil {
+		h.bound = context.AfterFunc(g.Bound, func() { k.boundEnded(h, context.Cause(g.Bound)) })
+	}
+	return true
+}
+
+// boundEnded ends a lock whose connection, session or process end has come.
+func (k *keeper) boundEnded(h *Lock, why error) {
+	k.l.mu.Lock()
+	defer k.l.unlock()
+	k.l.end(h, &joined{ErrLost, why})
+}
+
+// extended takes a later end of the lease over. A reply that comes late never
+// moves it back, and never revives a lock that is over. The caller holds mu.
+func (h *Lock) extended(sent driver.Instant, g driver.Grant) {
+	if h.cause != nil {
+		return
+	}
+	usable := min(usableFor(sent, g), h.maxHoldAt)
+	if usable > driver.Instant(h.usable.Load()) {
+		h.usable.Store(int64(usable))
+	}
+	h.scheduleRenewal(sent, g)
+	h.locker.keeper.moved(h)
+}
+
+// scheduleRenewal plans a renewal for when a third of the TTL is used up, a
+// tenth of that earlier or later, so that locks taken together part ways.
+func (h *Lock) scheduleRenewal(sent driver.Instant, g driver.Grant) {
+	h.renewAt = never
+	if h.set.noRenewal || g.TTL == 0 {
+		return
+	}
+	if g.From != 0 {
+		sent = g.From
+	}
+	third := h.set.ttl / 3
+	left := g.TTL - h.set.ttl // of a longer first lease
+	h.renewAt = sent.Add(max(0, left) + third + h.locker.jitter(third/10))
+}
+
+// jitter returns a random time between -d and d. The caller holds mu.
+func (l *Locker) jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(l.random.Uint64()%uint64(2*d)) - d
+}
+
+// end makes h over, once, for the reason why. The caller holds mu.
+func (l *Locker) end(h *Lock, why error) {
+	if h.cause != nil {
+		return
+	}
+	h.cause = failed("hold", h.request.Name, why)
+	h.usable.Store(0)
+	l.keeper.remove(h)
+	if h.cancel != nil {
+		h.cancel(h.cause)
+	}
+	if !errors.Is(why, ErrReleased) {
+		l.stats.lost++
+		l.event(EventLost, h, why)
+	}
+}
+
+// arm sets the timer for the head of the heap, unless it fires before anyway.
+func (k *keeper) arm() {
+	if len(k.heap) == 0 || k.stopped {
+		return
+	}
+	at := k.heap[0].wakeAt
+	if at == never || k.armed <= at {
+		return
+	}
+	now := k.l.clock.Now()
+	d := at.Sub(now)
+	if nap := k.l.clock.Nap(); nap > 0 {
+		d = min(d, nap)
+	}
+	at = now.Add(d)
+	if k.armed <= at {
+		return
+	}
+	if k.disarm != nil {
+		k.disarm()
+	}
+	k.armed = at
+	k.disarm = k.l.clock.AfterFunc(d, k.tick)
+}
+
+// tick looks at all locks whose time has come.
+func (k *keeper) tick() {
+	k.l.mu.Lock()
+	defer k.l.unlock()
+	if k.stopped {
+		return
+	}
+	k.armed = never
+	now := k.l.clock.Now()
+	for len(k.heap) > 0 && k.heap[0].wakeAt <= now {
+		k.look(k.heap[0], now)
+	}
+	k.arm()
+}
+
+// look ends h or has it renewed.
+func (k *keeper) look(h *Lock, now driver.Instant) {
+	switch {
+	case now >= h.maxHoldAt:
+		k.l.end(h, ErrMaxHold)
+	case now >= driver.Instant(h.usable.Load()):
+		k.l.end(h, ErrLost)
+	default:
+		h.renewAt = never
+		h.renewing = &renewal{}
+		k.renewSoon(h)
+		k.moved(h)
+	}
+}
+
+// renewSoon gives h to a worker.
+func (k *keeper) renewSoon(h *Lock) {
+	k.due = append(k.due, h)
+	if k.workers < maxRenewers {
+		k.workers++
+		k.running.Add(1)
+		go k.renewDue()
+	}
+}
+
+// renewDue is a worker: it renews until nothing is due.
+func (k *keeper) renewDue() {
+	defer k.running.Done()
+	k.l.mu.Lock()
+	for len(k.due) > 0 {
+		h := k.due[0]
+		k.due[0] = nil
+		k.due = k.due[1:]
+		if h.cause == nil {
+			k.renew(h)
+		}
+		if d := h.renewing.done; d != nil {
+			close(d)
+		}
+		h.renewing = nil
+	}
+	k.due = nil
+	k.workers--
+	k.l.unlock()
+}
+
+// renew makes one try. It is called and returns with mu held, and gives it up
+// while the store is asked.
+func (k *keeper) renew(h *Lock) {
+	name, token, ttl := h.request.Name, h.request.Token, h.set.ttl
+	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
+	h.renewing.cancel = cancel
+	k.l.unlock()
+	sent := k.l.clock.Now()
+	g, err := k.l.store.Extend(ctx, name, token, ttl)
+	cancel()
+	k.l.mu.Lock()
+	if h.cause != nil {
+		return
+	}
+	k.l.stats.renewals++
+	switch lost := lossIn(err); {
+	case err == nil:
+		h.extended(sent, g)
+		k.l.event(EventRenewed, h, nil)
+	case lost != nil:
+		k.l.end(h, lost)
+	default:
+		// It cannot be told. The lease is still ours until it ends.
+		k.l.stats.renewalErrors++
+		k.l.event(EventRenewFailed, h, err)
+		again := h.set.ttl / 10
+		h.renewAt = k.l.clock.Now().Add(again + k.l.jitter(again/10))
+		k.moved(h)
+	}
+}
+
+// patience is how long one renewal may take: less than what remains, so that
+// another try fits in.
+func (h *Lock) patience(now driver.Instant) time.Duration {
+	return min(h.set.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
+}
+
+// joinRenewal cancels a renewal under way and waits for it, so that nothing of
+// it is sent after a release. The caller holds mu, which is given up meanwhile.
+func (h *Lock) joinRenewal(ctx context.Context) {
+	r := h.renewing
+	if r == nil {
+		return
+	}
+	if r.cancel != nil {
+		r.cancel()
+	}
+	if r.done == nil {
+		r.done = make(chan struct{})
+	}
+	h.locker.unlock()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+	h.locker.mu.Lock()
+}
+
+// releaseAll releases what is held, a few at a time.
+func (k *keeper) releaseAll(ctx context.Context) error {
+	k.l.mu.Lock()
+	var held []*Lock
+	for _, h := range k.heap {
+		if !h.exported {
+			held = append(held, h)
+		}
+	}
+	k.l.unlock()
+	if len(held) == 0 {
+		return nil
+	}
+	work := make(chan *Lock)
+	errs := make(chan error, len(held))
+	var wg sync.WaitGroup
+	for range min(len(held), maxRenewers) {
+		wg.Go(func() {
+			for h := range work {
+				errs <- h.Release()
+			}
+		})
+	}
+	for i, h := range held {
+		select {
+		case work <- h:
+		case <-ctx.Done():
+			close(work)
+			return fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, ctx.Err())
+		}
+	}
+	close(work)
+	wg.Wait()
+	close(errs)
+	var err error
+	for e := range errs {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// stop ends the keeper; locks that are left (exported ones) are renewed no
+// more.
+func (k *keeper) stop() {
+	k.l.mu.Lock()
+	k.stopped = true
+	k.armed = never
+	if k.disarm != nil {
+		k.disarm()
+	}
+	k.l.unlock()
+	k.running.Wait()
+}

@@ -1,0 +1,246 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A Lock is one hold on a name, from Acquire to Release. Its methods are safe
+// for concurrent use.
+//
+// While the process runs, Context ends before the lease can have ended by
+// time: the lease is counted from before the request that granted it, less a
+// margin for clocks that run unlike, and counts suspended time. No lock can do
+// that for a process that is paused between a look at the clock and a write:
+// for that there is Fence, checked where the writing happens.
+type Lock struct {
+	locker  *Locker
+	request driver.Request // as granted; Token and Shared change under locker.mu
+	set     settings
+	outer   *Lock // further up in the context that took this one
+	bound   func() bool
+	op      sync.Mutex // one Extend, Promote or Demote at a time
+
+	// usable is the instant at which Context ends: 0 when it has ended.
+	usable atomic.Int64
+
+	// Guarded by locker.mu.
+	fence     uint64
+	grantedAt driver.Instant
+	maxHoldAt driver.Instant // never = no MaxHold
+	renewAt   driver.Instant // never = no renewal, or one is under way
+	wakeAt    driver.Instant // when the keeper looks at it
+	index     int            // in the keeper's heap; -1 = not there
+	exported  bool
+	cause     error // why Context ended
+	from      context.Context
+	within    bool // Context ends with from
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	renewing  *renewal
+
+	releaseOnce sync.Once
+	releaseErr  error
+}
+
+// never is later than any instant.
+const never = driver.Instant(1<<63 - 1)
+
+// Name returns the name that is locked.
+func (h *Lock) Name() string { return h.request.Name }
+
+// Shared reports whether the hold is shared, as it stands.
+func (h *Lock) Shared() bool {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	return h.request.Shared
+}
+
+// Fence returns the fencing token: a number that grows with each exclusive
+// grant of this name. Send it with every write and let the resource refuse
+// smaller ones; see package fence. It is 0 if the store has none.
+func (h *Lock) Fence() uint64 {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	return h.fence
+}
+
+// Remaining returns how long the lock is good for if nothing renews it, by
+// this process's own clock: until Context ends. It is 0 when that is over, and
+// the longest Duration when the lock has no lease.
+func (h *Lock) Remaining() time.Duration {
+	switch usable := driver.Instant(h.usable.Load()); usable {
+	case 0:
+		return 0
+	case never:
+		return 1<<63 - 1
+	default:
+		return max(0, usable.Sub(h.locker.clock.Now()))
+	}
+}
+
+// Expired reports, by this process's own clock, whether the lock is over:
+// expired, lost or released. It asks nobody; see Check.
+func (h *Lock) Expired() bool { return h.Remaining() <= 0 }
+
+// Context returns a context with the values of the one given to Acquire, which
+// ends when the lock does. context.Cause tells why: ErrLost, ErrMaxHold or
+// ErrReleased. It does not end with the context given to Acquire, which bounds
+// the wait; the one that Do passes on ends with either.
+func (h *Lock) Context() context.Context {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	if h.ctx != nil {
+		return h.ctx
+	}
+	from := h.from
+	if !h.within {
+		from = context.WithoutCancel(from)
+	}
+	h.ctx, h.cancel = context.WithCancelCause(lockContext{from, h})
+	if h.cause != nil {
+		h.cancel(h.cause)
+	}
+	return h.ctx
+}
+
+// Check asks the store whether the lock is still held. The answer is old when
+// it arrives: it is advice, Fence is the guarantee. Nil is yes; ErrLost,
+// ErrExpired and ErrReleased are no; every other error means that it cannot be
+// told now.
+func (h *Lock) Check(ctx context.Context) error {
+	if err := h.over(); err != nil {
+		return failed("check", h.Name(), err)
+	}
+	_, err := h.locker.store.Extend(ctx, h.Name(), h.token(), 0)
+	if err != nil {
+		h.noticeLoss(err)
+		return failed("check", h.Name(), err)
+	}
+	return nil
+}
+
+// Extend makes the lease last at least ttl from now; 0 stands for the TTL with
+// which the lock was taken. It never shortens it. ErrExpired and ErrLost mean
+// that the lock is gone; after another error it is as good as before.
+func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	if ttl == 0 {
+		ttl = h.set.ttl
+	}
+	if err := driver.CheckTTL("TTL", ttl, &h.locker.guarantees); err != nil {
+		return failed("extend", h.Name(), err)
+	}
+	h.op.Lock()
+	defer h.op.Unlock()
+	if err := h.over(); err != nil {
+		return failed("extend", h.Name(), err)
+	}
+	sent := h.locker.clock.Now()
+	g, err := h.locker.store.Extend(ctx, h.Name(), h.token(), ttl)
+	if err != nil {
+		h.noticeLoss(err)
+		return failed("extend", h.Name(), err)
+	}
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	h.extended(sent, g)
+	return nil
+}
+
+// Export returns a key with which another process takes the lock over, by
+// Locker.Adopt. Until then this lock stays as it is, renewal included; the
+// adoption ends it (ErrLost). Close leaves an exported lock alone. The key is
+// a secret. Stores whose locks are bound to a process or a connection answer
+// errors.ErrUnsupported.
+func (h *Lock) Export() (Key, error) {
+	if h.locker.guarantees.Bound != driver.ToNothing {
+		return Key{}, failed("export", h.Name(), errors.ErrUnsupported)
+	}
+	if err := h.over(); err != nil {
+		return Key{}, failed("export", h.Name(), err)
+	}
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	h.exported = true
+	return Key{name: h.request.Name, token: h.request.Token, shared: h.request.Shared}, nil
+}
+
+func (h *Lock) token() string {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	return h.request.Token
+}
+
+// over returns why the lock is over, or nil.
+func (h *Lock) over() error {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	if h.cause == nil && h.usable.Load() != int64(never) && h.Expired() {
+		// The keeper is late, as after a suspend.
+		h.locker.end(h, ErrLost)
+	}
+	return h.cause
+}
+
+// noticeLoss ends the lock if err says for sure that it is gone.
+func (h *Lock) noticeLoss(err error) {
+	if lost := lossIn(err); lost != nil {
+		h.locker.mu.Lock()
+		defer h.locker.unlock()
+		h.locker.end(h, lost)
+	}
+}
+
+func lossIn(err error) error {
+	switch {
+	case errors.Is(err, ErrLost):
+		return ErrLost
+	case errors.Is(err, ErrExpired):
+		return ErrExpired
+	}
+	return nil
+}
+
+// lockContext carries its lock.
+type lockContext struct {
+	context.Context
+	lock *Lock
+}
+
+type lockKey struct{}
+
+func (c lockContext) Value(key any) any {
+	if key == (lockKey{}) {
+		return c.lock
+	}
+	return c.Context.Value(key)
+}
+
+func lockFrom(ctx context.Context) *Lock {
+	h, _ := ctx.Value(lockKey{}).(*Lock)
+	return h
+}
+
+// FenceFrom returns the fence of the innermost lock whose context ctx descends
+// from; ok is false if there is none, or if its store has no fences.
+func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
+	if h := lockFrom(ctx); h != nil {
+		fence = h.Fence()
+	}
+	return fence, fence != 0
+}
+
+// alreadyHeld reports whether ctx descends from a live hold of l on name.
+func (l *Locker) alreadyHeld(ctx context.Context, name string) bool {
+	for h := lockFrom(ctx); h != nil; h = h.outer {
+		if h.locker == l && h.Name() == name && h.over() == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,186 @@
+package padlock
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store is where locks are kept: what memstore, filestore, quorum and the
+// store modules open.
+type Store = driver.Store
+
+// State is what Inspect and List tell about a name.
+type State = driver.State
+
+// Guarantees is what a store promises.
+type Guarantees = driver.Guarantees
+
+// A Locker takes locks in one store. Waiting, renewal, deadlines, clean-up and
+// logging live here, once for all stores. It is safe for concurrent use; a
+// program needs one per store.
+type Locker struct {
+	store      driver.Store
+	guarantees driver.Guarantees
+	cfg        config
+	clock      driver.Clock
+	host       string
+	pid        int
+	closing    context.Context // ends when Close begins; ends all waits
+	beginClose context.CancelCauseFunc
+	stats      counters
+
+	mu      sync.Mutex // guards what follows, and the state of every Lock
+	closed  bool
+	random  *rand.ChaCha8
+	queues  map[string]*queue
+	keeper  keeper
+	cleaner cleaner
+}
+
+// New returns a Locker over store, which it owns from now on: Close closes it
+// too, unless SharedStore is given. Options that concern single locks become
+// the defaults of this Locker.
+//
+// New asks nobody, so it cannot fail. It panics if store is nil.
+func New(store Store, defaults ...LockerOption) *Locker {
+	if store == nil {
+		panic("padlock: New: store is nil")
+	}
+	l := &Locker{store: store, guarantees: store.Guarantees(), pid: os.Getpid(), queues: make(map[string]*queue)}
+	l.cfg = config{defaults: settings{ttl: l.defaultTTL(), wait: waitForContext}, maxWaiters: DefaultMaxWaiters}
+	for _, o := range defaults {
+		o.applyLocker(&l.cfg)
+	}
+	if l.clock = l.cfg.clock; l.clock == nil {
+		l.clock = driver.SystemClock()
+	}
+	if l.cfg.logger == nil {
+		l.cfg.logger = slog.New(slog.DiscardHandler)
+	}
+	l.host, _ = os.Hostname()
+	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
+	l.closing, l.beginClose = context.WithCancelCause(context.Background())
+	l.keeper.init(l)
+	l.cleaner.init(l)
+	l.reseed()
+	return l
+}
+
+// defaultTTL is DefaultTTL, as far as the store allows it.
+func (l *Locker) defaultTTL() time.Duration {
+	d := max(DefaultTTL, l.guarantees.MinTTL)
+	if m := l.guarantees.MaxTTL; m > 0 {
+		d = min(d, m)
+	}
+	return d
+}
+
+// Guarantees says what the store promises.
+func (l *Locker) Guarantees() Guarantees { return l.guarantees }
+
+// Tokens come from ChaCha8 under a key from the system's generator, renewed
+// now and then: a read from the system for each token costs a quarter of an
+// acquire in memory. A token says who may release; it is no password.
+const tokensPerSeed = 1 << 16
+
+func (l *Locker) reseed() {
+	var seed [32]byte
+	crand.Read(seed[:])
+	l.random = rand.NewChaCha8(seed)
+}
+
+// newToken returns 32 random bytes in base64, as Symfony's clients write them.
+// The caller holds l.mu.
+func (l *Locker) newToken() string {
+	if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
+		l.reseed()
+	}
+	var raw [32]byte
+	l.random.Read(raw[:])
+	var text [44]byte
+	base64.StdEncoding.Encode(text[:], raw[:])
+	return string(text[:])
+}
+
+// Inspect asks the store who holds name. It is advice, old when it arrives: to
+// know that a lock is yours, hold it. A store that cannot tell answers
+// errors.ErrUnsupported.
+func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
+	if err := driver.CheckName(name); err != nil {
+		return State{}, failed("inspect", name, err)
+	}
+	i, ok := l.store.(driver.Inspector)
+	if !ok {
+		return State{}, failed("inspect", name, errors.ErrUnsupported)
+	}
+	state, err := i.Inspect(ctx, name)
+	if err != nil {
+		return State{}, failed("inspect", name, err)
+	}
+	return state, nil
+}
+
+// List asks the store for the names that begin with prefix and are held, cool
+// down or are waited for. A store that cannot tell answers
+// errors.ErrUnsupported.
+func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
+	i, ok := l.store.(driver.Lister)
+	if !ok {
+		return nil, failed("list", prefix, errors.ErrUnsupported)
+	}
+	states, err := i.List(ctx, prefix)
+	if err != nil {
+		return nil, failed("list", prefix, err)
+	}
+	return states, nil
+}
+
+// Break ends everybody's hold on name by force, if seenFence is still its
+// fence, as Inspect told; otherwise the error answers errors.Is for ErrLost.
+// It returns a fence above all earlier ones. Who was evicted goes on working
+// until it asks the store: only a resource that checks fences stops it before.
+func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	b, ok := l.store.(driver.Breaker)
+	if !ok {
+		return 0, failed("break", name, errors.ErrUnsupported)
+	}
+	fence, err := b.Break(ctx, name, seenFence)
+	if err != nil {
+		return 0, failed("break", name, err)
+	}
+	return fence, nil
+}
+
+// Close releases what is held, makes waiters return ErrClosed, waits for
+// clean-ups and closes the store. Locks that were exported stay as they are.
+// When ctx ends first, Close returns its error, and what is left lapses with
+// its lease. A second Close does nothing.
+func (l *Locker) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	l.mu.Unlock()
+	l.beginClose(ErrClosed)
+	err := l.keeper.releaseAll(ctx)
+	err = errors.Join(err, l.cleaner.wait(ctx))
+	l.keeper.stop()
+	if !l.cfg.sharedStore {
+		err = errors.Join(err, l.store.Close())
+	}
+	if err != nil {
+		return &Error{"close", "", err}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package padlock
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// DefaultTTL is the length of a lease when no TTL is given: the time after
+// which others may take the lock if this process dies or is cut off. While the
+// process lives the lease is renewed.
+const DefaultTTL = 30 * time.Second
+
+// DefaultMaxWaiters is how many goroutines may wait for one name in one Locker
+// unless MaxWaiters says otherwise.
+const DefaultMaxWaiters = 10000
+
+// Option says how a lock is to be taken. Given to New it is the default for
+// all locks of the Locker; given to a call it overrides that default.
+type Option interface {
+	LockerOption
+	apply(*settings)
+}
+
+// LockerOption configures a Locker as a whole, and is given to New only. Every
+// Option is one too.
+type LockerOption interface{ applyLocker(*config) }
+
+// ReleaseOption configures one Release.
+type ReleaseOption interface{ applyRelease(*releaseSettings) }
+
+// settings is how one lock is taken.
+type settings struct {
+	ttl         time.Duration
+	wait        time.Duration // negative: as long as ctx lets it
+	shared      bool
+	skip        bool
+	noRenewal   bool
+	maxHold     time.Duration
+	holdAtLeast time.Duration
+	coolDown    time.Duration
+	fenceAbove  uint64
+	label       string
+}
+
+type config struct {
+	defaults    settings
+	logger      *slog.Logger
+	onEvent     func(Event)
+	clock       driver.Clock
+	maxWaiters  int
+	sharedStore bool
+}
+
+type releaseSettings struct{ coolDown time.Duration }
+
+type option func(*settings)
+
+func (o option) apply(s *settings)     { o(s) }
+func (o option) applyLocker(c *config) { o(&c.defaults) }
+
+type lockerOption func(*config)
+
+func (o lockerOption) applyLocker(c *config) { o(c) }
+
+// TTL sets the length of the lease, from 100 ms to 24 h; stores may allow
+// less. Without renewal it is how long the lock lasts. With renewal it is how
+// long others must wait after this process dies.
+func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
+
+// Wait bounds how long Acquire and Do wait for the lock; the context bounds it
+// too, and the first to end decides. When this time is over the error answers
+// errors.Is for ErrHeld. Wait(0) is one try. Without Wait, the context alone
+// decides. A negative time is an error.
+func Wait(d time.Duration) Option {
+	return option(func(s *settings) {
+		if s.wait = d; d < 0 {
+			s.wait = invalidWait
+		}
+	})
+}
+
+const (
+	waitForContext time.Duration = -1
+	invalidWait    time.Duration = -2
+)
+
+// Shared takes the lock beside other shared ones; it excludes exclusive ones.
+// Where the store has no shared mode the error answers errors.Is for
+// errors.ErrUnsupported.
+func Shared() Option { return option(func(s *settings) { s.shared = true }) }
+
+// SkipIfOutlived does not queue when the present holder means to keep the lock
+// beyond the end of this caller's wait: the answer is ErrHeld at once. A
+// holder that renews and gave no MaxHold has no planned end, and counts as
+// outliving any deadline. Without a deadline it has no effect.
+func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
+
+// NoRenewal lets the lease run out after its TTL unless Extend is called.
+func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
+
+// MaxHold bounds how long the lock is held, renewals included. Then the lock's
+// context ends with the cause ErrMaxHold and renewal stops; the lock is free
+// after Release, or when the lease has run out.
+func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
+
+// HoldAtLeast keeps the name taken for d from the grant, also if the lock is
+// released earlier and also if the process dies. It is for jobs started at
+// once on many machines with clocks a little apart.
+func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
+
+// FenceAbove makes the fence of the grant greater than fence, as is needed
+// when resources have seen fences from another source.
+func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
+
+// Label tells others who find the lock held what it is held for; at most 256
+// bytes.
+func Label(text string) Option { return option(func(s *settings) { s.label = text }) }
+
+// CoolDownOption is what CoolDown returns: an Option and a ReleaseOption.
+type CoolDownOption time.Duration
+
+// CoolDown keeps the name taken for d after the release. Given to Acquire or
+// New it is the default for Release; given to Release it overrides that.
+func CoolDown(d time.Duration) CoolDownOption { return CoolDownOption(d) }
+
+func (d CoolDownOption) apply(s *settings)               { s.coolDown = time.Duration(d) }
+func (d CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = time.Duration(d) }
+func (d CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = time.Duration(d) }
+
+// Logger makes the Locker log what an operator must know: locks lost, renewals
+// that fail, clean-ups given up. Without it nothing is logged.
+func Logger(l *slog.Logger) LockerOption { return lockerOption(func(c *config) { c.logger = l }) }
+
+// OnEvent calls f for each event, from the goroutine in which it happened: f
+// must be quick, safe for concurrent use, and must not call the Locker.
+func OnEvent(f func(Event)) LockerOption { return lockerOption(func(c *config) { c.onEvent = f }) }
+
+// MaxWaiters bounds how many goroutines may wait for one name in this Locker.
+// More are refused with ErrTooManyWaiters.
+func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
+
+// WithClock makes the Locker measure leases by c instead of
+// driver.SystemClock. Tests use it; the store needs the same clock.
+func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
+
+// SharedStore says that others use the store too: Locker.Close leaves it open.
+func SharedStore() LockerOption { return lockerOption(func(c *config) { c.sharedStore = true }) }
+
+// plan is what others are told of how long the lock will be held; 0 is no plan.
+func (s *settings) plan() time.Duration {
+	switch {
+	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):
+		return max(s.ttl, s.holdAtLeast)
+	default:
+		return s.maxHold
+	}
+}
+
+// check finds what can be said to be wrong before the store is asked.
+func (s *settings) check(g *driver.Guarantees) error {
+	switch {
+	case s.wait == invalidWait:
+		return fmt.Errorf("%w: Wait is negative", ErrInvalid)
+	case s.maxHold < 0:
+		return fmt.Errorf("%w: MaxHold is %v", ErrInvalid, s.maxHold)
+	case s.holdAtLeast < 0:
+		return fmt.Errorf("%w: HoldAtLeast is %v", ErrInvalid, s.holdAtLeast)
+	case s.coolDown == 0:
+		return nil
+	}
+	return driver.CheckKeep("CoolDown", s.coolDown, g)
+}
+
+// quote makes a name safe to print: names may hold any bytes.
+func quote(name string) string {
+	if len(name) > 80 {
+		name = name[:77] + "..."
+	}
+	return strconv.Quote(name)
+}
