@@ -68,17 +68,9 @@ func storeRows() []arrowRow {
 	return rows
 }
 
-// A guest is a module of somebody else that one of ours may import.
-type guest struct {
-	module string // of ours, by its directory
-	path   string // the guest's import path, and all below it
-	tests  bool   // in tests only
-	reason string
-}
-
 // checkArrows reports every import that no row allows.
 func checkArrows(f *houseFile) []string {
-	if f.ast == nil || slices.Contains(strings.Split(f.path, "/"), "testdata") {
+	if f.ast == nil {
 		return nil
 	}
 	var found []string
@@ -140,7 +132,7 @@ func within(target, dir string) bool {
 func rowOf(pkg string) *arrowRow {
 	for dir := pkg; ; dir = path.Dir(dir) {
 		for i := range arrows {
-			if arrows[i].dir == dir && (dir != "." || pkg == "." || strings.HasPrefix(pkg, ".ci")) {
+			if arrows[i].dir == dir && (dir != "." || pkg == ".") {
 				return &arrows[i]
 			}
 		}
@@ -148,22 +140,6 @@ func rowOf(pkg string) *arrowRow {
 			return nil
 		}
 	}
-}
-
-func judgeGuest(f *houseFile, target string) string {
-	for _, g := range guests {
-		if g.module != f.module || target != g.path && !strings.HasPrefix(target, g.path+"/") {
-			continue
-		}
-		if g.tests && !f.test() {
-			return "its row in the table of guests allows it in tests only"
-		}
-		return ""
-	}
-	if f.module == "." {
-		return "the root module imports the standard library and itself, tests included, so that `go get` of it brings nothing else; put this into a module of its own or into internal/integration"
-	}
-	return "it is not in the table of guests; every dependency has a row with its reason there, house_guests_test.go"
 }
 
 func list(names []string) string {
@@ -174,31 +150,3 @@ func list(names []string) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// checkGuests reports rows that nothing needs any more.
-func checkGuests(files []*houseFile, guests []guest) []string {
-	used := map[guest]bool{}
-	for _, f := range files {
-		if f.ast == nil {
-			continue
-		}
-		for _, spec := range f.ast.Imports {
-			target := strings.Trim(spec.Path.Value, "`\"")
-			for _, g := range guests {
-				if g.module == f.module && (target == g.path || strings.HasPrefix(target, g.path+"/")) {
-					used[g] = true
-				}
-			}
-		}
-	}
-	var found []string
-	for _, g := range guests {
-		if !used[g] {
-			found = append(found, fmt.Sprintf("house_guests_test.go: nothing in %s imports %s any more: drop its row", g.module, g.path))
-		}
-		if g.reason == "" {
-			found = append(found, fmt.Sprintf("house_guests_test.go: %s has no reason to be in %s", g.path, g.module))
-		}
-	}
-	return found
-}

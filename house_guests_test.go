@@ -1,7 +1,65 @@
 package padlock_test
 
+import (
+	"fmt"
+	"strings"
+)
+
+// A guest is a module of somebody else that one of ours may import.
+type guest struct {
+	module string // of ours, by its directory
+	path   string // the guest's import path, and all below it
+	tests  bool   // in tests only
+	reason string
+}
+
 // guests are the modules of others that each module of ours may import, and
-// why. Whoever adds a dependency adds a row and has to say it.
-var guests = []guest{
-	{"cmd/padlock", "github.com/rogpeppe/go-internal/testscript", true, "the command's tests are scripts that read like documentation"},
+// why. Whoever adds a dependency adds a row and has to say it:
+//
+//	{"pgstore", "github.com/jackc/pgx/v5", false, "the client; …"},
+var guests = []guest{}
+
+// judgeGuest returns what is wrong with an import of somebody else's, or "".
+func judgeGuest(f *houseFile, target string) string {
+	for _, g := range guests {
+		if g.module != f.module || target != g.path && !strings.HasPrefix(target, g.path+"/") {
+			continue
+		}
+		if g.tests && !f.test() {
+			return "its row in the table of guests allows it in tests only"
+		}
+		return ""
+	}
+	if f.module == "." {
+		return "the root module imports the standard library and itself, tests included, so that `go get` of it brings nothing else; put this into a module of its own or into internal/integration"
+	}
+	return "it is not in the table of guests; every dependency has a row with its reason there, house_guests_test.go"
+}
+
+// checkGuests reports rows that nothing needs any more.
+func checkGuests(files []*houseFile, guests []guest) []string {
+	used := map[guest]bool{}
+	for _, f := range files {
+		if f.ast == nil {
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			target := strings.Trim(spec.Path.Value, "`\"")
+			for _, g := range guests {
+				if g.module == f.module && (target == g.path || strings.HasPrefix(target, g.path+"/")) {
+					used[g] = true
+				}
+			}
+		}
+	}
+	var found []string
+	for _, g := range guests {
+		if !used[g] {
+			found = append(found, fmt.Sprintf("house_guests_test.go: nothing in %s imports %s any more: drop its row", g.module, g.path))
+		}
+		if g.reason == "" {
+			found = append(found, fmt.Sprintf("house_guests_test.go: %s has no reason to be in %s", g.path, g.module))
+		}
+	}
+	return found
 }

@@ -1,0 +1,136 @@
+package padlock_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// A bite is a small tree of one file that breaks a rule, or just not.
+type bite struct {
+	name   string
+	check  func(*houseFile) []string
+	path   string
+	module string
+	src    string
+	want   string // part of the one message expected; "" for none
+}
+
+var bites = []bite{
+	{"a store knows the face", checkArrows, "memstore/x.go", ".", imports(padlockPath), "imports " + padlockPath},
+	{"a store knows another", checkArrows, "redisstore/x.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only driver;"},
+	{"a store's test knows the face", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath), ""},
+	{"a store's test knows another", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only"},
+	{"the quorum's test", checkArrows, "quorum/x_test.go", ".", imports(padlockPath + "/memstore"), ""},
+	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/memstore"), "allow it only driver;"},
+	{"the face's test does", checkArrows, "x_test.go", ".", imports(padlockPath + "/memstore"), ""},
+	{"driver knows something", checkArrows, "driver/x.go", ".", imports(padlockPath), "allow it only the standard library;"},
+	{"session knows the contract", checkArrows, "session/x.go", ".", imports(padlockPath + "/driver"), "allow it only .;"},
+	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/memstore"), "allow it only ., open;"},
+	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
+	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},
+	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/drivertest/server"), "allow it only driver;"},
+	{"open opens", checkArrows, "open/x.go", "open", imports(padlockPath + "/redisstore"), ""},
+	{"integration imports all", checkArrows, "internal/integration/x.go", "internal/integration", imports(padlockPath + "/open"), ""},
+	{"a package without a row", checkArrows, "util/x.go", ".", imports(padlockPath + "/driver"), "has no row"},
+	{"a guest in the root", checkArrows, "x_test.go", ".", imports("golang.org/x/sync/errgroup"), "`go get` of it brings nothing else"},
+	{"a guest without a row", checkArrows, "open/x.go", "open", imports("golang.org/x/sync/errgroup"), "not in the table of guests"},
+	{"cgo", checkArrows, "filestore/x.go", ".", imports("C"), "without a C compiler"},
+	{"the standard library", checkArrows, "driver/x.go", ".", imports("net/http"), ""},
+	{"sleep in a test", checkSleep, "x_test.go", ".", "import \"time\"\nfunc f() { time.Sleep(1) }", "x_test.go:3: time.Sleep in a test"},
+	{"sleep by another name", checkSleep, "x_test.go", ".", "import clock \"time\"\nvar f = clock.Sleep", "time.Sleep in a test"},
+	{"sleep in code", checkSleep, "x.go", ".", "import \"time\"\nfunc f() { time.Sleep(1) }", ""},
+	{"somebody else's sleep", checkSleep, "x_test.go", ".", "func f() { baby.Sleep(1) }", ""},
+	{"61 lines", checkFuncLength, "x_test.go", ".", "func f() {\n" + strings.Repeat("g()\n", 61) + "}", "x_test.go:2: a function of 61 lines"},
+	{"60 lines", checkFuncLength, "x.go", ".", "func f() {\n" + strings.Repeat("g()\n", 60) + "}", ""},
+	{"a value of 61 lines", checkFuncLength, "x.go", ".", "var f = func() {\n" + strings.Repeat("g()\n", 61) + "}", "a function of 61 lines"},
+	{"501 lines", checkFileLength, "x.go", ".", strings.Repeat("\n", 500), "a file of 501 lines"},
+	{"long prose", checkFileLength, "docs/x.md", ".", strings.Repeat("\n", 900), ""},
+	{"a long script", checkFileLength, "redisstore/acquire.lua", "redisstore", strings.Repeat("\n", 500), "a file of 501 lines"},
+	{"an exported function", checkDocs, "x.go", ".", "func F() {}", "function F has no comment"},
+	{"an exported method", checkDocs, "x.go", ".", "func (*T[K]) M() {}", "function M has no comment"},
+	{"a method of a hidden type", checkDocs, "x.go", ".", "func (t) M() {}", ""},
+	{"a well-known method", checkDocs, "x.go", ".", "func (T) String() string { return \"\" }", ""},
+	{"an exported type", checkDocs, "x.go", ".", "type T int", "type T has no comment"},
+	{"a group of types", checkDocs, "x.go", ".", "// Things.\ntype (\nT int\n)", "type T has no comment"},
+	{"an exported constant", checkDocs, "x.go", ".", "const C = 1", "const C has no comment"},
+	{"a group of constants", checkDocs, "x.go", ".", "// Kinds.\nconst (\nA = 1\nB = 2\n)", ""},
+	{"an exported variable", checkDocs, "x.go", ".", "var V int", "var V has no comment"},
+	{"an interface of two methods", checkDocs, "x.go", ".", "// T is.\ntype T interface { A(); b() }", "method A has no comment"},
+	{"an interface of one method", checkDocs, "x.go", ".", "// T is.\ntype T interface { A() }", ""},
+	{"an internal package", checkDocs, "a/internal/x.go", ".", "func F() {}", ""},
+	{"a path of the machine", checkMachine, "docs/x.md", ".", "see " + "/wor" + "k/main", "docs/x.md:2: "},
+	{"a host of packages", checkMachine, "x.json", ".", "https://registry" + ".example.org", "no host of packages"},
+	{"a harmless path", checkMachine, "docs/x.md", ".", "/var/lib/padlock", ""},
+}
+
+func imports(target string) string { return "import _ \"" + target + "\"" }
+
+// TestHouseRulesBite breaks each rule once, and stops just short of it.
+func TestHouseRulesBite(t *testing.T) {
+	for _, b := range bites {
+		t.Run(b.name, func(t *testing.T) {
+			f, err := parseHouse(b.path, b.module, []byte("package p\n"+b.src))
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, b.check(f), b.want)
+		})
+	}
+}
+
+// expect wants one message that contains want, or none.
+func expect(t *testing.T, got []string, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(got) > 0:
+		t.Errorf("reported without a reason: %q", got)
+	case want != "" && (len(got) != 1 || !strings.Contains(got[0], want)):
+		t.Errorf("got %q, want one that says %q", got, want)
+	}
+}
+
+func TestHousePackageDocsBite(t *testing.T) {
+	bare, err1 := parseHouse("a/x.go", ".", []byte("package a"))
+	said, err2 := parseHouse("b/x.go", ".", []byte("// Package b is.\npackage b"))
+	also, err3 := parseHouse("b/y.go", ".", []byte("package b"))
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	expect(t, checkPackageDocs([]*houseFile{bare, said, also}), "package a has no comment")
+}
+
+func TestHouseGuestsBite(t *testing.T) {
+	f, err := parseHouse("pgstore/x.go", "pgstore", []byte("package p\n"+imports("example.org/client/v2/part")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []*houseFile{f}
+	expect(t, checkGuests(files, []guest{{"pgstore", "example.org/client/v2", false, "the client"}}), "")
+	expect(t, checkGuests(files, []guest{{"pgstore", "example.org/client", false, ""}}), "has no reason")
+	expect(t, checkGuests(files, []guest{{"open", "example.org/client/v2", false, "the client"}}), "nothing in open imports")
+}
+
+const goodMod = "module x\n\ngo 1.26\n\nrequire (\n\t" + padlockPath + " v0.0.0 // indirect\n)\n\nreplace " + padlockPath + " => ..\n"
+
+var modBites = []struct{ name, root, sub, work, listed, want string }{
+	{"all is well", "go 1.25", goodMod, "go 1.26\nuse (\n.\n./open\n)", ". open", ""},
+	{"the root requires", "go 1.25\nrequire a.org/b v1.0.0", goodMod, "go 1.26\nuse ./open", ". open", "requires a.org/b"},
+	{"the root is as new as the rest", "go 1.26", goodMod, "go 1.26\nuse ./open", ". open", "is not older than go.work's"},
+	{"newer than the installed", "go 1.25", "go 1.99\n", "go 1.26\nuse ./open", ". open", "newer than the installed go1.26.8"},
+	{"not listed", "go 1.25", "go 1.26\n", "go 1.26\nuse ./open", ".", "modules.txt does not list"},
+	{"listed, but gone", "go 1.25", goodMod, "go 1.26\nuse ./open", ". open mystore", "mystore has no go.mod"},
+	{"not in the workspace", "go 1.25", goodMod, "go 1.26", ". open", "go.work does not use"},
+	{"tagged too early", "go 1.25", goodMod, "go 1.26\nuse ./open", "open .", "stands before ., which it requires"},
+	{"no replace", "go 1.25", "go 1.26\nrequire " + padlockPath + " v0.0.0", "go 1.26\nuse ./open", ". open", "without a replace line"},
+}
+
+func TestHouseModulesBite(t *testing.T) {
+	for _, b := range modBites {
+		t.Run(b.name, func(t *testing.T) {
+			mods := []goMod{parseMod(".", b.root), parseMod("open", b.sub)}
+			expect(t, checkMods(mods, parseMod(".", b.work), strings.Fields(b.listed), "go1.26.8"), b.want)
+		})
+	}
+	_, complaints := parseModules("# comment\n. yes\nopen perhaps\n")
+	expect(t, complaints, "modules.txt:3")
+}
