@@ -1,2 +1,4 @@
 // Package open makes a store from its URL.
 package open
+
+import _ "github.com/padlock-go/padlock/driver" // what it makes
