@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -66,6 +67,9 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 		return nil, failed("adopt", key.name, errors.ErrUnsupported)
 	}
 	a := attempt{l: l, ctx: ctx, op: "adopt", once: true, replaces: key}
+	if key.token == "" {
+		return nil, failed("adopt", key.name, fmt.Errorf("%w: key: it is empty", ErrInvalid))
+	}
 	return a.run(key.name, opts)
 }
 
@@ -78,9 +82,12 @@ type attempt struct {
 	within   bool // the lock's context ends with ctx
 	replaces Key
 
-	h     *Lock
-	held  error // the last *HeldError
-	start driver.Instant
+	set     settings
+	request driver.Request
+	h       *Lock
+	inLine  bool  // others of this Locker wait for the name
+	held    error // the last *HeldError
+	start   driver.Instant
 }
 
 // retries of a request whose reply was lost. Acquire is idempotent per token,
@@ -88,83 +95,89 @@ type attempt struct {
 var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
 func (a *attempt) run(name string, opts []Option) (*Lock, error) {
-	l := a.l
-	h := &Lock{locker: l, set: l.cfg.defaults, from: a.ctx, within: a.within, index: -1}
-	for _, o := range opts {
-		o.apply(&h.set)
+	a.set = a.l.cfg.defaults
+	if len(opts) > 0 {
+		a.set = a.set.with(opts)
 	}
 	if a.once {
-		h.set.wait = 0
+		a.set.wait = 0
 	}
-	a.h = h
 	err := a.prepare(name)
 	if err == nil {
-		a.start = l.clock.Now()
 		err = a.take()
 	}
 	if err != nil {
 		return nil, a.refused(name, err)
 	}
-	return h, nil
+	return a.h, nil
 }
 
 // prepare fills in the request and finds all that is wrong with it before the
 // store is asked.
 func (a *attempt) prepare(name string) error {
-	l, h := a.l, a.h
-	set := &h.set
-	h.request = driver.Request{
-		Name: name, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan()},
-	}
-	if a.replaces.token != "" {
-		h.request.Shared, h.request.Replaces = a.replaces.shared, a.replaces.token
-	}
+	l, set := a.l, &a.set
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	h.outer = lockFrom(a.ctx)
-	if h.outer != nil && l.alreadyHeld(a.ctx, name) {
+	outer := lockFrom(a.ctx)
+	if outer != nil && outer.covers(l, name) {
 		return ErrAlreadyHeld
-	}
-	l.mu.Lock()
-	closed := l.closed
-	h.request.Token = l.newToken()
-	l.mu.Unlock()
-	if closed {
-		return ErrClosed
 	}
 	if err := set.check(&l.guarantees); err != nil {
 		return err
 	}
-	return h.request.Validate(&l.guarantees)
+	l.mu.Lock()
+	token, closed := l.newToken(), l.closed
+	a.inLine = l.queues[name] != nil
+	l.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	a.request = driver.Request{
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan()},
+	}
+	if a.replaces.token != "" {
+		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
+	}
+	if err := a.request.Validate(&l.guarantees); err != nil {
+		return err
+	}
+	a.h = &Lock{
+		locker: l, name: name, token: token, ttl: set.ttl, coolDown: set.coolDown, plan: a.request.Holder.Plan,
+		label: set.label, noRenewal: set.noRenewal, shared: a.request.Shared, from: a.ctx, within: a.within,
+		outer: outer, index: -1,
+	}
+	return nil
 }
 
 // take tries at once, unless others of this Locker wait for the name already;
-// then it queues. A caller that does not wait, or wants to know how long the
+// then it lines up. A caller that does not wait, or wants to know how long the
 // holder means to stay, asks the store in any case.
 func (a *attempt) take() error {
-	set := &a.h.set
-	if set.wait == 0 || set.skip || !a.l.hasQueue(a.h.request.Name) {
-		err := a.try()
+	a.start = a.l.clock.Now()
+	if a.set.wait == 0 || a.set.skip || !a.inLine {
+		err := a.try(a.start)
 		if err == nil || !errors.Is(err, ErrHeld) {
 			return err
 		}
 		a.contended(err)
-		if set.wait == 0 {
+		if a.set.wait == 0 {
 			return err
 		}
+	}
+	if a.held == nil {
+		a.contended(nil)
 	}
 	return a.queue()
 }
 
-// try makes one request, again if its reply was lost. An error that leaves it
-// open whether the lock was granted answers errors.Is for ErrUncertain, and
-// the clean-up has begun.
-func (a *attempt) try() error {
+// try makes one request, again if its reply was lost; sent is now. An error
+// that leaves it open whether the lock was granted answers errors.Is for
+// ErrUncertain, and the clean-up has begun.
+func (a *attempt) try(sent driver.Instant) error {
 	for i := 0; ; i++ {
-		sent := a.l.clock.Now()
-		g, err := a.l.store.Acquire(a.ctx, a.h.request)
+		g, err := a.l.store.Acquire(a.ctx, a.request)
 		if err == nil {
 			err = a.granted(sent, g)
 		}
@@ -174,28 +187,33 @@ func (a *attempt) try() error {
 		if i == len(retryAfter) || a.ctx.Err() != nil || a.l.sleep(a.ctx, retryAfter[i]) != nil {
 			return a.uncertain(err)
 		}
+		sent = a.l.clock.Now()
 	}
 }
 
 // granted takes a grant over, or says why it comes too late.
 func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
-	l := a.l
 	if err := a.ctx.Err(); err != nil {
 		return err // nobody waits for it: cleaned up as if it were uncertain
 	}
-	now := l.clock.Now()
+	l, now := a.l, g.From
+	if now == 0 {
+		now = l.clock.Now()
+	}
 	l.mu.Lock()
-	defer l.unlock()
 	if l.closed {
+		l.mu.Unlock()
 		return errClosedMeanwhile
 	}
-	if !l.keeper.granted(a.h, sent, now, g) {
+	if !l.keeper.granted(a.h, sent, now, g, a.set.maxHold) {
+		l.mu.Unlock()
 		return errTooLate
 	}
 	l.stats.acquired++
 	if l.cfg.onEvent != nil {
-		l.note(Event{Kind: EventAcquired, Name: a.h.request.Name, Shared: a.h.request.Shared, Fence: g.Fence, Took: now.Sub(a.start)})
+		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: g.Fence, Took: now.Sub(a.start)})
 	}
+	l.unlock()
 	return nil
 }
 
@@ -206,7 +224,7 @@ var (
 
 // uncertain sends for the clean-up of what may have been granted.
 func (a *attempt) uncertain(err error) error {
-	a.l.cleaner.add(cleanUp{name: a.h.request.Name, token: a.h.request.Token}, max(a.h.set.ttl, a.h.set.holdAtLeast))
+	a.l.cleaner.add(cleanUp{name: a.h.name, token: a.h.token}, max(a.set.ttl, a.set.holdAtLeast))
 	switch {
 	case errors.Is(err, ErrUncertain):
 		return err
@@ -216,9 +234,11 @@ func (a *attempt) uncertain(err error) error {
 	return &joined{ErrUncertain, err}
 }
 
-// contended notes that somebody else has the name.
+// contended notes that somebody else has the name; err says who, unless this
+// caller lined up without asking.
 func (a *attempt) contended(err error) {
-	if a.held == nil {
+	if !a.told {
+		a.told = true
 		a.l.mu.Lock()
 		a.l.stats.contended++
 		a.l.event(EventContended, a.h, err)
@@ -231,7 +251,7 @@ func (a *attempt) refused(name string, err error) error {
 	err = failed(a.op, name, err)
 	a.l.mu.Lock()
 	a.l.stats.refused++
-	a.l.note(Event{Kind: EventRefused, Name: name, Shared: a.h.set.shared, Err: err})
+	a.l.note(Event{Kind: EventRefused, Name: name, Shared: a.set.shared, Err: err})
 	a.l.unlock()
 	return err
 }

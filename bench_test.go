@@ -2,6 +2,7 @@ package padlock_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -51,33 +52,33 @@ func BenchmarkHandOver(b *testing.B) {
 		c <- struct{}{}
 		wg.Wait()
 	})
+	// Rounds of 1,000 goroutines that wait already; each takes the lock once.
 	b.Run("memstore", func(b *testing.B) {
 		l := padlock.New(memstore.New())
 		ctx := context.Background()
-		first, err := l.Acquire(ctx, "name")
-		if err != nil {
-			b.Fatal(err)
-		}
-		left := b.N
-		var wg sync.WaitGroup
-		for range waiters {
-			wg.Go(func() {
-				for done := false; !done; {
+		for left := b.N; left > 0; left -= waiters {
+			b.StopTimer()
+			first, err := l.Acquire(ctx, "name")
+			if err != nil {
+				b.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for range waiters {
+				wg.Go(func() {
 					h, err := l.Acquire(ctx, "name")
 					if err != nil {
 						b.Error(err)
 						return
 					}
-					left--
-					done = left <= 0
 					h.Release()
-				}
-			})
+				})
+			}
+			for l.Stats().Waiting < waiters {
+				runtime.Gosched()
+			}
+			b.StartTimer()
+			first.Release()
+			wg.Wait()
 		}
-		for l.Stats().Waiting < waiters {
-		}
-		b.ResetTimer()
-		first.Release()
-		wg.Wait()
 	})
 }

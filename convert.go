@@ -40,9 +40,9 @@ func (h *Lock) Promote(ctx context.Context) error {
 		return nil
 	}
 	if over := h.over(); over != nil && !errors.Is(err, ErrReleased) && !errors.Is(err, ErrLost) {
-		err = &joined{over.(*Error).Err, err}
+		err = &joined{over, err}
 	}
-	return failed("promote", h.Name(), err)
+	return failed("promote", h.name, err)
 }
 
 // Demote makes an exclusive lock shared, without a moment in which it is
@@ -52,7 +52,7 @@ func (h *Lock) Demote(ctx context.Context) error {
 	h.op.Lock()
 	defer h.op.Unlock()
 	if err := h.convert(ctx, true); err != nil {
-		return failed("demote", h.Name(), err)
+		return failed("demote", h.name, err)
 	}
 	return nil
 }
@@ -83,22 +83,22 @@ func (h *Lock) convert(ctx context.Context, shared bool) error {
 // conversion is the request as the lock stands.
 func (h *Lock) conversion(shared bool) (driver.Request, error) {
 	if err := h.over(); err != nil {
-		return driver.Request{}, err.(*Error).Err
+		return driver.Request{}, err
 	}
-	h.locker.mu.Lock()
-	defer h.locker.mu.Unlock()
-	r := h.request
-	r.Shared, r.Replaces = shared, ""
-	return r, nil
+	l := h.locker
+	return driver.Request{
+		Name: h.name, Token: h.token, Shared: shared, TTL: h.ttl,
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
+	}, nil
 }
 
 func (h *Lock) converted(shared bool, sent driver.Instant, g driver.Grant) error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause != nil {
-		return h.cause.(*Error).Err
+		return h.cause
 	}
-	h.request.Shared, h.fence = shared, g.Fence
+	h.shared, h.fence = shared, g.Fence
 	h.extended(sent, g)
 	return nil
 }

@@ -13,7 +13,8 @@ const (
 	// EventAcquired: a lock was granted. Event.Took is how long that took.
 	EventAcquired EventKind = iota
 	// EventContended: somebody else holds the name, and this caller waits or
-	// gives up. Err is the *HeldError.
+	// gives up. Err is the *HeldError, or nil for a caller that lined up behind
+	// others of its Locker without asking the store.
 	EventContended
 	// EventRefused: an Acquire failed; Err says why.
 	EventRefused
@@ -91,7 +92,7 @@ func (l *Locker) Stats() Stats {
 // event notes what happened to h. The caller holds mu.
 func (l *Locker) event(kind EventKind, h *Lock, err error) {
 	if l.cfg.onEvent != nil || level(kind) > slog.LevelDebug {
-		l.note(Event{Kind: kind, Name: h.request.Name, Shared: h.request.Shared, Fence: h.fence, Err: err})
+		l.note(Event{Kind: kind, Name: h.name, Shared: h.shared, Fence: h.fence, Err: err})
 	}
 }
 

@@ -52,11 +52,11 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 
 // granted starts keeping h. It reports false if the lease is over already, at
 // now. The caller holds mu.
-func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant) bool {
+func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
-	if h.set.maxHold > 0 {
-		h.maxHoldAt = now.Add(h.set.maxHold)
+	if maxHold > 0 {
+		h.maxHoldAt = now.Add(maxHold)
 	}
 	if usable <= now {
 		return false
@@ -96,14 +96,14 @@ func (h *Lock) extended(sent driver.Instant, g driver.Grant) {
 // tenth of that earlier or later, so that locks taken together part ways.
 func (h *Lock) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
-	if h.set.noRenewal || g.TTL == 0 {
+	if h.noRenewal || g.TTL == 0 {
 		return
 	}
 	if g.From != 0 {
 		sent = g.From
 	}
-	third := h.set.ttl / 3
-	left := g.TTL - h.set.ttl // of a longer first lease
+	third := h.ttl / 3
+	left := g.TTL - h.ttl // of a longer first lease
 	h.renewAt = sent.Add(max(0, left) + third + h.locker.jitter(third/10))
 }
 
@@ -120,13 +120,13 @@ func (l *Locker) end(h *Lock, why error) {
 	if h.cause != nil {
 		return
 	}
-	h.cause = failed("hold", h.request.Name, why)
+	h.cause = why
 	h.usable.Store(0)
 	l.keeper.remove(h)
 	if h.cancel != nil {
-		h.cancel(h.cause)
+		h.cancel(failed("hold", h.name, why))
 	}
-	if !errors.Is(why, ErrReleased) {
+	if why != ErrReleased {
 		l.stats.lost++
 		l.event(EventLost, h, why)
 	}
@@ -221,12 +221,11 @@ func (k *keeper) renewDue() {
 // renew makes one try. It is called and returns with mu held, and gives it up
 // while the store is asked.
 func (k *keeper) renew(h *Lock) {
-	name, token, ttl := h.request.Name, h.request.Token, h.set.ttl
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
 	h.renewing.cancel = cancel
 	k.l.unlock()
 	sent := k.l.clock.Now()
-	g, err := k.l.store.Extend(ctx, name, token, ttl)
+	g, err := k.l.store.Extend(ctx, h.name, h.token, h.ttl)
 	cancel()
 	k.l.mu.Lock()
 	if h.cause != nil {
@@ -243,7 +242,7 @@ func (k *keeper) renew(h *Lock) {
 		// It cannot be told. The lease is still ours until it ends.
 		k.l.stats.renewalErrors++
 		k.l.event(EventRenewFailed, h, err)
-		again := h.set.ttl / 10
+		again := h.ttl / 10
 		h.renewAt = k.l.clock.Now().Add(again + k.l.jitter(again/10))
 		k.moved(h)
 	}
@@ -252,7 +251,7 @@ func (k *keeper) renew(h *Lock) {
 // patience is how long one renewal may take: less than what remains, so that
 // another try fits in.
 func (h *Lock) patience(now driver.Instant) time.Duration {
-	return min(h.set.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
+	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
 }
 
 // joinRenewal cancels a renewal under way and waits for it, so that nothing of

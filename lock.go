@@ -19,27 +19,33 @@ import (
 // that for a process that is paused between a look at the clock and a write:
 // for that there is Fence, checked where the writing happens.
 type Lock struct {
-	locker  *Locker
-	request driver.Request // as granted; Token and Shared change under locker.mu
-	set     settings
-	outer   *Lock // further up in the context that took this one
-	bound   func() bool
-	op      sync.Mutex // one Extend, Promote or Demote at a time
+	locker    *Locker
+	name      string
+	token     string // of this hold; a secret
+	ttl       time.Duration
+	coolDown  time.Duration
+	plan      time.Duration
+	label     string
+	noRenewal bool
+	within    bool  // Context ends with from
+	outer     *Lock // further up in the context that took this one
+	from      context.Context
+	bound     func() bool // stops watching Grant.Bound
+	op        sync.Mutex  // one Extend, Promote or Demote at a time
 
 	// usable is the instant at which Context ends: 0 when it has ended.
 	usable atomic.Int64
 
 	// Guarded by locker.mu.
+	shared    bool
+	exported  bool
 	fence     uint64
 	grantedAt driver.Instant
 	maxHoldAt driver.Instant // never = no MaxHold
 	renewAt   driver.Instant // never = no renewal, or one is under way
 	wakeAt    driver.Instant // when the keeper looks at it
 	index     int            // in the keeper's heap; -1 = not there
-	exported  bool
-	cause     error // why Context ended
-	from      context.Context
-	within    bool // Context ends with from
+	cause     error          // why it is over; nil = it is not
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	renewing  *renewal
@@ -52,13 +58,13 @@ type Lock struct {
 const never = driver.Instant(1<<63 - 1)
 
 // Name returns the name that is locked.
-func (h *Lock) Name() string { return h.request.Name }
+func (h *Lock) Name() string { return h.name }
 
 // Shared reports whether the hold is shared, as it stands.
 func (h *Lock) Shared() bool {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
-	return h.request.Shared
+	return h.shared
 }
 
 // Fence returns the fencing token: a number that grows with each exclusive
@@ -104,7 +110,7 @@ func (h *Lock) Context() context.Context {
 	}
 	h.ctx, h.cancel = context.WithCancelCause(lockContext{from, h})
 	if h.cause != nil {
-		h.cancel(h.cause)
+		h.cancel(failed("hold", h.name, h.cause))
 	}
 	return h.ctx
 }
@@ -115,12 +121,12 @@ func (h *Lock) Context() context.Context {
 // told now.
 func (h *Lock) Check(ctx context.Context) error {
 	if err := h.over(); err != nil {
-		return failed("check", h.Name(), err)
+		return failed("check", h.name, err)
 	}
-	_, err := h.locker.store.Extend(ctx, h.Name(), h.token(), 0)
+	_, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("check", h.Name(), err)
+		return failed("check", h.name, err)
 	}
 	return nil
 }
@@ -130,21 +136,21 @@ func (h *Lock) Check(ctx context.Context) error {
 // that the lock is gone; after another error it is as good as before.
 func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if ttl == 0 {
-		ttl = h.set.ttl
+		ttl = h.ttl
 	}
 	if err := driver.CheckTTL("TTL", ttl, &h.locker.guarantees); err != nil {
-		return failed("extend", h.Name(), err)
+		return failed("extend", h.name, err)
 	}
 	h.op.Lock()
 	defer h.op.Unlock()
 	if err := h.over(); err != nil {
-		return failed("extend", h.Name(), err)
+		return failed("extend", h.name, err)
 	}
 	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.Name(), h.token(), ttl)
+	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("extend", h.Name(), err)
+		return failed("extend", h.name, err)
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -159,21 +165,15 @@ func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // errors.ErrUnsupported.
 func (h *Lock) Export() (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing {
-		return Key{}, failed("export", h.Name(), errors.ErrUnsupported)
+		return Key{}, failed("export", h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {
-		return Key{}, failed("export", h.Name(), err)
+		return Key{}, failed("export", h.name, err)
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	h.exported = true
-	return Key{name: h.request.Name, token: h.request.Token, shared: h.request.Shared}, nil
-}
-
-func (h *Lock) token() string {
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	return h.request.Token
+	return Key{name: h.name, token: h.token, shared: h.shared}, nil
 }
 
 // over returns why the lock is over, or nil.
@@ -235,10 +235,11 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	return fence, fence != 0
 }
 
-// alreadyHeld reports whether ctx descends from a live hold of l on name.
-func (l *Locker) alreadyHeld(ctx context.Context, name string) bool {
-	for h := lockFrom(ctx); h != nil; h = h.outer {
-		if h.locker == l && h.Name() == name && h.over() == nil {
+// covers reports whether h, or a lock that it was taken under, is a live hold
+// of l on name.
+func (h *Lock) covers(l *Locker, name string) bool {
+	for ; h != nil; h = h.outer {
+		if h.locker == l && h.name == name && h.over() == nil {
 			return true
 		}
 	}

@@ -150,6 +150,16 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // SharedStore says that others use the store too: Locker.Close leaves it open.
 func SharedStore() LockerOption { return lockerOption(func(c *config) { c.sharedStore = true }) }
 
+// with returns a copy of s changed by opts. The copy is here so that a call
+// without options allocates none.
+func (s *settings) with(opts []Option) settings {
+	changed := *s
+	for _, o := range opts {
+		o.apply(&changed)
+	}
+	return changed
+}
+
 // plan is what others are told of how long the lock will be held; 0 is no plan.
 func (s *settings) plan() time.Duration {
 	switch {

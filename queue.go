@@ -25,12 +25,6 @@ type turn struct {
 // reach while somebody waits.
 const graceUnavailable = 30 * time.Second
 
-func (l *Locker) hasQueue(name string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queues[name] != nil
-}
-
 // queue waits in line, then for the store, until the lock is granted or the
 // wait is over.
 func (a *attempt) queue() error {
@@ -38,12 +32,12 @@ func (a *attempt) queue() error {
 		return a.held
 	}
 	var over chan struct{} // closed at the end of Wait; nil blocks for ever
-	if d := a.h.set.wait; d >= 0 {
+	if d := a.set.wait; d >= 0 {
 		over = make(chan struct{})
 		d -= a.l.clock.Now().Sub(a.start)
 		defer a.l.clock.AfterFunc(max(0, d), func() { close(over) })()
 	}
-	name := a.h.request.Name
+	name := a.h.name
 	t, err := a.l.lineUp(name)
 	if err != nil {
 		return err
@@ -95,7 +89,7 @@ func (a *attempt) head(ctx context.Context) error {
 	for {
 		err := a.awaitStore(ctx, &waiter, &poll)
 		if err == nil {
-			err = a.try()
+			err = a.try(a.l.clock.Now())
 			if err == nil || errors.Is(err, ErrUncertain) {
 				return err
 			}
@@ -124,7 +118,7 @@ func (a *attempt) awaitStore(ctx context.Context, waiter *driver.Waiter, poll *p
 	if *waiter == nil {
 		return a.l.sleep(ctx, poll.next())
 	}
-	_, err := (*waiter).Wait(ctx, a.h.request, true)
+	_, err := (*waiter).Wait(ctx, a.request, true)
 	if errors.Is(err, errors.ErrUnsupported) {
 		*waiter = nil
 		return a.l.sleep(ctx, poll.next())
@@ -168,11 +162,11 @@ func (a *attempt) over(cause error, also ...error) error {
 // stay beyond the end of this wait.
 func (a *attempt) skips() bool {
 	var held *HeldError
-	if !a.h.set.skip || !errors.As(a.held, &held) {
+	if !a.set.skip || !errors.As(a.held, &held) {
 		return false
 	}
 	end, bounded := a.ctx.Deadline()
-	if d := a.h.set.wait; d >= 0 {
+	if d := a.set.wait; d >= 0 {
 		left := d - a.l.clock.Now().Sub(a.start)
 		if byWait := time.Now().Add(left); !bounded || byWait.Before(end) {
 			end, bounded = byWait, true
@@ -205,7 +199,7 @@ func (l *Locker) lineUp(name string) (*turn, error) {
 		return nil, ErrTooManyWaiters
 	}
 	t := &turn{}
-	if len(q.line) > 0 {
+	if len(q.line) > 0 && !l.guarantees.InProcess {
 		t.ready = make(chan struct{})
 	}
 	q.line = append(q.line, t)
@@ -235,7 +229,9 @@ func (l *Locker) leaveLine(name string, t *turn) {
 		delete(l.queues, name)
 		return
 	}
-	close(q.line[0].ready)
+	if next := q.line[0].ready; next != nil {
+		close(next)
+	}
 }
 
 // poller spaces out the tries at a store that wakes nobody: decorrelated

@@ -22,13 +22,13 @@ import (
 // A second Release does nothing and returns what the first did. Only an
 // invalid cool-down (ErrInvalid, errors.ErrUnsupported) leaves the lock held.
 func (h *Lock) Release(opts ...ReleaseOption) error {
-	set := releaseSettings{coolDown: h.set.coolDown}
+	set := releaseSettings{coolDown: h.coolDown}
 	for _, o := range opts {
 		o.applyRelease(&set)
 	}
 	if set.coolDown != 0 {
 		if err := driver.CheckKeep("CoolDown", set.coolDown, &h.locker.guarantees); err != nil {
-			return failed("release", h.Name(), err)
+			return failed("release", h.name, err)
 		}
 	}
 	h.releaseOnce.Do(func() { h.releaseErr = h.release(set.coolDown) })
@@ -37,8 +37,8 @@ func (h *Lock) Release(opts ...ReleaseOption) error {
 
 func (h *Lock) release(keep time.Duration) error {
 	l := h.locker
-	before := h.over()
 	l.mu.Lock()
+	before := h.cause
 	l.keeper.remove(h)
 	if h.renewing != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence)
@@ -49,16 +49,15 @@ func (h *Lock) release(keep time.Duration) error {
 		}
 	}
 	l.end(h, ErrReleased)
-	token := h.request.Token
 	l.unlock()
 	if h.bound != nil {
 		h.bound()
 	}
-	out, unsure, err := l.releaseAtStore(cleanUp{h.request.Name, token, keep})
+	out, unsure, err := l.releaseAtStore(cleanUp{h.name, h.token, keep})
 	err = verdict(before, out, unsure, err)
 	h.released(err)
 	if err != nil {
-		return failed("release", h.Name(), err)
+		return failed("release", h.name, err)
 	}
 	return nil
 }
@@ -112,7 +111,7 @@ func (h *Lock) released(err error) {
 	}
 	l.mu.Lock()
 	l.note(Event{
-		Kind: EventReleased, Name: h.request.Name, Shared: h.request.Shared, Fence: h.fence,
+		Kind: EventReleased, Name: h.name, Shared: h.shared, Fence: h.fence,
 		Took: l.clock.Now().Sub(h.grantedAt), Err: err,
 	})
 	l.unlock()

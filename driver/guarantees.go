@@ -22,6 +22,11 @@ type Guarantees struct {
 	FIFO             bool // waiters get their turn in the order in which they came, over all processes
 	CoolDown         bool // Release(keep) and AtLeast
 
+	// InProcess: waiting in this store costs a goroutine and nothing else, so
+	// that the face lets all its waiters wait there, and keeps no line of its
+	// own.
+	InProcess bool
+
 	Notes []string // conditions and exceptions, one sentence each
 }
 

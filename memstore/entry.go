@@ -101,11 +101,11 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 // release ends what token has. A hold that is given back before its AtLeast
 // leaves the rest of it as a cool-down.
 func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
-	if e.leaveQueue(token) {
-		return driver.Released
-	}
 	h := e.find(token)
 	if h == nil {
+		if e.leaveQueue(token) {
+			return driver.Released
+		}
 		if e.busy(now) {
 			return driver.Taken
 		}
@@ -129,10 +129,8 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 // this moment.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
-	for i, w := range e.queue {
-		if w.r.Token == r.Token {
-			err.Waiters = i
-		}
+	if e.find(r.Token) != nil {
+		err.Waiters = 0 // a promotion goes first
 	}
 	for i := range err.Holds {
 		if u := err.Holds[i].Until; u.After(err.Until) {

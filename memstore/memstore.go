@@ -56,6 +56,7 @@ var guarantees = driver.Guarantees{
 	Promotion:     driver.Atomic,
 	FIFO:          true,
 	CoolDown:      true,
+	InProcess:     true,
 	Notes:         []string{"Locks are seen by one process only, and end with it."},
 }
 

@@ -35,7 +35,8 @@ type entry struct {
 	cooling driver.Instant
 	intent  intent
 	queue   []*waiter // in the order of coming, promotions first
-	stop    func() bool
+	alarm   driver.Instant
+	stop    func() bool // of the alarm; nil when none is set
 }
 
 type hold struct {
@@ -64,9 +65,11 @@ func (s *space) entry(name string) *entry {
 	if len(s.entries) > 2*s.swept+64 {
 		s.sweep()
 	}
-	e := &entry{}
+	var e *entry
 	if n := len(s.spare); n > 0 {
 		e, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		e = &entry{}
 	}
 	e.name = name
 	s.entries[name] = e
@@ -88,6 +91,9 @@ func (s *space) sweep() {
 func (s *space) forget(e *entry) {
 	s.floor = max(s.floor, e.fence)
 	delete(s.entries, e.name)
+	if e.stop != nil {
+		e.stop()
+	}
 	if len(s.spare) < maxSpare {
 		clear(e.holds)
 		*e = entry{holds: e.holds[:0], queue: e.queue[:0]}
@@ -184,5 +190,5 @@ func (s *space) tidy(e *entry, now driver.Instant) {
 func (h *hold) lease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
 
 func (h *hold) answer(now driver.Instant) driver.Grant {
-	return driver.Grant{Fence: h.fence, TTL: h.until.Sub(now)}
+	return driver.Grant{Fence: h.fence, From: now, TTL: h.until.Sub(now)}
 }

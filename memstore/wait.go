@@ -120,45 +120,51 @@ func (s *space) wake(e *entry, w *waiter, now driver.Instant) {
 	h := s.add(e, &w.r, now)
 	h.reserved, h.atLeast = true, 0
 	h.lease(now, driver.MaxReservation)
-	g := h.answer(now)
-	g.From = now
-	w.woken <- g
+	w.woken <- h.answer(now)
 }
 
 // setAlarm makes sure that the queue is looked at when the next thing in its
-// way ends by itself.
+// way ends by itself. An alarm that is set for earlier stays: it will set the
+// next one.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
-	if e.stop != nil {
-		e.stop()
-		e.stop = nil
-	}
 	if len(e.queue) == 0 {
 		return
 	}
-	var next driver.Instant
-	for _, t := range append(e.ends(), e.cooling, e.intent.until) {
-		if t > now && (next == 0 || t < next) {
-			next = t
-		}
-	}
-	if next == 0 {
+	next := e.nextEnd(now)
+	if next == 0 || e.stop != nil && e.alarm <= next {
 		return
 	}
-	e.stop = s.clock.AfterFunc(next.Sub(now), func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.entries[e.name] == e {
-			s.pump(e, s.clock.Now())
-		}
-	})
+	if e.stop != nil {
+		e.stop()
+	}
+	e.alarm = next
+	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.look(e, next) })
 }
 
-func (e *entry) ends() []driver.Instant {
-	ends := make([]driver.Instant, 0, len(e.holds)+2)
-	for i := range e.holds {
-		ends = append(ends, e.holds[i].until)
+// look is called by the alarm that was set for at. The entry may have been
+// forgotten, and be in use for another name, since.
+func (s *space) look(e *entry, at driver.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries[e.name] == e && e.stop != nil && e.alarm == at {
+		e.stop = nil
+		s.pump(e, s.clock.Now())
 	}
-	return ends
+}
+
+// nextEnd is when the next hold, cool-down or intent ends; 0 if none will.
+func (e *entry) nextEnd(now driver.Instant) (next driver.Instant) {
+	for i := range e.holds {
+		next = sooner(next, e.holds[i].until, now)
+	}
+	return sooner(sooner(next, e.cooling, now), e.intent.until, now)
+}
+
+func sooner(a, b, now driver.Instant) driver.Instant {
+	if b > now && (a == 0 || b < a) {
+		return b
+	}
+	return a
 }
 
 // Inspect implements driver.Inspector.
