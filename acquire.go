@@ -87,6 +87,7 @@ type attempt struct {
 	h       *Lock
 	inLine  bool  // others of this Locker wait for the name
 	held    error // the last *HeldError
+	told    bool  // that the name is contended
 	start   driver.Instant
 }
 
