@@ -156,7 +156,9 @@ func (a *attempt) prepare(name string) error {
 // then it lines up. A caller that does not wait, or wants to know how long the
 // holder means to stay, asks the store in any case.
 func (a *attempt) take() error {
-	a.start = a.l.clock.Now()
+	if a.start = a.l.now(); a.start == 0 && a.set.wait > 0 {
+		a.start = a.l.clock.Now()
+	}
 	if a.set.wait == 0 || a.set.skip || !a.inLine {
 		err := a.try(a.start)
 		if err == nil || !errors.Is(err, ErrHeld) {
@@ -188,8 +190,17 @@ func (a *attempt) try(sent driver.Instant) error {
 		if i == len(retryAfter) || a.ctx.Err() != nil || a.l.sleep(a.ctx, retryAfter[i]) != nil {
 			return a.uncertain(err)
 		}
-		sent = a.l.clock.Now()
+		sent = a.l.now()
 	}
+}
+
+// now is when a request is sent. A store in this process says itself from when
+// its grants count, so the clock is not read for it.
+func (l *Locker) now() driver.Instant {
+	if l.guarantees.InProcess && l.cfg.onEvent == nil {
+		return 0
+	}
+	return l.clock.Now()
 }
 
 // granted takes a grant over, or says why it comes too late.

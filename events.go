@@ -103,13 +103,6 @@ func (l *Locker) note(e Event) {
 	}
 }
 
-// tell notes e from outside mu.
-func (l *Locker) tell(e Event) {
-	l.mu.Lock()
-	l.note(e)
-	l.unlock()
-}
-
 // unlock gives mu up and tells what was noted under it.
 func (l *Locker) unlock() {
 	if l.stats.pending == nil {

@@ -50,7 +50,8 @@ type Lock struct {
 	cancel    context.CancelCauseFunc
 	renewing  *renewal
 
-	releaseOnce sync.Once
+	releasing   bool
+	releaseDone chan struct{} // closed when releaseErr stands
 	releaseErr  error
 }
 

@@ -89,7 +89,7 @@ func (a *attempt) head(ctx context.Context) error {
 	for {
 		err := a.awaitStore(ctx, &waiter, &poll)
 		if err == nil {
-			err = a.try(a.l.clock.Now())
+			err = a.try(a.l.now())
 			if err == nil || errors.Is(err, ErrUncertain) {
 				return err
 			}

@@ -31,13 +31,44 @@ func (h *Lock) Release(opts ...ReleaseOption) error {
 			return failed("release", h.name, err)
 		}
 	}
-	h.releaseOnce.Do(func() { h.releaseErr = h.release(set.coolDown) })
+	l := h.locker
+	l.mu.Lock()
+	if h.releasing {
+		return h.awaitRelease()
+	}
+	h.releasing = true
+	err := h.release(set.coolDown)
+	if err != nil {
+		err = failed("release", h.name, err)
+	}
+	l.mu.Lock()
+	h.releaseErr = err
+	if h.releaseDone == nil {
+		h.releaseDone = closedChannel
+	} else {
+		close(h.releaseDone)
+	}
+	l.unlock()
+	return err
+}
+
+var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// awaitRelease returns what the Release under way, or done, returns. It is
+// called with mu held and gives it up.
+func (h *Lock) awaitRelease() error {
+	if h.releaseDone == nil {
+		h.releaseDone = make(chan struct{})
+	}
+	done := h.releaseDone
+	h.locker.unlock()
+	<-done
 	return h.releaseErr
 }
 
+// release is called with mu held and gives it up.
 func (h *Lock) release(keep time.Duration) error {
 	l := h.locker
-	l.mu.Lock()
 	before := h.cause
 	l.keeper.remove(h)
 	if h.renewing != nil {
@@ -56,10 +87,7 @@ func (h *Lock) release(keep time.Duration) error {
 	out, unsure, err := l.releaseAtStore(cleanUp{h.name, h.token, keep})
 	err = verdict(before, out, unsure, err)
 	h.released(err)
-	if err != nil {
-		return failed("release", h.name, err)
-	}
-	return nil
+	return err
 }
 
 // releaseAtStore asks until the store answers, a few times; then the rest is a

@@ -15,6 +15,7 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // Clock measures leases. It never steps and counts the time that the machine
 // was suspended, where the system can tell. It is safe for concurrent use.
 type Clock interface {
+	// Now is the present instant. It costs about as much as time.Now.
 	Now() Instant
 
 	// AfterFunc calls f in its own goroutine when d has passed, unless the

@@ -19,9 +19,10 @@ func TestSystemClockFollowsTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := SystemClock()
 		a := c.Now()
-		fired := c.Now()
-		c.AfterFunc(time.Hour, func() { fired = c.Now() })
-		<-time.After(2 * time.Hour)
+		firing := make(chan Instant, 1)
+		c.AfterFunc(time.Hour, func() { firing <- c.Now() })
+		fired := <-firing
+		<-time.After(time.Hour)
 		if d := c.Now().Sub(a); d != 2*time.Hour {
 			t.Errorf("two hours of the bubble took %v", d)
 		}
