@@ -87,6 +87,7 @@ type attempt struct {
 	h       *Lock
 	inLine  bool  // others of this Locker wait for the name
 	held    error // the last *HeldError
+	place   *turn // in the line for the name; nil outside of it
 	told    bool  // that the name is contended
 	start   driver.Instant
 }
@@ -171,6 +172,8 @@ func (a *attempt) take() error {
 	}
 	if a.held == nil {
 		a.contended(nil)
+	} else {
+		a.renewToken()
 	}
 	return a.queue()
 }
@@ -222,6 +225,10 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 		return errTooLate
 	}
 	l.stats.acquired++
+	if a.place != nil {
+		l.leaveLine(a.h.name, a.place)
+		a.place = nil
+	}
 	if l.cfg.onEvent != nil {
 		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: g.Fence, Took: now.Sub(a.start)})
 	}
@@ -236,7 +243,7 @@ var (
 
 // uncertain sends for the clean-up of what may have been granted.
 func (a *attempt) uncertain(err error) error {
-	a.l.cleaner.add(cleanUp{name: a.h.name, token: a.h.token}, max(a.set.ttl, a.set.holdAtLeast))
+	a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token}, max(a.set.ttl, a.set.holdAtLeast))
 	switch {
 	case errors.Is(err, ErrUncertain):
 		return err

@@ -103,17 +103,22 @@ func (h *Lock) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	return nil
 }
 
+// awaitPromotion waits until it is worth trying again, and at most half the
+// time for which the intent to be promoted is remembered.
 func (h *Lock) awaitPromotion(ctx context.Context, poll *poller) error {
 	waiter, ok := h.locker.store.(driver.Waiter)
-	if ok {
-		r, err := h.conversion(false)
-		if err == nil {
-			_, err = waiter.Wait(ctx, r, false)
-		}
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
+	r, err := h.conversion(false)
+	if !ok || err != nil {
+		return errors.Join(err, h.locker.sleep(ctx, poll.next()))
 	}
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer h.locker.clock.AfterFunc(driver.MaxIntent/2, cancel)()
+	switch _, err = waiter.Wait(short, r, false); {
+	case err == nil, short.Err() != nil:
+		return ctx.Err()
+	}
+	// It cannot wait, or not now.
 	return h.locker.sleep(ctx, poll.next())
 }
 

@@ -33,6 +33,10 @@ type Lock struct {
 	bound     func() bool // stops watching Grant.Bound
 	op        sync.Mutex  // one Extend, Promote or Demote at a time
 
+	releasing  sync.Mutex // guards the next two
+	released   bool
+	releaseErr error
+
 	// usable is the instant at which Context ends: 0 when it has ended.
 	usable atomic.Int64
 
@@ -49,10 +53,6 @@ type Lock struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	renewing  *renewal
-
-	releasing   bool
-	releaseDone chan struct{} // closed when releaseErr stands
-	releaseErr  error
 }
 
 // never is later than any instant.

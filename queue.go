@@ -42,7 +42,8 @@ func (a *attempt) queue() error {
 	if err != nil {
 		return err
 	}
-	defer a.l.leaveLine(name, t)
+	a.place = t
+	defer a.leaveLine()
 	if t.ready != nil {
 		select {
 		case <-t.ready:
@@ -87,14 +88,10 @@ func (a *attempt) head(ctx context.Context) error {
 	waiter, _ := a.l.store.(driver.Waiter)
 	var downSince driver.Instant
 	for {
-		err := a.awaitStore(ctx, &waiter, &poll)
-		if err == nil {
-			err = a.try(a.l.now())
-			if err == nil || errors.Is(err, ErrUncertain) {
-				return err
-			}
-		}
+		err := a.turn(ctx, &waiter, &poll)
 		switch {
+		case err == nil || errors.Is(err, ErrUncertain):
+			return err
 		case errors.Is(err, ErrHeld):
 			a.contended(err)
 			poll.until(err)
@@ -109,21 +106,53 @@ func (a *attempt) head(ctx context.Context) error {
 		case a.l.sleep(ctx, poll.next()) != nil:
 			return a.over(context.Cause(ctx), err)
 		}
+		a.renewToken()
 	}
 }
 
-// awaitStore waits until it is worth trying again: by the store's own waiting,
-// else by polling.
-func (a *attempt) awaitStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
+// turn waits until the store hands the name over or says that it is worth
+// trying, and then takes it.
+func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
-		return a.l.sleep(ctx, poll.next())
+		if err := a.l.sleep(ctx, poll.next()); err != nil {
+			return err
+		}
+		return a.try(a.l.now())
 	}
-	_, err := (*waiter).Wait(ctx, a.request, true)
-	if errors.Is(err, errors.ErrUnsupported) {
+	g, err := (*waiter).Wait(ctx, a.request, true)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
 		*waiter = nil
-		return a.l.sleep(ctx, poll.next())
+		return a.turn(ctx, waiter, poll)
+	case err != nil:
+		return &waitError{err}
+	case g.TTL == 0: // worth trying
+		a.renewToken()
+	case a.l.guarantees.InProcess: // nothing to claim
+		if err := a.granted(0, g); err != nil {
+			return a.uncertain(err)
+		}
+		return nil
 	}
-	return err
+	return a.try(a.l.now())
+}
+
+// waitError hides from errors.Is that a wait's end in the store was uncertain:
+// the store cleans up after a wait itself.
+type waitError struct{ err error }
+
+func (e *waitError) Error() string { return e.err.Error() }
+
+func (e *waitError) Is(target error) bool {
+	return target != ErrUncertain && errors.Is(e.err, target)
+}
+
+// renewToken is called when a token is spent.
+func (a *attempt) renewToken() {
+	a.l.mu.Lock()
+	a.request.Token = a.l.newToken()
+	a.h.token = a.request.Token
+	a.l.mu.Unlock()
 }
 
 // tolerates reports whether a waiter goes on after a failure that is not its
@@ -207,10 +236,20 @@ func (l *Locker) lineUp(name string) (*turn, error) {
 	return t, nil
 }
 
-// leaveLine gives up the place t; if it was the head, the next is called.
+// leaveLine gives the caller's place up, if the grant has not done so.
+func (a *attempt) leaveLine() {
+	if a.place == nil {
+		return
+	}
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	a.l.leaveLine(a.h.name, a.place)
+	a.place = nil
+}
+
+// leaveLine gives the place t up; if it was the head, the next is called. The
+// caller holds mu.
 func (l *Locker) leaveLine(name string, t *turn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.stats.waiting--
 	q := l.queues[name]
 	t.gone = true

@@ -31,44 +31,21 @@ func (h *Lock) Release(opts ...ReleaseOption) error {
 			return failed("release", h.name, err)
 		}
 	}
-	l := h.locker
-	l.mu.Lock()
-	if h.releasing {
-		return h.awaitRelease()
+	// A second caller waits here for the first.
+	h.releasing.Lock()
+	defer h.releasing.Unlock()
+	if !h.released {
+		h.released = true
+		if err := h.release(set.coolDown); err != nil {
+			h.releaseErr = failed("release", h.name, err)
+		}
 	}
-	h.releasing = true
-	err := h.release(set.coolDown)
-	if err != nil {
-		err = failed("release", h.name, err)
-	}
-	l.mu.Lock()
-	h.releaseErr = err
-	if h.releaseDone == nil {
-		h.releaseDone = closedChannel
-	} else {
-		close(h.releaseDone)
-	}
-	l.unlock()
-	return err
-}
-
-var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// awaitRelease returns what the Release under way, or done, returns. It is
-// called with mu held and gives it up.
-func (h *Lock) awaitRelease() error {
-	if h.releaseDone == nil {
-		h.releaseDone = make(chan struct{})
-	}
-	done := h.releaseDone
-	h.locker.unlock()
-	<-done
 	return h.releaseErr
 }
 
-// release is called with mu held and gives it up.
 func (h *Lock) release(keep time.Duration) error {
 	l := h.locker
+	l.mu.Lock()
 	before := h.cause
 	l.keeper.remove(h)
 	if h.renewing != nil {
@@ -86,7 +63,12 @@ func (h *Lock) release(keep time.Duration) error {
 	}
 	out, unsure, err := l.releaseAtStore(cleanUp{h.name, h.token, keep})
 	err = verdict(before, out, unsure, err)
-	h.released(err)
+	if l.cfg.onEvent != nil {
+		l.cfg.onEvent(Event{
+			Kind: EventReleased, Name: h.name, Shared: h.Shared(), Fence: h.Fence(),
+			Took: l.clock.Now().Sub(h.grantedAt), Err: err,
+		})
+	}
 	return err
 }
 
@@ -130,17 +112,4 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 		return ErrExpired // the holder had to stop, and nobody had come yet
 	}
 	return nil
-}
-
-func (h *Lock) released(err error) {
-	l := h.locker
-	if l.cfg.onEvent == nil {
-		return
-	}
-	l.mu.Lock()
-	l.note(Event{
-		Kind: EventReleased, Name: h.name, Shared: h.shared, Fence: h.fence,
-		Took: l.clock.Now().Sub(h.grantedAt), Err: err,
-	})
-	l.unlock()
 }

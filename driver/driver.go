@@ -15,8 +15,16 @@
 //
 // A name is 1 to [MaxName] bytes of any kind, zero bytes, spaces and slashes
 // included; it is never normalised or cut. Two names never share a lock. A
-// token is an opaque string that stands for one hold; it is a secret and never
-// appears in an error, a log or a String method.
+// token is an opaque string of 1 to [MaxToken] bytes that stands for one hold;
+// it is a secret and never appears in an error, a log or a String method.
+//
+// A token is good for one hold. It is spent when Acquire answered a *HeldError
+// for it, when Wait returned the zero Grant or an error for it, or when Release
+// was called with it; a spent token is never sent to Acquire, Wait or Convert
+// again. Only an Acquire whose outcome is not known is repeated with the same
+// token. So a store may remember for a while a token that Release found
+// nothing for, and answer ErrLost to an Acquire that was on its way and comes
+// after it.
 //
 // An error is returned as it is, wrapped where that helps, and answers
 // [errors.Is] for one of the sentinels of this package, for
@@ -49,8 +57,10 @@ type Store interface {
 	// request again gives the same fence and a full lease from the second
 	// request, in the mode asked for the first time. So a caller whose reply
 	// was lost may simply ask again. (A store bound to a connection repeats
-	// within its process only; while a connection left behind may still hold
-	// the name, it answers ErrUncertain.)
+	// within its process only; while a connection left behind by this token's
+	// own try may still hold the name, it answers ErrUncertain.) When the hold
+	// has ended by time, the same request is a new try, and its grant has a new
+	// fence.
 	//
 	// If others hold the name, or wait for it ahead of this caller in a store
 	// that queues, or the name cools down, it answers a *HeldError that says
@@ -60,6 +70,10 @@ type Store interface {
 	// A shared request is granted beside other shared holds only. A store
 	// without shared mode answers errors.ErrUnsupported: never a silent
 	// exclusive grant.
+	//
+	// A store made of stores decides for itself: a try that it gives up is no
+	// grant, whatever single members did, and it releases what they granted,
+	// on a context of its own that Close waits for.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It
@@ -70,7 +84,9 @@ type Store interface {
 
 	// Release ends the hold, the reservation or the queue place of token, and
 	// nobody else's, ever. With keep > 0 the name stays taken for that long
-	// (a cool-down), as it does for what is left of Request.AtLeast.
+	// (a cool-down), as it does for what is left of Request.AtLeast. The
+	// cool-down that a shared hold leaves keeps exclusive requests out, and may
+	// let shared ones in.
 	//
 	// It is idempotent and tells the truth: see [Outcome]. A wrong or lapsed
 	// token is an outcome, not an error.
@@ -92,7 +108,7 @@ type Request struct {
 	Name   string
 	Token  string        // of the hold that is asked for; never empty
 	Shared bool          // beside other shared holds
-	TTL    time.Duration // length of the lease; a store without leases ignores it
+	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
 
 	// AtLeast, if longer than TTL, is the length of the first lease. Extend
 	// never ends the hold before it; a Release before it leaves a cool-down
@@ -127,11 +143,14 @@ type Grant struct {
 	From Instant
 
 	// TTL is the time left at From. It is 0 if the hold has no lease and lasts
-	// until Bound ends or Release.
+	// until Bound ends or Release; the face renews no such hold.
 	TTL time.Duration
 
 	// Bound, if not nil, ends with the hold: it is shared by all holds of one
 	// connection or session and is cancelled, with its cause, when that ends.
+	// The store watches for that itself, and cancels within
+	// Guarantees.LossDelay also when its peer is silent. After it every method
+	// but Release answers ErrLost for the token.
 	Bound context.Context
 }
 
@@ -140,7 +159,9 @@ type Outcome int
 
 const (
 	// Gone: the token holds nothing and the store cannot tell why. A second
-	// Release of a hold answers so too.
+	// Release of a hold answers so too, also one that repeats a Release whose
+	// outcome was uncertain. A store whose names other programs share answers
+	// Gone, and ErrLost, where it could otherwise say that nobody else came.
 	Gone Outcome = iota
 	// Released: a live hold, reservation or queue place was ended.
 	Released
@@ -194,23 +215,33 @@ type State struct {
 
 // Waiter waits for a turn.
 type Waiter interface {
-	// Wait returns when it is worth asking again for r. It joins the store's
-	// queue if there is one, and looks for itself after joining, so that a
-	// wake-up between the caller's try and the joining is not missed. A
-	// wake-up is a hint: Wait also returns at the holder's expiry, and now
-	// and then where foreign parties wake nobody.
+	// Wait returns when it is worth asking again for r. It looks for itself
+	// after joining, so that a wake-up between the caller's try and the joining
+	// is not missed. A wake-up is a hint: Wait also returns at the holder's
+	// expiry, and now and then where foreign parties wake nobody. It rides out
+	// a short loss of the connection, and returns an error only when its place
+	// is lost.
 	//
-	// A zero Grant means: try now. With reserve, a store may instead hand the
-	// name over: a Grant whose fence is set, usable until From+TTL, that
-	// becomes a full lease when Acquire is called with the same token and that
-	// is given up by Release or by itself at the end of that time, at most
-	// MaxReservation after it was made. Without reserve it never does.
+	// With reserve it joins the store's queue, if there is one, and the store
+	// may hand the name over. A Grant with TTL > 0 is a reservation for r.Token,
+	// with the fence that the hold will have, usable until From+TTL, at most
+	// [MaxReservation] from when it was made. If From is zero the store does not
+	// know when that was, and it must be claimed before it is used. Acquire with
+	// the same token claims it: then it is a full lease. Release gives it up, and
+	// so does its time. (A store with Guarantees.InProcess hands over a hold
+	// with its full lease, which needs no claim.)
 	//
-	// When Wait returns an error the store has left the queue, and given up
-	// what it was handed; or it does so on a context of its own, which Close
-	// waits for.
+	// Without reserve Wait takes no place, keeps nobody out and hands nothing
+	// over; it is woken with all others that wait so when the name may be free.
+	// The holder of a shared lock waits so to be promoted.
 	//
-	// The same token never waits twice at once.
+	// A zero Grant means: try now, with a new token. The store keeps nothing
+	// for r.Token then. When Wait returns an error the store has left the queue,
+	// and given up what it was handed; or it does so on a context of its own,
+	// which Close waits for.
+	//
+	// A waiter whose process is dead costs those behind it MaxReservation at the
+	// most. The same token never waits twice at once.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 

@@ -23,8 +23,8 @@ type Guarantees struct {
 	CoolDown         bool // Release(keep) and AtLeast
 
 	// InProcess: waiting in this store costs a goroutine and nothing else, so
-	// that the face lets all its waiters wait there, and keeps no line of its
-	// own.
+	// that the face lets all its waiters wait there and keeps no line of its
+	// own. Every Grant has From, and what Wait hands over has its full lease.
 	InProcess bool
 
 	Notes []string // conditions and exceptions, one sentence each

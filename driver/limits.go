@@ -10,6 +10,7 @@ import (
 // [Guarantees].
 const (
 	MaxName  = 1024 // bytes of a name
+	MaxToken = 128  // bytes of a token
 	MaxLabel = 256  // bytes of Holder.Label and Holder.Host
 
 	MinTTL = 100 * time.Millisecond
@@ -30,6 +31,9 @@ const (
 	MaxFence = 1 << 53
 )
 
+// reservedToken marks an exclusive hold where Symfony's clients keep theirs.
+const reservedToken = "__write__"
+
 // Validate checks r against the limits above and the narrower ones of g. A
 // store calls it first in Acquire, Wait and Convert. The error answers
 // errors.Is for ErrInvalid and names the parameter.
@@ -38,8 +42,8 @@ func (r *Request) Validate(g *Guarantees) error {
 		return err
 	}
 	switch {
-	case r.Token == "":
-		return invalid("token", "is empty")
+	case r.Token == "" || len(r.Token) > MaxToken || r.Token == reservedToken:
+		return invalid("token", "is empty, too long, or a word of Symfony's")
 	case len(r.Holder.Label) > MaxLabel:
 		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
 	case len(r.Holder.Host) > MaxLabel:

@@ -40,7 +40,7 @@ func (e *entry) busy(now driver.Instant) bool {
 			return true
 		}
 	}
-	return len(e.queue) > 0 || e.cooling > now
+	return len(e.queue)+len(e.bells) > 0 || e.cooling > now
 }
 
 // blocked reports whether r, which holds nothing, must wait: for a holder, a
@@ -65,12 +65,8 @@ func (e *entry) excluded(r *driver.Request, now driver.Instant) bool {
 	return false
 }
 
-// intending returns the token of the reader that is to be promoted, or "". A
-// reader that waits for it need not renew its intent.
+// intending returns the token of the reader that is to be promoted, or "".
 func (e *entry) intending(now driver.Instant) string {
-	if len(e.queue) > 0 && e.promotes(e.queue[0], now) {
-		return e.queue[0].r.Token
-	}
 	if e.intent.until > now && e.live(e.intent.token, now) != nil {
 		return e.intent.token
 	}
@@ -103,7 +99,7 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
 	h := e.find(token)
 	if h == nil {
-		if e.leaveQueue(token) {
+		if e.leave(token) {
 			return driver.Released
 		}
 		if e.busy(now) {
@@ -114,7 +110,7 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	out := driver.Released
 	if h.until <= now {
 		out = driver.Expired
-	} else if !h.reserved {
+	} else {
 		e.cooling = max(e.cooling, h.atLeast, now.Add(keep))
 	}
 	e.withdraw(token)
@@ -129,9 +125,6 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 // this moment.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
-	if e.find(r.Token) != nil {
-		err.Waiters = 0 // a promotion goes first
-	}
 	for i := range err.Holds {
 		if u := err.Holds[i].Until; u.After(err.Until) {
 			err.Until = u

@@ -6,7 +6,7 @@ package memstore
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -15,10 +15,7 @@ import (
 // Store is a handle on locks in memory. It is safe for concurrent use.
 type Store struct {
 	*space
-	mu     sync.Mutex
-	closed bool
-	waits  sync.WaitGroup
-	done   chan struct{}
+	closed atomic.Bool
 }
 
 // Option configures New.
@@ -44,7 +41,7 @@ func New(opts ...Option) *Store {
 // have on a server. Each handle is closed on its own.
 func (s *Store) Open() *Store { return handle(s.space) }
 
-func handle(s *space) *Store { return &Store{space: s, done: make(chan struct{})} }
+func handle(s *space) *Store { return &Store{space: s} }
 
 var guarantees = driver.Guarantees{
 	Store:         "memory",
@@ -66,16 +63,12 @@ func (s *Store) Guarantees() driver.Guarantees { return guarantees }
 // String names the store.
 func (s *Store) String() string { return "memory:" }
 
-// Close makes this handle answer ErrClosed and waits for its waiters to leave.
+// Close makes this handle, and whoever waits through it, answer ErrClosed.
 // Holds stay, as they would on a server.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
+	if s.closed.CompareAndSwap(false, true) {
+		s.sendHome()
 	}
-	s.mu.Unlock()
-	s.waits.Wait()
 	return nil
 }
 
@@ -85,12 +78,11 @@ func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	select {
-	case <-s.done:
-		return driver.ErrClosed
-	default:
-	}
 	s.space.mu.Lock()
+	if s.closed.Load() {
+		s.unlock()
+		return driver.ErrClosed
+	}
 	return nil
 }
 
@@ -102,11 +94,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	now := s.clock.Now()
 	e := s.entry(r.Name)
 	if h := e.live(r.Token, now); h != nil {
-		return s.repeat(e, h, &r, now), nil
+		return s.repeat(h, &r, now), nil
 	}
 	if r.Replaces != "" {
 		return s.replace(e, &r, now)
@@ -127,7 +119,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	now := s.clock.Now()
 	h, err := s.hold(name, token, now)
 	if err != nil {
@@ -145,7 +137,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := s.enter(ctx); err != nil {
 		return driver.Gone, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	e := s.entries[name]
 	if e == nil {
 		return driver.Gone, nil
@@ -164,7 +156,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	now := s.clock.Now()
 	h, err := s.hold(r.Name, r.Token, now)
 	if err != nil {
@@ -190,7 +182,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	h, err := s.hold(name, token, s.clock.Now())
 	if err != nil {
 		return err
@@ -208,7 +200,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	now := s.clock.Now()
 	e := s.entries[name]
 	if e == nil || e.fence != seenFence {

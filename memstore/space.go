@@ -14,6 +14,7 @@ type space struct {
 	entries map[string]*entry
 	swept   int      // entries after the last sweep
 	spare   []*entry // to be used again
+	woken   *waiter  // to be woken when mu is given up
 
 	// floor is the highest fence of a name that was forgotten: what is minted
 	// later, for any name, is above it. So a name costs nothing while it is
@@ -34,20 +35,20 @@ type entry struct {
 	fence   uint64 // highest minted
 	cooling driver.Instant
 	intent  intent
-	queue   []*waiter // in the order of coming, promotions first
+	queue   []*waiter // in the order of coming
+	bells   []*waiter // to be rung, all at once, when they may try
 	alarm   driver.Instant
 	stop    func() bool // of the alarm; nil when none is set
 }
 
 type hold struct {
-	token    string
-	shared   bool
-	reserved bool // handed to a waiter and not claimed
-	fence    uint64
-	since    driver.Instant
-	until    driver.Instant
-	atLeast  driver.Instant // the name stays taken until then
-	holder   driver.Holder
+	token   string
+	shared  bool
+	fence   uint64
+	since   driver.Instant
+	until   driver.Instant
+	atLeast driver.Instant // the name stays taken until then
+	holder  driver.Holder
 }
 
 // intent keeps new readers out while a reader waits for the others to leave.
@@ -96,7 +97,7 @@ func (s *space) forget(e *entry) {
 	}
 	if len(s.spare) < maxSpare {
 		clear(e.holds)
-		*e = entry{holds: e.holds[:0], queue: e.queue[:0]}
+		*e = entry{holds: e.holds[:0], queue: e.queue[:0], bells: e.bells[:0]}
 		s.spare = append(s.spare, e)
 	}
 }
@@ -130,25 +131,15 @@ func (s *space) add(e *entry, r *driver.Request, now driver.Instant) *hold {
 	return h
 }
 
-// repeat answers a request whose token is live: a lost reply, or the claim of
-// a reservation, from which everything counts.
-func (s *space) repeat(e *entry, h *hold, r *driver.Request, now driver.Instant) driver.Grant {
-	if h.reserved {
-		h.reserved, h.since, h.until = false, now, now
-		if r.AtLeast > 0 {
-			h.atLeast = now.Add(r.AtLeast)
-		}
-		if h.fence <= r.FenceAbove {
-			h.fence = s.mint(e, r, now)
-		}
-	}
-	h.lease(now, max(r.TTL, r.AtLeast))
+// repeat answers a request whose token is live: its first reply was lost.
+func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
+	h.lease(now, max(r.TTL, h.atLeast.Sub(now)))
 	return h.answer(now)
 }
 
 func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver.Grant, error) {
 	h := e.live(r.Replaces, now)
-	if h == nil || h.reserved {
+	if h == nil {
 		s.tidy(e, now)
 		return driver.Grant{}, driver.ErrLost
 	}
@@ -171,7 +162,7 @@ func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 	}
 	h := e.find(token)
 	switch {
-	case h == nil || h.reserved:
+	case h == nil:
 		return nil, driver.ErrLost
 	case h.until <= now:
 		return nil, driver.ErrExpired
@@ -181,7 +172,7 @@ func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 
 // tidy forgets e when nothing is left of it.
 func (s *space) tidy(e *entry, now driver.Instant) {
-	if len(e.holds) == 0 && len(e.queue) == 0 && e.cooling <= now && s.entries[e.name] == e {
+	if len(e.holds) == 0 && len(e.queue) == 0 && len(e.bells) == 0 && e.cooling <= now && s.entries[e.name] == e {
 		s.forget(e)
 	}
 }

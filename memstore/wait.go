@@ -8,126 +8,141 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waiter is a place in a queue. It leaves the queue when woken is filled.
+// waiter is a caller of Wait.
 type waiter struct {
-	r       driver.Request
-	reserve bool
-	woken   chan driver.Grant // of one; what Wait answers
+	of    *Store
+	r     driver.Request
+	woken chan struct{} // of one: the answer stands
+	// Guarded by the space until woken is filled.
+	out    bool // of queue and bells
+	answer driver.Grant
+	err    error
+	next   *waiter // to be woken too
 }
 
-// Wait implements driver.Waiter. It is first come first served; a reader that
-// waits to be promoted goes before all others, since it is in their way.
+// Wait implements driver.Waiter. With reserve it is first come, first served.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.join(); err != nil {
-		return driver.Grant{}, err
-	}
-	defer s.waits.Done()
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	w := &waiter{r: r, reserve: reserve, woken: make(chan driver.Grant, 1)}
+	w := &waiter{of: s, r: r, woken: make(chan struct{}, 1)}
 	e := s.entry(r.Name)
-	now := s.clock.Now()
-	s.enqueue(e, w, now)
-	s.pump(e, now)
-	s.space.mu.Unlock()
+	if reserve {
+		e.queue = append(e.queue, w)
+	} else {
+		e.bells = append(e.bells, w)
+	}
+	s.pump(e, s.clock.Now())
+	s.unlock()
 	select {
-	case g := <-w.woken:
-		return g, nil
+	case <-w.woken:
+		return w.answer, w.err
 	case <-ctx.Done():
-		return driver.Grant{}, s.leave(e, w, ctx.Err())
-	case <-s.done:
-		return driver.Grant{}, s.leave(e, w, driver.ErrClosed)
+		return driver.Grant{}, s.leave(w, ctx.Err())
 	}
 }
 
-// join counts a waiter, so that Close can wait for it to leave.
-func (s *Store) join() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return driver.ErrClosed
-	}
-	s.waits.Add(1)
-	return nil
-}
-
-// leave gives up the place, or what was handed over in the same instant.
-func (s *Store) leave(e *entry, w *waiter, why error) error {
+// leave gives up the place, or the hold that was handed over in the same
+// instant.
+func (s *Store) leave(w *waiter, why error) error {
 	s.space.mu.Lock()
-	defer s.space.mu.Unlock()
-	now := s.clock.Now()
-	select {
-	case g := <-w.woken:
-		// e may serve another name by now; the reservation is found by name.
-		if e := s.entries[w.r.Name]; e != nil && g.Fence != 0 {
+	defer s.unlock()
+	if e := s.entries[w.r.Name]; e != nil {
+		now := s.clock.Now()
+		if !w.out {
+			e.leave(w.r.Token)
+		} else if w.answer.TTL > 0 {
 			e.release(w.r.Token, 0, now)
-			s.pump(e, now)
 		}
-	default:
-		e.leaveQueue(w.r.Token)
 		s.pump(e, now)
 	}
 	return why
 }
 
-// promotes reports whether w is a reader that wants to be the only one.
-func (e *entry) promotes(w *waiter, now driver.Instant) bool {
-	h := e.live(w.r.Token, now)
-	return h != nil && h.shared && !h.reserved && !w.r.Shared
-}
-
-func (s *space) enqueue(e *entry, w *waiter, now driver.Instant) {
-	if e.promotes(w, now) {
-		e.queue = slices.Insert(e.queue, 0, w)
-		return
+// sendHome makes all waiters of a handle that is closed return.
+func (s *Store) sendHome() {
+	s.space.mu.Lock()
+	defer s.unlock()
+	now := s.clock.Now()
+	for _, e := range s.entries {
+		home := func(w *waiter) bool {
+			if w.of == s {
+				w.err = driver.ErrClosed
+				s.wake(w, driver.Grant{})
+			}
+			return w.of == s
+		}
+		e.queue, e.bells = slices.DeleteFunc(e.queue, home), slices.DeleteFunc(e.bells, home)
+		s.pump(e, now)
 	}
-	e.queue = append(e.queue, w)
 }
 
-func (e *entry) leaveQueue(token string) bool {
-	i := slices.IndexFunc(e.queue, func(w *waiter) bool { return w.r.Token == token })
-	if i < 0 {
-		return false
+// leave takes token out of the queue and the bells.
+func (e *entry) leave(token string) bool {
+	waits := func(w *waiter) bool { return w.r.Token == token }
+	queue := slices.IndexFunc(e.queue, waits)
+	if queue >= 0 {
+		e.queue = slices.Delete(e.queue, queue, queue+1)
 	}
-	e.queue = slices.Delete(e.queue, i, i+1)
-	return true
+	bell := slices.IndexFunc(e.bells, waits)
+	if bell >= 0 {
+		e.bells = slices.Delete(e.bells, bell, bell+1)
+	}
+	return queue >= 0 || bell >= 0
 }
 
-// pump lets in from the head of the queue whoever can come in now, sets the
-// alarm for the rest, and forgets an entry that nobody needs.
+// pump lets in from the head of the queue whoever can come in now; when nobody
+// is left there it rings for the others. It sets the alarm for the rest, and
+// forgets an entry that nobody needs.
 func (s *space) pump(e *entry, now driver.Instant) {
 	for len(e.queue) > 0 && !e.excluded(&e.queue[0].r, now) {
 		w := e.queue[0]
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
-		s.wake(e, w, now)
+		h := s.add(e, &w.r, now)
+		h.lease(now, max(w.r.TTL, w.r.AtLeast))
+		s.wake(w, h.answer(now))
+	}
+	if len(e.bells) > 0 && len(e.queue) == 0 {
+		e.bells = slices.DeleteFunc(e.bells, func(w *waiter) bool {
+			free := !e.excluded(&w.r, now)
+			if free {
+				s.wake(w, driver.Grant{})
+			}
+			return free
+		})
 	}
 	s.setAlarm(e, now)
 	s.tidy(e, now)
 }
 
-// wake hands the name to w, or tells it to try if it wants no reservation, has
-// a hold already, or the name would be its for less than a claim takes.
-func (s *space) wake(e *entry, w *waiter, now driver.Instant) {
-	if !w.reserve || e.live(w.r.Token, now) != nil {
-		w.woken <- driver.Grant{}
-		return
+// wake lets w go when the space is unlocked.
+func (s *space) wake(w *waiter, answer driver.Grant) {
+	w.out, w.answer = true, answer
+	w.next, s.woken = s.woken, w
+}
+
+// unlock gives mu up and wakes who was let in under it: last of all, since
+// they run at once.
+func (s *space) unlock() {
+	list := s.woken
+	s.woken = nil
+	s.mu.Unlock()
+	for list != nil {
+		w := list
+		list = w.next
+		w.woken <- struct{}{}
 	}
-	h := s.add(e, &w.r, now)
-	h.reserved, h.atLeast = true, 0
-	h.lease(now, driver.MaxReservation)
-	w.woken <- h.answer(now)
 }
 
 // setAlarm makes sure that the queue is looked at when the next thing in its
 // way ends by itself. An alarm that is set for earlier stays: it will set the
 // next one.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
-	if len(e.queue) == 0 {
+	if len(e.queue)+len(e.bells) == 0 {
 		return
 	}
 	next := e.nextEnd(now)
@@ -145,7 +160,7 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 // forgotten, and be in use for another name, since.
 func (s *space) look(e *entry, at driver.Instant) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.entries[e.name] == e && e.stop != nil && e.alarm == at {
 		e.stop = nil
 		s.pump(e, s.clock.Now())
@@ -175,7 +190,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := s.enter(ctx); err != nil {
 		return driver.State{}, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	if e := s.entries[name]; e != nil {
 		return e.state(s.clock.Now()), nil
 	}
@@ -187,7 +202,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer s.space.mu.Unlock()
+	defer s.unlock()
 	now := s.clock.Now()
 	var out []driver.State
 	for name, e := range s.entries {
