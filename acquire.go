@@ -87,6 +87,7 @@ type attempt struct {
 	h       *Lock
 	inLine  bool  // others of this Locker wait for the name
 	held    error // the last *HeldError
+	counted bool  // in Locker.attempts
 	place   *turn // in the line for the name; nil outside of it
 	told    bool  // that the name is contended
 	start   driver.Instant
@@ -122,7 +123,7 @@ func (a *attempt) prepare(name string) error {
 		return err
 	}
 	outer := lockFrom(a.ctx)
-	if outer != nil && outer.covers(l, name) {
+	if outer != nil && a.replaces.token == "" && outer.covers(l, name) {
 		return ErrAlreadyHeld
 	}
 	if err := set.check(&l.guarantees); err != nil {
@@ -131,6 +132,10 @@ func (a *attempt) prepare(name string) error {
 	l.mu.Lock()
 	token, closed := l.newToken(), l.closed
 	a.inLine = l.queues[name] != nil
+	if !closed {
+		l.attempts++
+		a.counted = true
+	}
 	l.mu.Unlock()
 	if closed {
 		return ErrClosed
@@ -225,6 +230,7 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 		return errTooLate
 	}
 	l.stats.acquired++
+	l.attempts--
 	if a.place != nil {
 		l.leaveLine(a.h.name, a.place)
 		a.place = nil
@@ -269,6 +275,13 @@ func (a *attempt) contended(err error) {
 func (a *attempt) refused(name string, err error) error {
 	err = failed(a.op, name, err)
 	a.l.mu.Lock()
+	if a.counted {
+		a.l.attempts--
+	}
+	if a.l.drained != nil && a.l.attempts == 0 {
+		close(a.l.drained)
+		a.l.drained = nil
+	}
 	a.l.stats.refused++
 	a.l.note(Event{Kind: EventRefused, Name: name, Shared: a.set.shared, Err: err})
 	a.l.unlock()

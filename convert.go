@@ -30,7 +30,6 @@ func (h *Lock) Promote(ctx context.Context) error {
 	for errors.Is(err, ErrHeld) {
 		poll.until(err)
 		if wait := h.awaitPromotion(ctx, &poll); wait != nil {
-			h.withdrawPromotion()
 			err = &joined{err, wait}
 			break
 		}
@@ -38,6 +37,9 @@ func (h *Lock) Promote(ctx context.Context) error {
 	}
 	if err == nil {
 		return nil
+	}
+	if !errors.Is(err, ErrPromotionConflict) && !errors.Is(err, errors.ErrUnsupported) {
+		h.withdrawPromotion()
 	}
 	if over := h.over(); over != nil && !errors.Is(err, ErrReleased) && !errors.Is(err, ErrLost) {
 		err = &joined{over, err}
@@ -122,8 +124,8 @@ func (h *Lock) awaitPromotion(ctx context.Context, poll *poller) error {
 	return h.locker.sleep(ctx, poll.next())
 }
 
-// withdrawPromotion lets new readers in again. If the store cannot be told,
-// the intent lapses by itself.
+// withdrawPromotion lets new readers in again, and undoes a promotion whose
+// reply was lost. If the store cannot be told, the intent lapses by itself.
 func (h *Lock) withdrawPromotion() {
 	if h.over() != nil {
 		return

@@ -29,7 +29,7 @@ const maxRenewers = 32
 
 // renewal is one renewal under way.
 type renewal struct {
-	cancel context.CancelFunc // may be nil
+	cancel context.CancelFunc // nil until it is sent
 	done   chan struct{}      // made by who waits for it
 }
 
@@ -205,9 +205,11 @@ func (k *keeper) renewDue() {
 		h := k.due[0]
 		k.due[0] = nil
 		k.due = k.due[1:]
-		if h.cause == nil {
-			k.renew(h)
+		if h.renewing == nil || h.cause != nil {
+			h.renewing = nil
+			continue
 		}
+		k.renew(h)
 		if d := h.renewing.done; d != nil {
 			close(d)
 		}
@@ -261,9 +263,11 @@ func (h *Lock) joinRenewal(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	if r.cancel != nil {
-		r.cancel()
+	if r.cancel == nil { // not begun
+		h.renewing = nil
+		return
 	}
+	r.cancel()
 	if r.done == nil {
 		r.done = make(chan struct{})
 	}

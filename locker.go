@@ -38,12 +38,14 @@ type Locker struct {
 	beginClose context.CancelCauseFunc
 	stats      counters
 
-	mu      sync.Mutex // guards what follows, and the state of every Lock
-	closed  bool
-	random  *rand.ChaCha8
-	queues  map[string]*queue
-	keeper  keeper
-	cleaner cleaner
+	mu       sync.Mutex // guards what follows, and the state of every Lock
+	closed   bool
+	attempts int           // calls that may yet be granted a lock
+	drained  chan struct{} // of Close: closed when attempts is 0
+	random   *rand.ChaCha8
+	queues   map[string]*queue
+	keeper   keeper
+	cleaner  cleaner
 }
 
 // New returns a Locker over store, which it owns from now on: Close closes it
@@ -171,9 +173,19 @@ func (l *Locker) Close(ctx context.Context) error {
 		return nil
 	}
 	l.closed = true
+	drained := make(chan struct{})
+	if l.attempts > 0 {
+		l.drained = drained
+	} else {
+		close(drained)
+	}
 	l.mu.Unlock()
 	l.beginClose(ErrClosed)
 	err := l.keeper.releaseAll(ctx)
+	select {
+	case <-drained: // what they left behind is with the cleaner now
+	case <-ctx.Done():
+	}
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.keeper.stop()
 	if !l.cfg.sharedStore {
