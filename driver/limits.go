@@ -48,8 +48,9 @@ func (r *Request) Validate(g *Guarantees) error {
 		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
 	case len(r.Holder.Host) > MaxLabel:
 		return invalid("holder host", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Host), MaxLabel))
-	case r.FenceAbove >= MaxFence-1:
-		return invalid("fence", "is not below 2^53")
+	}
+	if err := CheckFence(r.FenceAbove); err != nil {
+		return err
 	}
 	if err := CheckTTL("TTL", r.TTL, g); err != nil {
 		return err
@@ -67,6 +68,15 @@ func CheckName(name string) error {
 	}
 	if len(name) > MaxName {
 		return invalid("name", fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxName))
+	}
+	return nil
+}
+
+// CheckFence answers ErrInvalid for a number that leaves no room for greater
+// fences below 2^53.
+func CheckFence(fence uint64) error {
+	if fence >= MaxFence-1 {
+		return invalid("fence", "is not below 2^53")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -22,15 +23,39 @@ func (e *entry) live(token string, now driver.Instant) *hold {
 	return nil
 }
 
+// dropLapsed is called when somebody else gets the name: what had lapsed is
+// lost from now on.
 func (e *entry) dropLapsed(now driver.Instant) {
 	kept := e.holds[:0]
 	for i := range e.holds {
 		if e.holds[i].until > now {
 			kept = append(kept, e.holds[i])
+		} else {
+			e.lose(e.holds[i].token)
 		}
 	}
 	clear(e.holds[len(kept):])
 	e.holds = kept
+}
+
+// dropAll ends all holds by force.
+func (e *entry) dropAll() {
+	for i := range e.holds {
+		e.lose(e.holds[i].token)
+	}
+	clear(e.holds)
+	e.holds = e.holds[:0]
+}
+
+// maxLost bounds how many tokens an entry remembers as lost; one more makes
+// the oldest unknown.
+const maxLost = 16
+
+func (e *entry) lose(token string) {
+	if len(e.lost) == maxLost {
+		e.lost = slices.Delete(e.lost, 0, 1)
+	}
+	e.lost = append(e.lost, token)
 }
 
 // busy reports whether anybody holds, waits for or cools e.
@@ -102,7 +127,8 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 		if e.leave(token) {
 			return driver.Released
 		}
-		if e.busy(now) {
+		if i := slices.Index(e.lost, token); i >= 0 {
+			e.lost = slices.Delete(e.lost, i, i+1)
 			return driver.Taken
 		}
 		return driver.Gone

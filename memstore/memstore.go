@@ -6,6 +6,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -111,6 +112,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.Grant{}, err
+	}
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &guarantees); err != nil {
 			return driver.Grant{}, err
@@ -131,7 +135,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckKeep("cool-down", keep, &guarantees)); err != nil {
 		return driver.Gone, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -179,6 +183,9 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := errors.Join(driver.CheckName(name), driver.CheckFence(fence)); err != nil {
+		return err
+	}
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -206,8 +213,8 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if e == nil || e.fence != seenFence {
 		return 0, driver.ErrLost
 	}
-	clear(e.holds)
-	e.holds, e.cooling = e.holds[:0], 0
+	e.dropAll()
+	e.cooling = 0
 	fence := s.mint(e, &driver.Request{}, now)
 	s.pump(e, now)
 	return fence, nil

@@ -31,8 +31,9 @@ type space struct {
 // down or is waited for.
 type entry struct {
 	name    string
-	holds   []hold // a lapsed one stays until another grant or its Release
-	fence   uint64 // highest minted
+	holds   []hold   // a lapsed one stays until another grant or its Release
+	lost    []string // tokens whose holds lapsed, or were broken, and went to others
+	fence   uint64   // highest minted
 	cooling driver.Instant
 	intent  intent
 	queue   []*waiter // in the order of coming
@@ -97,7 +98,7 @@ func (s *space) forget(e *entry) {
 	}
 	if len(s.spare) < maxSpare {
 		clear(e.holds)
-		*e = entry{holds: e.holds[:0], queue: e.queue[:0], bells: e.bells[:0]}
+		*e = entry{holds: e.holds[:0], queue: e.queue[:0], bells: e.bells[:0], lost: e.lost[:0]}
 		s.spare = append(s.spare, e)
 	}
 }

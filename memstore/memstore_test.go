@@ -1,0 +1,114 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func request(name, token string) driver.Request {
+	return driver.Request{Name: name, Token: token, TTL: time.Second}
+}
+
+// Names that are free again cost nothing, and their fences grow all the same.
+func TestFreeNamesAreForgotten(t *testing.T) {
+	s, ctx := New(), context.Background()
+	first, err := s.Acquire(ctx, request("name 7", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.RaiseFence(ctx, "name 7", "a", first.Fence+1_000_000_000)
+	for i := range 10_000 {
+		r := request(fmt.Sprint("name ", i), "a")
+		if _, err := s.Acquire(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := s.Release(ctx, r.Name, "a", 0); out != driver.Released || err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	if n := len(s.entries); n != 0 {
+		t.Errorf("%d names are remembered after their release", n)
+	}
+	g, err := s.Acquire(ctx, request("name 7", "b"))
+	if err != nil || g.Fence <= first.Fence+1_000_000_000 {
+		t.Errorf("a forgotten name got fence %d after %d, %v", g.Fence, first.Fence+1_000_000_000, err)
+	}
+}
+
+// Holders that die with their lease are forgotten too, if late.
+func TestLapsedNamesAreSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := New(), t.Context()
+		for i := range 10_000 {
+			if _, err := s.Acquire(ctx, request(fmt.Sprint("name ", i), "a")); err != nil {
+				t.Fatal(err)
+			}
+			if i%100 == 0 {
+				<-time.After(time.Second)
+			}
+		}
+		if n := len(s.entries); n > 1000 {
+			t.Errorf("%d names are remembered, of at most 100 that were ever held at once", n)
+		}
+	})
+}
+
+// A hand-over costs the same however many wait, and nobody is passed over.
+func TestQueueOfThousands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiters = 5000
+		s, ctx := New(), t.Context()
+		if _, err := s.Acquire(ctx, request("n", "holder")); err != nil {
+			t.Fatal(err)
+		}
+		order := make(chan int, waiters)
+		for i := range waiters {
+			go func() {
+				token := fmt.Sprint("waiter ", i)
+				g, err := s.Wait(ctx, request("n", token), true)
+				if err != nil || g.TTL == 0 {
+					t.Errorf("waiter %d got %+v, %v", i, g, err)
+				}
+				order <- i
+				s.Release(ctx, "n", token, 0)
+			}()
+			synctest.Wait()
+		}
+		s.Release(ctx, "n", "holder", 0)
+		for i := range waiters {
+			if got := <-order; got != i {
+				t.Fatalf("turn %d went to waiter %d", i, got)
+			}
+		}
+	})
+}
+
+// What is handed over to a waiter that gives up in the same instant goes on to
+// the next.
+func TestHandOverToALeavingWaiter(t *testing.T) {
+	for range 300 {
+		s, ctx := New(), context.Background()
+		s.Acquire(ctx, request("n", "holder"))
+		leaving, cancel := context.WithCancel(ctx)
+		left := make(chan error, 1)
+		go func() {
+			_, err := s.Wait(leaving, request("n", "leaving"), true)
+			left <- err
+		}()
+		for st, _ := s.Inspect(ctx, "n"); st.Waiters == 0; st, _ = s.Inspect(ctx, "n") {
+		}
+		go cancel()
+		s.Release(ctx, "n", "holder", 0)
+		if err := <-left; err == nil {
+			s.Release(ctx, "n", "leaving", 0)
+		}
+		if _, err := s.Acquire(ctx, request("n", "next")); err != nil {
+			t.Fatalf("after a waiter left with its turn: %v", err)
+		}
+	}
+}
