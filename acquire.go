@@ -19,15 +19,13 @@ import (
 // is reported at once (ErrUnavailable); during the wait it is given 30 s to
 // come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	a := attempt{l: l, ctx: ctx, op: "acquire"}
-	return a.run(name, opts)
+	return l.acquire(ctx, name, call{op: "acquire"}, opts)
 }
 
 // TryAcquire takes the lock on name if it is free, and never waits: otherwise
 // the error answers errors.Is for ErrHeld. Wait is ignored.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	a := attempt{l: l, ctx: ctx, op: "acquire", once: true}
-	return a.run(name, opts)
+	return l.acquire(ctx, name, call{op: "acquire", once: true}, opts)
 }
 
 // Do takes the lock on name as Acquire does, calls fn, waits until it has
@@ -39,8 +37,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // did not last: then the work was not protected to its end. Errors of this
 // package are of type *Error.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	a := attempt{l: l, ctx: ctx, op: "acquire", within: true}
-	h, err := a.run(name, opts)
+	h, err := l.acquire(ctx, name, call{op: "acquire", within: true}, opts)
 	if err != nil {
 		return err
 	}
@@ -66,39 +63,64 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	if l.guarantees.Bound != driver.ToNothing {
 		return nil, failed("adopt", key.name, errors.ErrUnsupported)
 	}
-	a := attempt{l: l, ctx: ctx, op: "adopt", once: true, replaces: key}
 	if key.token == "" {
 		return nil, failed("adopt", key.name, fmt.Errorf("%w: key: it is empty", ErrInvalid))
 	}
-	return a.run(key.name, opts)
+	return l.acquire(ctx, key.name, call{op: "adopt", once: true, replaces: &key}, opts)
 }
 
-// attempt is one call that takes a lock.
-type attempt struct {
-	l        *Locker
-	ctx      context.Context
+// call is which of the methods above takes a lock.
+type call struct {
 	op       string
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
-	replaces Key
+	replaces *Key
+}
 
+// attempt is one call under way.
+type attempt struct {
+	call
+	l       *Locker
+	ctx     context.Context
 	set     settings
 	request driver.Request
 	h       *Lock
-	inLine  bool  // others of this Locker wait for the name
-	held    error // the last *HeldError
-	counted bool  // in Locker.attempts
-	place   *turn // in the line for the name; nil outside of it
-	told    bool  // that the name is contended
 	start   driver.Instant
+	held    error // the last *HeldError
+	inLine  bool  // others of this Locker wait for the name
+	told    bool  // that the name is contended
+	counted bool  // in Locker.attempts
+
+	// For the wait:
+	place     *turn         // in the line for the name; nil outside of it
+	first     bool          // at the head of the line from the start
+	ended     chan struct{} // closed at the end of Wait; nil without Wait
+	stopTimer func() bool
+	leave     func() bool // the queue of a store in this process
 }
 
 // retries of a request whose reply was lost. Acquire is idempotent per token,
 // so asking again is safe.
 var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
-func (a *attempt) run(name string, opts []Option) (*Lock, error) {
-	a.set = a.l.cfg.defaults
+// acquire keeps its frame small: thousands of goroutines may wait in it.
+func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*Lock, error) {
+	h, waiting, err := l.begin(ctx, name, &c, opts)
+	if waiting == nil {
+		return h, err
+	}
+	if err := waiting.wait(); err != nil {
+		return nil, waiting.refused(name, err)
+	}
+	return waiting.h, nil
+}
+
+// begin takes the lock at once, or says why not, or returns an attempt that
+// has to wait. Only then is the attempt put on the heap.
+//
+//go:noinline
+func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*Lock, *attempt, error) {
+	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
 	if len(opts) > 0 {
 		a.set = a.set.with(opts)
 	}
@@ -107,12 +129,16 @@ func (a *attempt) run(name string, opts []Option) (*Lock, error) {
 	}
 	err := a.prepare(name)
 	if err == nil {
-		err = a.take()
+		wait := false
+		if wait, err = a.take(); wait {
+			onHeap := a
+			return nil, &onHeap, nil
+		}
 	}
 	if err != nil {
-		return nil, a.refused(name, err)
+		return nil, nil, a.refused(name, err)
 	}
-	return a.h, nil
+	return a.h, nil, nil
 }
 
 // prepare fills in the request and finds all that is wrong with it before the
@@ -123,7 +149,7 @@ func (a *attempt) prepare(name string) error {
 		return err
 	}
 	outer := lockFrom(a.ctx)
-	if outer != nil && a.replaces.token == "" && outer.covers(l, name) {
+	if outer != nil && a.replaces == nil && outer.covers(l, name) {
 		return ErrAlreadyHeld
 	}
 	if err := set.check(&l.guarantees); err != nil {
@@ -144,7 +170,7 @@ func (a *attempt) prepare(name string) error {
 		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan()},
 	}
-	if a.replaces.token != "" {
+	if a.replaces != nil {
 		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
 	}
 	if err := a.request.Validate(&l.guarantees); err != nil {
@@ -158,29 +184,27 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// take tries at once, unless others of this Locker wait for the name already;
-// then it lines up. A caller that does not wait, or wants to know how long the
-// holder means to stay, asks the store in any case.
-func (a *attempt) take() error {
+// take tries at once, unless others of this Locker wait for the name already,
+// and reports whether there is to be a wait. A caller that does not wait, or
+// wants to know how long the holder means to stay, asks the store in any case.
+func (a *attempt) take() (wait bool, err error) {
 	if a.start = a.l.now(); a.start == 0 && a.set.wait > 0 {
 		a.start = a.l.clock.Now()
 	}
 	if a.set.wait == 0 || a.set.skip || !a.inLine {
 		err := a.try(a.start)
 		if err == nil || !errors.Is(err, ErrHeld) {
-			return err
+			return false, err
 		}
 		a.contended(err)
-		if a.set.wait == 0 {
-			return err
+		if a.set.wait == 0 || a.skips() {
+			return false, err
 		}
-	}
-	if a.held == nil {
-		a.contended(nil)
-	} else {
 		a.renewToken()
+		return true, nil
 	}
-	return a.queue()
+	a.contended(nil)
+	return true, nil
 }
 
 // try makes one request, again if its reply was lost; sent is now. An error
@@ -232,8 +256,7 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	l.stats.acquired++
 	l.attempts--
 	if a.place != nil {
-		l.leaveLine(a.h.name, a.place)
-		a.place = nil
+		a.leaveLineLocked()
 	}
 	if l.cfg.onEvent != nil {
 		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: g.Fence, Took: now.Sub(a.start)})

@@ -29,6 +29,7 @@ type Guarantees = driver.Guarantees
 // program needs one per store.
 type Locker struct {
 	store      driver.Store
+	enqueuer   driver.Enqueuer // the store, if it lives in this process
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -68,6 +69,7 @@ func New(store Store, defaults ...LockerOption) *Locker {
 	if l.cfg.logger == nil {
 		l.cfg.logger = slog.New(slog.DiscardHandler)
 	}
+	l.enqueuer, _ = store.(driver.Enqueuer)
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())

@@ -1,7 +1,6 @@
 package padlock
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -10,162 +9,84 @@ import (
 
 // queue is the line of goroutines of one Locker that wait for one name. Only
 // its head talks to the store: a thousand waiters here are one waiter there.
+// In front of a store in this process nobody lines up; all are in its queue.
 type queue struct {
-	line []*turn // line[0] is the head; guarded by Locker.mu
-	gone int     // places in line whose owner gave up
+	waiting int
+	line    []*turn // line[0] is the head
 }
 
 // turn is a place in a queue.
 type turn struct {
-	ready chan struct{} // closed when it is at the head; nil for who comes first
+	ready chan struct{} // of one: it is at the head, or the store answered
 	gone  bool
+	g     driver.Grant // the store's answer
+	err   error
 }
 
-// graceUnavailable is how long a store that was reached before may be out of
-// reach while somebody waits.
-const graceUnavailable = 30 * time.Second
-
-// queue waits in line, then for the store, until the lock is granted or the
-// wait is over.
-func (a *attempt) queue() error {
-	if a.skips() {
-		return a.held
+// wait waits in line, then for the store, until the lock is granted or the
+// wait is over. Thousands of goroutines may be parked in it, so what is not
+// needed while they are is on the heap or in frames that are gone by then.
+func (a *attempt) wait() error {
+	err := a.lineUp()
+	if err == nil && !a.first {
+		err = a.finish(a.park())
+	} else if err == nil {
+		err = a.head()
 	}
-	var over chan struct{} // closed at the end of Wait; nil blocks for ever
-	if d := a.set.wait; d >= 0 {
-		over = make(chan struct{})
-		d -= a.l.clock.Now().Sub(a.start)
-		defer a.l.clock.AfterFunc(max(0, d), func() { close(over) })()
-	}
-	name := a.h.name
-	t, err := a.l.lineUp(name)
-	if err != nil {
-		return err
-	}
-	a.place = t
-	defer a.leaveLine()
-	if t.ready != nil {
-		select {
-		case <-t.ready:
-		case <-a.ctx.Done():
-			return a.over(a.ctx.Err())
-		case <-a.l.closing.Done():
-			return ErrClosed
-		case <-over:
-			return a.over(errWaitOver)
-		}
-	}
-	ctx, stop := a.bounded(over)
-	defer stop()
-	return a.head(ctx)
+	a.leaveLine()
+	return err
 }
 
-// bounded returns the context of the wait in the store: it ends with ctx, with
-// Wait, and with the Locker. Requests that may grant the lock are sent with
-// ctx alone, so that the end of Wait does not leave their outcome open.
-func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
-	if a.ctx.Done() == nil && over == nil {
-		return a.l.closing, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(a.ctx)
-	stop := context.AfterFunc(a.l.closing, func() { cancel(ErrClosed) })
-	if over == nil {
-		return ctx, func() { stop(); cancel(nil) }
-	}
-	go func() {
-		select {
-		case <-over:
-			cancel(errWaitOver)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { stop(); cancel(nil) }
-}
-
-// head is at the head of the line: it waits for the store and claims.
-func (a *attempt) head(ctx context.Context) error {
-	poll := poller{l: a.l}
-	waiter, _ := a.l.store.(driver.Waiter)
-	var downSince driver.Instant
-	for {
-		err := a.turn(ctx, &waiter, &poll)
-		switch {
-		case err == nil || errors.Is(err, ErrUncertain):
-			return err
-		case errors.Is(err, ErrHeld):
-			a.contended(err)
-			poll.until(err)
-			downSince = 0
-			if a.skips() {
-				return a.held
-			}
-		case ctx.Err() != nil:
-			return a.over(context.Cause(ctx))
-		case !a.tolerates(err, &downSince):
-			return err
-		case a.l.sleep(ctx, poll.next()) != nil:
-			return a.over(context.Cause(ctx), err)
-		}
-		a.renewToken()
-	}
-}
-
-// turn waits until the store hands the name over or says that it is worth
-// trying, and then takes it.
-func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
-	if *waiter == nil {
-		if err := a.l.sleep(ctx, poll.next()); err != nil {
-			return err
-		}
-		return a.try(a.l.now())
-	}
-	g, err := (*waiter).Wait(ctx, a.request, true)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		*waiter = nil
-		return a.turn(ctx, waiter, poll)
-	case err != nil:
-		return &waitError{err}
-	case g.TTL == 0: // worth trying
-		a.renewToken()
-	case a.l.guarantees.InProcess: // nothing to claim
-		if err := a.granted(0, g); err != nil {
-			return a.uncertain(err)
-		}
+// park returns nil when it is this caller's turn, else why the wait is over.
+//
+//go:noinline
+func (a *attempt) park() error {
+	select {
+	case <-a.place.ready:
 		return nil
+	case <-a.ctx.Done():
+		return a.ctx.Err()
+	case <-a.l.closing.Done():
+		return ErrClosed
+	case <-a.ended:
+		return errWaitOver
 	}
-	return a.try(a.l.now())
 }
 
-// waitError hides from errors.Is that a wait's end in the store was uncertain:
-// the store cleans up after a wait itself.
-type waitError struct{ err error }
-
-func (e *waitError) Error() string { return e.err.Error() }
-
-func (e *waitError) Is(target error) bool {
-	return target != ErrUncertain && errors.Is(e.err, target)
+// finish takes the lock when the wait in line has ended.
+//
+//go:noinline
+func (a *attempt) finish(why error) error {
+	switch {
+	case why == nil && a.leave == nil:
+		return a.head()
+	case why == nil:
+		return a.answered()
+	case a.leave != nil && !a.leave():
+		// The store's answer came in the same instant; it is given back.
+		<-a.place.ready
+		if a.place.err == nil {
+			a.uncertain(why)
+		}
+	}
+	return a.over(why)
 }
 
-// renewToken is called when a token is spent.
-func (a *attempt) renewToken() {
-	a.l.mu.Lock()
-	a.request.Token = a.l.newToken()
-	a.h.token = a.request.Token
-	a.l.mu.Unlock()
+// answer is called by the store.
+func (t *turn) answer(g driver.Grant, err error) {
+	t.g, t.err = g, err
+	t.ready <- struct{}{}
 }
 
-// tolerates reports whether a waiter goes on after a failure that is not its
-// own: a server that restarts must not send a queue home.
-func (a *attempt) tolerates(err error, since *driver.Instant) bool {
-	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
-		return false
+// answered takes over what the store gave.
+func (a *attempt) answered() error {
+	if a.place.err != nil {
+		return a.place.err
 	}
-	now := a.l.clock.Now()
-	if *since == 0 {
-		*since = now
+	if err := a.granted(0, a.place.g); err != nil {
+		return a.uncertain(err)
 	}
-	return now.Sub(*since) < graceUnavailable
+	return nil
 }
 
 // over says why the wait ended: what held the name, the context's error if it
@@ -212,108 +133,83 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes a place in the line for name.
-func (l *Locker) lineUp(name string) (*turn, error) {
+// lineUp takes a place in the line, in front of a store in this process in its
+// queue, and starts the time of Wait.
+//
+//go:noinline
+func (a *attempt) lineUp() error {
+	if err := a.takePlace(); err != nil {
+		return err
+	}
+	if d := a.set.wait; d >= 0 {
+		ended := make(chan struct{})
+		d -= a.l.clock.Now().Sub(a.start)
+		a.ended, a.stopTimer = ended, a.l.clock.AfterFunc(max(0, d), func() { close(ended) })
+	}
+	if a.l.enqueuer == nil {
+		return nil
+	}
+	var err error
+	a.leave, err = a.l.enqueuer.Enqueue(a.request, a.place.answer)
+	return err
+}
+
+func (a *attempt) takePlace() error {
+	l := a.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q := l.queues[name]
+	q := l.queues[a.h.name]
 	if q == nil {
 		q = &queue{}
-		l.queues[name] = q
+		l.queues[a.h.name] = q
 	}
-	if len(q.line)-q.gone >= l.cfg.maxWaiters {
-		if len(q.line) == 0 {
-			delete(l.queues, name)
-		}
-		return nil, ErrTooManyWaiters
+	if q.waiting >= l.cfg.maxWaiters {
+		return ErrTooManyWaiters
 	}
-	t := &turn{}
-	if len(q.line) > 0 && !l.guarantees.InProcess {
-		t.ready = make(chan struct{})
-	}
-	q.line = append(q.line, t)
+	a.place = &turn{ready: make(chan struct{}, 1)}
+	q.waiting++
 	l.stats.waiting++
-	return t, nil
+	if l.enqueuer == nil {
+		q.line = append(q.line, a.place)
+		a.first = len(q.line) == 1
+	}
+	return nil
 }
 
 // leaveLine gives the caller's place up, if the grant has not done so.
+//
+//go:noinline
 func (a *attempt) leaveLine() {
+	if a.stopTimer != nil {
+		a.stopTimer()
+	}
 	if a.place == nil {
 		return
 	}
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
-	a.l.leaveLine(a.h.name, a.place)
+	a.leaveLineLocked()
+}
+
+// leaveLineLocked gives the place up; if it was the head, the next is called.
+// The caller holds mu.
+func (a *attempt) leaveLineLocked() {
+	l, t := a.l, a.place
+	q := l.queues[a.h.name]
 	a.place = nil
-}
-
-// leaveLine gives the place t up; if it was the head, the next is called. The
-// caller holds mu.
-func (l *Locker) leaveLine(name string, t *turn) {
-	l.stats.waiting--
-	q := l.queues[name]
 	t.gone = true
-	if q.line[0] != t {
-		q.gone++
-		return
+	l.stats.waiting--
+	q.waiting--
+	if len(q.line) > 0 && q.line[0] == t {
+		for len(q.line) > 0 && q.line[0].gone {
+			q.line[0] = nil
+			q.line = q.line[1:]
+		}
+		if len(q.line) > 0 {
+			q.line[0].ready <- struct{}{}
+		}
 	}
-	q.line[0] = nil
-	q.line = q.line[1:]
-	for len(q.line) > 0 && q.line[0].gone {
-		q.line[0] = nil
-		q.line = q.line[1:]
-		q.gone--
-	}
-	if len(q.line) == 0 {
-		delete(l.queues, name)
-		return
-	}
-	if next := q.line[0].ready; next != nil {
-		close(next)
-	}
-}
-
-// poller spaces out the tries at a store that wakes nobody: decorrelated
-// jitter from 10 ms to 1 s, and not far beyond the end of the holder's lease.
-type poller struct {
-	l    *Locker
-	last time.Duration
-	end  time.Time
-}
-
-const (
-	pollMin = 10 * time.Millisecond
-	pollMax = time.Second
-)
-
-func (p *poller) until(err error) {
-	var held *HeldError
-	if errors.As(err, &held) {
-		p.end = held.Until
-	}
-}
-
-func (p *poller) next() time.Duration {
-	p.l.mu.Lock()
-	spread := p.l.random.Uint64()
-	p.l.mu.Unlock()
-	high := max(3*p.last, 2*pollMin)
-	p.last = min(pollMax, pollMin+time.Duration(spread%uint64(high-pollMin)))
-	if left := time.Until(p.end); left > 0 {
-		return min(p.last, left+time.Millisecond)
-	}
-	return p.last
-}
-
-// sleep waits for d on the Locker's clock, or answers ctx's error.
-func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
-	woken := make(chan struct{})
-	stop := l.clock.AfterFunc(d, func() { close(woken) })
-	defer stop()
-	select {
-	case <-woken:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if q.waiting == 0 {
+		delete(l.queues, a.h.name)
 	}
 }

@@ -245,6 +245,20 @@ type Waiter interface {
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 
+// Enqueuer is a Waiter in whose queue a place costs no goroutine: a store that
+// lives in this process (Guarantees.InProcess). The face then keeps no line of
+// its own in front of it.
+type Enqueuer interface {
+	Waiter
+
+	// Enqueue is Wait with reserve, without the waiting. When it is r's turn,
+	// answer is called once, with a hold that has its full lease, or with
+	// ErrClosed; it is called from any goroutine, with no lock of the store
+	// held, and returns at once. leave gives the place up; it reports whether
+	// it came in time, so that answer is not called.
+	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
+}
+
 // Converter changes the mode of a live hold to r.Shared.
 type Converter interface {
 	// Convert makes one try. To exclusive (promotion) it succeeds when this is

@@ -22,9 +22,8 @@ type Guarantees struct {
 	FIFO             bool // waiters get their turn in the order in which they came, over all processes
 	CoolDown         bool // Release(keep) and AtLeast
 
-	// InProcess: waiting in this store costs a goroutine and nothing else, so
-	// that the face lets all its waiters wait there and keeps no line of its
-	// own. Every Grant has From, and what Wait hands over has its full lease.
+	// InProcess: the store lives in this process. Every Grant has From, and
+	// what Wait hands over has its full lease and needs no claim.
 	InProcess bool
 
 	Notes []string // conditions and exceptions, one sentence each

@@ -8,27 +8,61 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waiter is a caller of Wait.
+// waiter is a place in the queue, or somebody to be told.
 type waiter struct {
-	of    *Store
-	r     driver.Request
-	woken chan struct{} // of one: the answer stands
-	// Guarded by the space until woken is filled.
-	out    bool // of queue and bells
-	answer driver.Grant
-	err    error
-	next   *waiter // to be woken too
+	of     *Store
+	r      driver.Request
+	answer func(driver.Grant, error)
+	// Guarded by the space.
+	out  bool // of queue and bells: answer was, or will be, called
+	g    driver.Grant
+	err  error
+	next *waiter // to be answered too
 }
 
 // Wait implements driver.Waiter. With reserve it is first come, first served.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	var g driver.Grant
+	var err error
+	answered := make(chan struct{}, 1)
+	leave, refused := s.enqueue(r, reserve, func(got driver.Grant, e error) {
+		g, err = got, e
+		answered <- struct{}{}
+	})
+	if refused != nil {
+		return driver.Grant{}, refused
+	}
+	select {
+	case <-answered:
+		return g, err
+	case <-ctx.Done():
+	}
+	if !leave() {
+		<-answered
+		if g.TTL > 0 { // in the same instant: it goes on to the next
+			s.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
+		}
+	}
+	return driver.Grant{}, ctx.Err()
+}
+
+// Enqueue implements driver.Enqueuer.
+func (s *Store) Enqueue(r driver.Request, answer func(driver.Grant, error)) (leave func() bool, err error) {
+	return s.enqueue(r, true, answer)
+}
+
+func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant, error)) (func() bool, error) {
 	if err := r.Validate(&guarantees); err != nil {
-		return driver.Grant{}, err
+		return nil, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Grant{}, err
+	if err := s.enter(context.Background()); err != nil {
+		return nil, err
 	}
-	w := &waiter{of: s, r: r, woken: make(chan struct{}, 1)}
+	defer s.unlock()
+	w := &waiter{of: s, r: r, answer: answer}
 	e := s.entry(r.Name)
 	if reserve {
 		e.queue = append(e.queue, w)
@@ -36,30 +70,22 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		e.bells = append(e.bells, w)
 	}
 	s.pump(e, s.clock.Now())
-	s.unlock()
-	select {
-	case <-w.woken:
-		return w.answer, w.err
-	case <-ctx.Done():
-		return driver.Grant{}, s.leave(w, ctx.Err())
-	}
+	return w.leave, nil
 }
 
-// leave gives up the place, or the hold that was handed over in the same
-// instant.
-func (s *Store) leave(w *waiter, why error) error {
-	s.space.mu.Lock()
+// leave gives up the place, and lets in who was behind it.
+func (w *waiter) leave() bool {
+	s := w.of.space
+	s.mu.Lock()
 	defer s.unlock()
-	if e := s.entries[w.r.Name]; e != nil {
-		now := s.clock.Now()
-		if !w.out {
-			e.leave(w.r.Token)
-		} else if w.answer.TTL > 0 {
-			e.release(w.r.Token, 0, now)
-		}
-		s.pump(e, now)
+	if w.out {
+		return false
 	}
-	return why
+	w.out = true
+	e := s.entries[w.r.Name]
+	e.leave(w.r.Token)
+	s.pump(e, s.clock.Now())
+	return true
 }
 
 // sendHome makes all waiters of a handle that is closed return.
@@ -119,13 +145,13 @@ func (s *space) pump(e *entry, now driver.Instant) {
 	s.tidy(e, now)
 }
 
-// wake lets w go when the space is unlocked.
-func (s *space) wake(w *waiter, answer driver.Grant) {
-	w.out, w.answer = true, answer
+// wake answers w when the space is unlocked.
+func (s *space) wake(w *waiter, g driver.Grant) {
+	w.out, w.g = true, g
 	w.next, s.woken = s.woken, w
 }
 
-// unlock gives mu up and wakes who was let in under it: last of all, since
+// unlock gives mu up and answers who was let in under it: last of all, since
 // they run at once.
 func (s *space) unlock() {
 	list := s.woken
@@ -134,7 +160,7 @@ func (s *space) unlock() {
 	for list != nil {
 		w := list
 		list = w.next
-		w.woken <- struct{}{}
+		w.answer(w.g, w.err)
 	}
 }
 
