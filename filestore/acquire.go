@@ -1,0 +1,236 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Acquire implements driver.Store. A shared request may wait up to gatePatience
+// for others who are just being let in or out.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	f, err := s.begin(ctx, r.Name)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.leave(f)
+	h, err := s.acquire(ctx, f, &r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return driver.Grant{Fence: h.fence}, nil
+}
+
+func (s *Store) check(r *driver.Request) error {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return err
+	}
+	if r.Replaces != "" {
+		return fmt.Errorf("hand-over: a hold on a file belongs to its process: %w", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold, error) {
+	if h := f.find(r.Token); h != nil {
+		live, err := s.verify(f, h)
+		if err != nil {
+			return nil, err
+		}
+		if live {
+			return h, s.repeat(ctx, f, h, r)
+		}
+	}
+	const tries = 3 // a waiter that looks at the lock has it for an instant
+	for i := 1; ; i++ {
+		h, err := s.try(ctx, f, r)
+		no, refused := err.(*refusal)
+		if !refused {
+			return h, err
+		}
+		if err, sure := s.heldError(f, no); sure || i == tries {
+			return nil, err
+		}
+	}
+}
+
+// repeat answers a request for a hold that is live: it claims a reservation
+// and renews AtLeast.
+func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
+	if h.reserved != nil {
+		h.reserved()
+		h.reserved = nil
+	}
+	if r.AtLeast == 0 {
+		return nil
+	}
+	wall := s.config.wall()
+	return s.arm(ctx, f, h, later(h.atLeast, in(r.AtLeast, wall), wall))
+}
+
+// refusal is why a try gave nothing: without more, somebody has the lock.
+type refusal struct {
+	cooling bool
+	intent  uint64        // of a reader who is being promoted, or 0
+	left    time.Duration // until it may be otherwise; 0 if unknown
+}
+
+func (*refusal) Error() string { return "refused" }
+
+// try makes one try.
+func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (*hold, error) {
+	if r.Shared {
+		gate, err := s.enterGate(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		defer gate.close()
+	}
+	c, err := s.lockFile(f, r.Shared)
+	if err != nil {
+		return nil, err
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	h, err := s.grant(f, c, r, b)
+	if err != nil {
+		c.unlock() // nothing has changed, so nobody is woken
+		f.keep(c)
+		return nil, err
+	}
+	f.holds = append(f.holds, h)
+	return h, nil
+}
+
+// lockFile opens the file if need be and locks it. Somebody may have put
+// another file in its place between the two, so the path is looked at again.
+func (s *Store) lockFile(f *file, shared bool) (*conn, error) {
+	const replaced = 100
+	for range replaced {
+		c, err := s.open(f)
+		if err != nil {
+			return nil, unavailable(f.path, err)
+		}
+		locked := c.tryLock(shared)
+		same, err := c.current()
+		switch {
+		case locked != nil && locked != errBusy:
+			c.close()
+			return nil, unavailable(f.path, locked)
+		case err != nil:
+			c.close()
+			return nil, unavailable(f.path, err)
+		case !same:
+			c.close()
+		case locked != nil:
+			f.keep(c)
+			return nil, &refusal{}
+		default:
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s: somebody replaces the lock file again and again", driver.ErrUnavailable, f.path)
+}
+
+// open returns the spare descriptor or a new one.
+func (s *Store) open(f *file) (*conn, error) {
+	if c := f.spare; c != nil {
+		f.spare = nil
+		return c, nil
+	}
+	return s.openPath(f.path)
+}
+
+func (s *Store) openPath(path string) (*conn, error) {
+	c, err := openConn(path, s.config.access)
+	if tooMany(err) {
+		s.evictAll()
+		c, err = openConn(path, s.config.access)
+	}
+	if err == nil {
+		c.local = !s.config.network
+	}
+	return c, err
+}
+
+// keep makes c the spare descriptor, or closes it if there is one.
+func (f *file) keep(c *conn) {
+	if f.spare == nil {
+		f.spare = c
+	} else {
+		c.close()
+	}
+}
+
+// admit says whether the record lets somebody in who has got the lock.
+func admit(rec *record, shared bool, wall time.Time) *refusal {
+	if !rec.valid {
+		return nil
+	}
+	if left := rec.intentEnd.left(wall); rec.intent != 0 && left > 0 {
+		return &refusal{intent: rec.intent, left: left}
+	}
+	left := rec.cool.left(wall)
+	if !shared {
+		left = max(left, rec.readCool.left(wall))
+	}
+	if left > 0 {
+		return &refusal{cooling: true, left: left}
+	}
+	return nil
+}
+
+// grant makes a hold of a lock that c has, if the record allows it.
+func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, error) {
+	rec := b.read(c)
+	wall := s.config.wall()
+	if no := admit(rec, r.Shared, wall); no != nil {
+		return nil, no
+	}
+	fence, stored, err := mint(rec.fence, r.FenceAbove, r.Shared, wall)
+	if err != nil {
+		return nil, err
+	}
+	h := f.newHold()
+	h.token, h.conn, h.fence, h.shared, h.holder, h.since = r.Token, c, fence, r.Shared, r.Holder, wall.UnixMicro()
+	if r.AtLeast > 0 {
+		h.atLeast = in(r.AtLeast, wall)
+	}
+	if r.Shared {
+		b.next.share(f, h, rec, wall)
+	} else {
+		b.next.own(f, h)
+	}
+	if err := b.write(c); err != nil && (stored || r.AtLeast > 0) {
+		return nil, unavailable(f.path, err)
+	}
+	if r.Shared {
+		h.writeSlot(b.next.epoch)
+	}
+	return h, nil
+}
+
+// mint returns the fence of a new grant. stored says that it counts for
+// nothing unless it is written down; a fence that is the time of the clock is
+// below the next one anyway.
+func mint(last, above uint64, shared bool, wall time.Time) (fence uint64, stored bool, err error) {
+	floor := max(last, 1)
+	if !shared {
+		floor = last + 1
+	}
+	if above > 0 {
+		floor = max(floor, above+1)
+	}
+	clock := uint64(max(wall.UnixMicro(), 0))
+	fence = max(floor, clock)
+	if fence >= driver.MaxFence {
+		return 0, false, fmt.Errorf("%w: the fences of this name are used up: remove its lock file when nobody holds it", driver.ErrUnavailable)
+	}
+	return fence, fence > clock, nil
+}

@@ -1,0 +1,38 @@
+package filestore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func BenchmarkAcquireRelease(b *testing.B) {
+	for _, mode := range []struct {
+		name   string
+		shared bool
+	}{{"exclusive", false}, {"shared", true}} {
+		b.Run(mode.name, func(b *testing.B) {
+			s, err := Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			ctx := context.Background()
+			r := driver.Request{
+				Name: "nightly-report", Token: "token", TTL: time.Minute, Shared: mode.shared,
+				Holder: driver.Holder{Host: "host.example.com", PID: 4711, Label: "report"},
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Acquire(ctx, r); err != nil {
+					b.Fatal(err)
+				}
+				if o, err := s.Release(ctx, r.Name, r.Token, 0); o != driver.Released || err != nil {
+					b.Fatal(o, err)
+				}
+			}
+		})
+	}
+}

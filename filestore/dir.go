@@ -1,0 +1,66 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// prepareDir makes sure that dir is a place where locks may be kept.
+func prepareDir(dir string, c *config) error {
+	if !filepath.IsAbs(dir) {
+		return invalid("the directory %q is not absolute; two processes must mean the same place", dir)
+	}
+	if c.create {
+		if err := makeDir(dir, c.access); err != nil {
+			return fmt.Errorf("%w: the directory for locks cannot be made: %w; choose another", driver.ErrUnavailable, err)
+		}
+	}
+	st, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: the directory %s does not exist; make it with mkdir -m 700", driver.ErrUnavailable, dir)
+	case err != nil:
+		return unavailable(dir, err)
+	case !st.IsDir():
+		return invalid("%s is not a directory", dir)
+	}
+	if err := checkAccess(dir, st, c.access); err != nil {
+		return err
+	}
+	return checkFileSystem(dir, c.network)
+}
+
+// makeDir makes dir, for those who may use it, unless it is there. What is
+// missing above it is made for us only.
+func makeDir(dir string, access access) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case err != nil || access == private:
+		return err
+	case access == group:
+		return os.Chmod(dir, 0o770|os.ModeSetgid)
+	}
+	return os.Chmod(dir, 0o777|os.ModeSticky)
+}
+
+// checkFileSystem refuses file systems whose locks do not hold, or not for all.
+func checkFileSystem(dir string, allowNetwork bool) error {
+	kind, err := networkFileSystem(dir)
+	switch {
+	case err != nil:
+		return unavailable(dir, err)
+	case kind == "" || allowNetwork:
+		return nil
+	}
+	return fmt.Errorf("%w: %s is on a network file system (%s), where file locks may not hold: use a directory on a local disk, "+
+		"or a server (redis://, postgres://); nfs=force uses it all the same", driver.ErrUnavailable, dir, kind)
+}

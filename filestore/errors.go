@@ -1,0 +1,43 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// errBusy is what the kernel says when another descriptor has the lock.
+var errBusy = errors.New("busy")
+
+// unavailable wraps what the system said about a file and says what to do.
+func unavailable(path string, err error) error {
+	if advice := advise(path, err); advice != "" {
+		return fmt.Errorf("%w: %s: %w: %s", driver.ErrUnavailable, path, err, advice)
+	}
+	return fmt.Errorf("%w: %s: %w", driver.ErrUnavailable, path, err)
+}
+
+func advise(path string, err error) string {
+	if st, e := os.Lstat(path); e == nil && st.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, which is not followed; remove it"
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return "this system or file system has no file locks; use another directory or another store"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "too many files are open; raise the limit (ulimit -n) or hold fewer locks at once"
+	case errors.Is(err, syscall.EROFS):
+		return "choose a directory that can be written to"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, errQuota):
+		return "make room on the file system, or choose a directory on another"
+	case errors.Is(err, fs.ErrPermission):
+		return "run as the user who owns the directory and its files, or share them with group=yes"
+	case errors.Is(err, fs.ErrNotExist):
+		return "the directory is gone; make it again, for its owner only (mkdir -m 700), or choose another"
+	}
+	return ""
+}

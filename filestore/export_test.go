@@ -1,0 +1,4 @@
+package filestore
+
+// FileName is fileName, for tests from outside.
+var FileName = fileName

@@ -1,0 +1,30 @@
+package filestore
+
+import (
+	"context"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// RaiseFence implements driver.FenceRaiser. If the fence cannot be written
+// down it answers driver.ErrUnavailable, and nothing has changed.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if fence >= driver.MaxFence-1 {
+		return invalid("fence %d is not below 2^53", fence)
+	}
+	f, h, err := s.live(ctx, name, token)
+	if err != nil {
+		return err
+	}
+	defer s.leave(f)
+	if fence <= h.fence {
+		return nil
+	}
+	old := h.fence
+	h.fence = fence
+	if err := s.change(ctx, f, h, func(*record) {}); err != nil {
+		h.fence = old
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package filestore
+
+import (
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// heldError says who refused a try. sure is false if nobody has the lock any
+// more, as far as the kernel's list tells.
+func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
+	held := &driver.HeldError{Waiters: -1}
+	if f.spare == nil {
+		return held, true
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	rec := b.read(f.spare)
+	sure = true
+	switch {
+	case no.cooling:
+		held.Until = s.config.wall().Add(no.left)
+		held.Holds = []driver.Hold{{Cooling: true, Until: held.Until}}
+	case no.intent != 0:
+		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
+	default:
+		held.Holds, sure = s.occupants(f.spare, rec)
+	}
+	if rec.valid && string(rec.name) != f.name {
+		return fmt.Errorf("%w: the name %q is kept in the same file, since their hashes agree; rename one of them", held, rec.name), sure
+	}
+	return held, sure
+}
+
+// promoting returns the reader whose intent is noted.
+func promoting(c *conn, rec *record, intent uint64) driver.Hold {
+	for _, s := range readSlots(c, rec.epoch) {
+		if s.id == intent {
+			return s.hold(true)
+		}
+	}
+	return driver.Hold{Shared: true}
+}
+
+// occupants returns who has the lock of c. sure is false if nobody seems to.
+func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool) {
+	slots := readSlots(c, rec.epoch)
+	locks, complete, err := s.seen.locksOf(s.dir, c)
+	if err == nil && len(locks) > 0 {
+		return attribute(rec, slots, locks), true
+	}
+	if err == nil && complete {
+		return nil, false
+	}
+	return claimed(rec, slots), true // the kernel's list is closed to us
+}
+
+// claimed returns the holders that the record tells of, which may be stale.
+func claimed(rec *record, slots map[int]slot) (holds []driver.Hold) {
+	if rec.mode == modeExclusive {
+		return []driver.Hold{rec.hold(false)}
+	}
+	for i := range slotCount {
+		if s, ok := slots[i]; ok && s.state(s.boot) != processDead {
+			holds = append(holds, s.hold(true))
+		}
+	}
+	return holds
+}
+
+// attribute gives names to the locks that the kernel lists.
+func attribute(rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
+	holds := make([]driver.Hold, 0, len(locks))
+	for _, l := range locks {
+		holds = append(holds, l.hold(rec, slots))
+	}
+	return holds
+}
+
+// hold finds out whose lock it is, and takes the slot it finds out of slots.
+func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
+	if !l.shared && rec.mode == modeExclusive && rec.owner.took(l) {
+		return rec.hold(false)
+	}
+	for i := range slotCount {
+		if s, ok := slots[i]; ok && l.shared && s.took(l) {
+			delete(slots, i)
+			return s.hold(true)
+		}
+	}
+	if l.pid <= 0 { // a process out of sight: whose lock it is cannot be known
+		return driver.Hold{Shared: l.shared}
+	}
+	foreign := driver.Hold{Shared: l.shared, Foreign: true}
+	foreign.Host, foreign.PID = machine().host, l.pid
+	return foreign
+}
+
+// took reports whether the process that wrote o took the lock l.
+func (o *owner) took(l kernelLock) bool {
+	switch {
+	case o.proc == 0:
+		return false
+	case o.pidns == machine().pidns:
+		return o.proc == uint64(l.pid) || l.pid <= 0
+	}
+	return l.pid <= 0 || l.numberedAs(o.proc)
+}

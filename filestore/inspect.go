@@ -1,0 +1,166 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// kernelLock is one lock in the kernel's list.
+type kernelLock struct {
+	pid    int
+	shared bool
+}
+
+// What keeps a store from knowing who holds a lock answers errors.Is for
+// errors.ErrUnsupported.
+var (
+	errCannotKnow = fmt.Errorf("cannot know who holds a file lock: %w", errors.ErrUnsupported)
+	errNoList     = fmt.Errorf("%w: this system has no /proc/locks", errCannotKnow)
+	errContainer  = fmt.Errorf("%w: locks of processes outside this container do not show here; ask outside, or run it with the host's pid namespace", errCannotKnow)
+)
+
+// Inspect implements driver.Inspector. It takes no lock, so it disturbs
+// nobody. Where it cannot know whether the name is free it answers
+// errors.ErrUnsupported beside a State with one unknown Hold; so it never
+// calls a name free that is not.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.State{}, err
+	}
+	if err := s.usable(ctx); err != nil {
+		return driver.State{}, err
+	}
+	path := filepath.Join(s.dir, fileName(name))
+	c, rec, slots, err := readState(path)
+	if errors.Is(err, fs.ErrNotExist) && s.dirThere() {
+		return driver.State{Name: name, Path: path, Waiters: -1}, nil
+	}
+	if err != nil {
+		return driver.State{}, unavailable(path, err)
+	}
+	locks, complete, err := s.seen.list(s.dir, c.ino)
+	state := s.stateOf(rec, slots, locks[c.ino])
+	state.Name, state.Path = name, path
+	if err == nil && !complete && len(locks) == 0 {
+		err = errContainer
+	}
+	if err != nil {
+		state.Holds = []driver.Hold{{}}
+	}
+	return state, err
+}
+
+// List implements driver.Lister. A file that only others than padlock have
+// used may not tell its lock's name; then State.Name is empty, and Path tells
+// the rest. Where not every lock can be seen it answers errors.ErrUnsupported
+// beside what it has seen.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, unavailable(s.dir, err)
+	}
+	locks, complete, err := s.seen.list(s.dir, 0)
+	var states []driver.State
+	for _, entry := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if state, ok := s.stateOfEntry(entry.Name(), prefix, locks); ok {
+			states = append(states, state)
+		}
+	}
+	if err == nil && !complete {
+		err = errContainer
+	}
+	return states, err
+}
+
+// stateOfEntry returns the state of a file if it is held or cools down, and
+// its name begins with prefix or may do so.
+func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (driver.State, bool) {
+	a, ok := readablePart(file)
+	if !ok || !compatible(a, prefix) {
+		return driver.State{}, false
+	}
+	path := filepath.Join(s.dir, file)
+	c, rec, slots, err := readState(path)
+	if err != nil {
+		return driver.State{}, false // it went away
+	}
+	state := s.stateOf(rec, slots, locks[c.ino])
+	state.Path = path
+	state.Name = string(rec.name)
+	if !rec.valid {
+		state.Name, _ = nameOf(file)
+	}
+	return state, len(state.Holds) > 0 && (state.Name == "" || strings.HasPrefix(state.Name, prefix))
+}
+
+// compatible reports whether a name that begins with prefix can have a file
+// whose readable part is a.
+func compatible(a, prefix string) bool {
+	p := readable(prefix)
+	n := min(len(a), len(p))
+	return a[:n] == p[:n]
+}
+
+func (s *Store) stateOf(rec record, slots map[int]slot, locks []kernelLock) driver.State {
+	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: attribute(&rec, slots, locks)}
+	wall := s.config.wall()
+	left, exclusive := rec.cool.left(wall), false
+	for _, l := range locks {
+		exclusive = exclusive || !l.shared
+	}
+	if len(locks) == 0 {
+		left = max(left, rec.readCool.left(wall))
+	}
+	if left > 0 && !exclusive {
+		state.Holds = append(state.Holds, driver.Hold{Cooling: true, Until: wall.Add(left)})
+	}
+	return state
+}
+
+// readState reads a lock file. Its holder may be writing: a record that looks
+// broken is read again.
+func readState(path string) (c *conn, rec record, slots map[int]slot, err error) {
+	if c, err = openForReading(path); err != nil {
+		return nil, rec, nil, err
+	}
+	defer c.close()
+	b := new(buffer) // not from the pool: the record keeps it
+	for range 3 {
+		if rec = *b.read(c); rec.valid {
+			return c, rec, readSlots(c, rec.epoch), nil
+		}
+	}
+	return c, rec, nil, nil
+}
+
+// dirThere keeps a directory that has vanished from looking like free names.
+func (s *Store) dirThere() bool {
+	st, err := os.Stat(s.dir)
+	return err == nil && st.IsDir()
+}
+
+// usable is what a method does first that needs no file.
+func (s *Store) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return driver.ErrClosed
+	}
+	return nil
+}

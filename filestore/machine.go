@@ -1,0 +1,102 @@
+package filestore
+
+import (
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// machineInfo is what holds for this process until it ends.
+type machineInfo struct {
+	host  string
+	pid   int
+	boot  [16]byte // of this boot of the machine; zero if unknown
+	pidns uint64   // inode of the pid namespace; 0 if unknown
+	start uint64   // of the process, in ticks since boot; 0 if unknown
+	sees  bool     // /proc/locks shows the locks of every process
+}
+
+var machine = sync.OnceValue(func() *machineInfo {
+	m := &machineInfo{pid: os.Getpid()}
+	m.host, _ = os.Hostname()
+	if len(m.host) > driver.MaxLabel {
+		m.host = m.host[:driver.MaxLabel]
+	}
+	m.readKernel()
+	return m
+})
+
+// moment is a point in time that other processes understand. Within one boot
+// of the machine it is judged by the boot clock, which nobody can set. The
+// wall clock judges only after a reboot and on systems without a boot clock.
+// The zero moment is none.
+type moment struct {
+	wall int64 // µs since 1970
+	boot int64 // ns since boot; 0 if unknown
+}
+
+// in returns the moment after d from now, wall being the time now.
+func in(d time.Duration, wall time.Time) moment {
+	m := moment{wall: wall.Add(d).UnixMicro()}
+	if now := bootNow(); now > 0 && machine().boot != [16]byte{} {
+		m.boot = now + int64(d)
+	}
+	return m
+}
+
+// left returns how long it is until m, or 0. More than the longest cool-down
+// cannot be: then the clock was set back, and the moment counts as past.
+func (m moment) left(wall time.Time) time.Duration {
+	var d time.Duration
+	switch {
+	case m == moment{}:
+		return 0
+	case m.boot != 0:
+		d = time.Duration(m.boot - bootNow())
+	default:
+		d = time.UnixMicro(m.wall).Sub(wall)
+	}
+	if d < 0 || d > driver.MaxTTL {
+		return 0
+	}
+	return d
+}
+
+// later returns the one of two moments that is further away.
+func later(a, b moment, wall time.Time) moment {
+	if a.left(wall) > b.left(wall) {
+		return a
+	}
+	return b
+}
+
+// processState is what can be told of a process by its record.
+type processState int
+
+const (
+	processUnknown processState = iota
+	processAlive
+	processDead
+)
+
+// state looks for the process that wrote o during the given boot.
+func (o *owner) state(boot [16]byte) processState {
+	m := machine()
+	switch {
+	case m.boot == [16]byte{} || boot == [16]byte{}:
+		return processUnknown
+	case boot != m.boot:
+		return processDead
+	case m.pidns == 0 || o.pidns != m.pidns:
+		return processUnknown
+	case o.proc == uint64(m.pid) && o.start == m.start:
+		return processAlive
+	}
+	return findProcess(int(o.proc), o.start)
+}
+
+// bytesOf returns the bytes of s, for reading only.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,71 @@
+package filestore
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+)
+
+// maxReadable is how many bytes of a name stay readable in its file's name.
+const maxReadable = 50
+
+const (
+	namePrefix = "sf."
+	lockSuffix = ".lock"
+	gateSuffix = ".gate"
+)
+
+// fileName returns the name of the lock file for a lock's name, as Symfony's
+// FlockStore makes it: sf.A.B.lock. A is the name with every run of bytes
+// outside [A-Za-z0-9._-] replaced by one "-", cut to 50 bytes. B is the first
+// seven characters of the base64 of its SHA-256 with "_" for "/". So A has no
+// slash, and two names whose 42 bits of B and whose A are equal share a file.
+func fileName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	hash := base64.StdEncoding.EncodeToString(sum[:6])[:7]
+	return namePrefix + readable(name) + "." + strings.ReplaceAll(hash, "/", "_") + lockSuffix
+}
+
+// readable returns A of fileName.
+func readable(name string) string {
+	var out [maxReadable]byte
+	n, inRun := 0, false
+	for i := 0; i < len(name) && n < maxReadable; i++ {
+		if plain(name[i]) {
+			out[n], inRun = name[i], false
+			n++
+		} else if !inRun {
+			out[n], inRun = '-', true
+			n++
+		}
+	}
+	return string(out[:n])
+}
+
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c == '.' || c == '_' || c == '-'
+}
+
+// nameOf guesses the lock's name from the name of its file, for files that
+// hold no record: it can be told when nothing of it was replaced or cut.
+func nameOf(file string) (name string, ok bool) {
+	a, ok := readablePart(file)
+	return a, ok && a != "" && fileName(a) == file
+}
+
+// readablePart returns A of a lock file's name; ok is false for other files.
+func readablePart(file string) (a string, ok bool) {
+	rest, ok1 := strings.CutPrefix(file, namePrefix)
+	rest, ok2 := strings.CutSuffix(rest, lockSuffix)
+	const tail = len(".") + 7
+	if !ok1 || !ok2 || len(rest) < tail || rest[len(rest)-tail] != '.' {
+		return "", false
+	}
+	return rest[:len(rest)-tail], true
+}
+
+// gatePath returns the path of the gate that belongs to a lock file.
+func gatePath(lockPath string) string {
+	return strings.TrimSuffix(lockPath, lockSuffix) + gateSuffix
+}

@@ -1,0 +1,173 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// notifier is told by the kernel of lock files that were closed or touched. It
+// has one descriptor and one goroutine for the whole store, from the first
+// waiter on.
+type notifier struct {
+	mu     sync.Mutex
+	fd     int
+	file   *os.File // nil before the first watch
+	closed bool
+	files  map[int32]map[*file]bool // by watch
+	ended  chan struct{}
+}
+
+// watched is what the notifier watches for a file; guarded by notifier.mu.
+type watched struct {
+	id       int32 // 0: nothing
+	dev, ino uint64
+}
+
+// A holder that gives the lock back touches the file (IN_ATTRIB); records that
+// are written (IN_MODIFY) are no news. Foreign parties close the file. One that
+// is removed must be opened anew.
+const watchMask = syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE |
+	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF
+
+// watch makes sure that f's waiters are woken when something happens to the
+// file of c. It answers false if the system allows no more watches.
+func (n *notifier) watch(f *file, c *conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || !n.start() {
+		return false
+	}
+	if f.watched.id != 0 && f.watched.dev == c.dev && f.watched.ino == c.ino {
+		return true
+	}
+	n.drop(f)
+	// By way of the descriptor, the file is that of c for sure.
+	id, err := syscall.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(c.fd), watchMask)
+	if err != nil {
+		return false
+	}
+	f.watched = watched{int32(id), c.dev, c.ino}
+	if n.files[int32(id)] == nil {
+		n.files[int32(id)] = map[*file]bool{}
+	}
+	n.files[int32(id)][f] = true
+	return true
+}
+
+// watches reports whether the file that f has open is the one being watched.
+func (n *notifier) watches(f *file) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return f.spare == nil || f.watched.id != 0 && f.watched.dev == f.spare.dev && f.watched.ino == f.spare.ino
+}
+
+// unwatch ends the watch of a file that nobody waits for.
+func (n *notifier) unwatch(f *file) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drop(f)
+}
+
+func (n *notifier) drop(f *file) {
+	id := f.watched.id
+	if id == 0 {
+		return
+	}
+	f.watched = watched{}
+	delete(n.files[id], f)
+	if len(n.files[id]) == 0 {
+		delete(n.files, id)
+		_, _ = syscall.InotifyRmWatch(n.fd, uint32(id)) // gone already if the file is
+	}
+}
+
+func (n *notifier) start() bool {
+	if n.file != nil {
+		return true
+	}
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		return false
+	}
+	n.fd, n.files, n.ended = fd, map[int32]map[*file]bool{}, make(chan struct{})
+	n.file = os.NewFile(uintptr(fd), "inotify") // waits in the runtime's poller, without a thread
+	go n.run(n.file)
+	return true
+}
+
+func (n *notifier) run(events *os.File) {
+	defer close(n.ended)
+	buf := make([]byte, 64*(syscall.SizeofInotifyEvent+16))
+	for {
+		size, err := events.Read(buf)
+		if err != nil {
+			return // closed
+		}
+		for b := buf[:size]; len(b) >= syscall.SizeofInotifyEvent; {
+			id := int32(binary.NativeEndian.Uint32(b))
+			mask := binary.NativeEndian.Uint32(b[4:])
+			n.wake(id, mask)
+			b = b[syscall.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])):]
+		}
+	}
+}
+
+// wake tells the waiters of a watch, or all if events were lost.
+func (n *notifier) wake(id int32, mask uint32) {
+	n.mu.Lock()
+	var files []*file
+	for f := range n.files[id] {
+		files = append(files, f)
+		if mask&syscall.IN_IGNORED != 0 {
+			f.watched = watched{}
+		}
+	}
+	if mask&syscall.IN_IGNORED != 0 {
+		delete(n.files, id)
+	}
+	if mask&syscall.IN_Q_OVERFLOW != 0 {
+		for _, set := range n.files {
+			files = slices.AppendSeq(files, maps.Keys(set))
+		}
+	}
+	n.mu.Unlock()
+	for _, f := range files {
+		f.queue.wake()
+	}
+}
+
+func (n *notifier) close() {
+	n.mu.Lock()
+	n.closed = true
+	file := n.file
+	n.mu.Unlock()
+	if file != nil {
+		file.Close()
+		<-n.ended
+	}
+}
+
+// leaveWord makes the file's size tell that somebody waits.
+func leaveWord(c *conn) bool {
+	_, size := c.state()
+	return size == sizeWaited || c.truncate(sizeWaited) == nil
+}
+
+// wakeOthers tells the waiters of all processes. The word that they left goes
+// first: a waiter who leaves it anew before the file is touched is woken by
+// that.
+func wakeOthers(c *conn) {
+	_ = c.truncate(sizeCalm)
+	touch(c)
+}
+
+// touch sets the file's times to now.
+func touch(c *conn) {
+	_, _, _ = syscall.Syscall6(syscall.SYS_UTIMENSAT, uintptr(c.fd), 0, uintptr(unsafe.Pointer(nil)), 0, 0, 0)
+}

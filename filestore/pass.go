@@ -1,0 +1,60 @@
+package filestore
+
+import (
+	"context"
+	"os"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// File implements driver.FilePasser. On Windows, where a lock belongs to one
+// process, it answers errors.ErrUnsupported. A child that unlocks the file
+// (LOCK_UN, flock -u) ends the hold for everybody; Extend notices that.
+func (s *Store) File(name, token string) (*os.File, error) {
+	f, h, err := s.live(context.Background(), name, token)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave(f)
+	file, err := h.conn.dup(f.path)
+	if err != nil {
+		return nil, unavailable(f.path, err)
+	}
+	h.passed = true
+	return file, nil
+}
+
+// letGoPassed closes our descriptor without unlocking, since that would unlock
+// it for the child too, and finds out whether a copy still has the lock.
+func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
+	if h.shared {
+		return s.letGoPassedShared(f, h)
+	}
+	h.conn.close()
+	c, err := s.lockFile(f, false)
+	if err == nil {
+		s.giveBack(f, c)
+		return driver.Released
+	}
+	if f.spare != nil {
+		b := buffers.Get().(*buffer)
+		defer buffers.Put(b)
+		if rec := b.read(f.spare); rec.fence > h.fence {
+			return driver.Released // it was free, and is somebody else's now
+		}
+	}
+	return driver.Passed
+}
+
+// letGoPassedShared asks the kernel's list, for other readers may keep the
+// lock from being tried.
+func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
+	before, err1 := s.seen.ownLocks(s.dir, h.conn)
+	h.conn.close()
+	after, err2 := s.seen.ownLocks(s.dir, h.conn)
+	f.queue.wake()
+	if err1 == nil && err2 == nil && after < before {
+		return driver.Released
+	}
+	return driver.Passed
+}

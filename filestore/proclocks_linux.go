@@ -1,0 +1,164 @@
+package filestore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// calibration is what has to be known to find a file in /proc/locks. The
+// device that the kernel prints there is the one of stat on most file systems,
+// but not on btrfs and overlays; so a probe is locked once and looked for.
+type calibration struct {
+	mu     sync.Mutex
+	device string        // of the directory, as /proc/locks prints it
+	cost   time.Duration // of reading the list the last time
+	at     time.Time     // when that was
+}
+
+// tooDear is what reading the list may take for news that nobody asked for.
+// A machine with very many locks has a list that is slow to read.
+const tooDear = 5 * time.Millisecond
+
+// locksOf returns the locks on the file of c, for the error that tells who
+// has it. complete is false if locks of other containers do not show.
+func (k *calibration) locksOf(dir string, c *conn) (locks []kernelLock, complete bool, err error) {
+	k.mu.Lock()
+	dear := k.cost > tooDear && time.Since(k.at) < 10*k.cost
+	k.mu.Unlock()
+	if dear {
+		return nil, false, errCannotKnow
+	}
+	all, complete, err := k.list(dir, c.ino)
+	return all[c.ino], complete, err
+}
+
+// ownLocks counts the locks that this process has on the file of c.
+func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
+	all, _, err := k.list(dir, c.ino)
+	for _, l := range all[c.ino] {
+		if l.pid == machine().pid {
+			n++
+		}
+	}
+	return n, err
+}
+
+// list returns the locks on files of the directory by inode: of one inode, or
+// of all if ino is 0. The kernel hands the list out in pages and may skip a
+// lock when others go meanwhile; so a lock that is missed is looked for again.
+func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
+	device, err := k.calibrate(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	const page = 4096
+	for range 3 {
+		start := time.Now()
+		text, err := os.ReadFile("/proc/locks")
+		if err != nil {
+			return nil, false, errNoList
+		}
+		k.mu.Lock()
+		k.cost, k.at = time.Since(start), start
+		k.mu.Unlock()
+		locks = parseLocks(text, device, ino)
+		if len(text) < page/2 || ino == 0 || len(locks) > 0 {
+			break
+		}
+	}
+	return locks, machine().sees, nil
+}
+
+// calibrate finds out how the directory's device is printed.
+func (k *calibration) calibrate(dir string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.device != "" {
+		return k.device, nil
+	}
+	probe, err := os.CreateTemp(dir, ".padlock-probe-*")
+	if err != nil {
+		return "", fmt.Errorf("%w: a file to learn from cannot be made: %w", errCannotKnow, err)
+	}
+	defer os.Remove(probe.Name())
+	defer probe.Close()
+	c, err := openConn(probe.Name(), private)
+	if err != nil {
+		return "", errors.Join(errCannotKnow, err)
+	}
+	defer c.close()
+	if err := c.tryLock(false); err != nil {
+		return "", errors.Join(errCannotKnow, err)
+	}
+	text, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return "", errNoList
+	}
+	k.device = deviceOf(text, c.ino, machine().pid)
+	if k.device == "" {
+		return "", fmt.Errorf("%w: /proc/locks does not show the locks of this file system", errCannotKnow)
+	}
+	return k.device, nil
+}
+
+// deviceOf returns the device of the lock that pid has on ino.
+func deviceOf(text []byte, ino uint64, pid int) (device string) {
+	eachLock(text, func(dev []byte, i uint64, l kernelLock) {
+		if i == ino && l.pid == pid {
+			device = string(dev)
+		}
+	})
+	return device
+}
+
+func parseLocks(text []byte, device string, ino uint64) map[uint64][]kernelLock {
+	locks := map[uint64][]kernelLock{}
+	eachLock(text, func(dev []byte, i uint64, l kernelLock) {
+		if string(dev) == device && (ino == 0 || i == ino) {
+			locks[i] = append(locks[i], l)
+		}
+	})
+	return locks
+}
+
+// eachLock goes over the lines of /proc/locks that are locks of flock(2):
+//
+//	1: FLOCK  ADVISORY  WRITE 1234 fe:00:131 0 EOF
+//
+// A line with "->" is somebody who waits.
+func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
+	for line := range bytes.Lines(text) {
+		if !bytes.Contains(line, []byte(" FLOCK ")) {
+			continue
+		}
+		field := bytes.Fields(line)
+		if len(field) < 6 || string(field[1]) != "FLOCK" {
+			continue
+		}
+		colon := bytes.LastIndexByte(field[5], ':')
+		pid, err1 := strconv.Atoi(string(field[4]))
+		ino, err2 := strconv.ParseUint(string(field[5][colon+1:]), 10, 64)
+		if colon > 0 && err1 == nil && err2 == nil {
+			visit(field[5][:colon], ino, kernelLock{pid: pid, shared: string(field[3]) == "READ"})
+		}
+	}
+}
+
+// numberedAs reports whether the process that has the lock calls itself
+// number in its own pid namespace, which is inside ours.
+func (l kernelLock) numberedAs(number uint64) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	numbers := strings.Fields(line)
+	return len(numbers) > 0 && numbers[len(numbers)-1] == strconv.FormatUint(number, 10)
+}

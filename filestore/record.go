@@ -1,0 +1,235 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A lock file is empty until padlock takes the lock for the first time. Then
+// it holds, in little-endian numbers:
+//
+//	0      the head record, see record
+//	4096   slots of 640 bytes, one for each shared holder, see slot
+//
+// Its size says whether somebody waits: sizeWaited, or anything else. So the
+// call that finds out whether the file was removed tells this too.
+//
+// The head is written under an exclusive lock, or under the gate by somebody
+// who has a shared lock. Nothing is ever synced: a record that is missing, cut
+// or garbled counts as none, and all that it cost is a name for the holder and
+// the rest of a cool-down.
+const (
+	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel
+	headFixed = 16 + 8*14 + 16 + 6
+
+	sizeCalm   = 1 << 16
+	sizeWaited = sizeCalm + 1
+)
+
+const magic = "PLK1"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// mode of a record: who has the lock that it tells of.
+type mode byte
+
+const (
+	modeNone mode = iota
+	modeExclusive
+	modeShared
+)
+
+// owner is one holder as a record keeps it. The bytes of host and label belong
+// to the buffer, or to the string, that they came from.
+type owner struct {
+	proc, pidns, start uint64 // process that took the lock: its number, the inode of its pid namespace, its start in ticks
+	pid                uint64 // what the holder calls itself
+	since              int64  // µs since 1970
+	plan               int64  // ns
+	host, label        []byte
+}
+
+// record is the head of a lock file.
+type record struct {
+	valid     bool
+	mode      mode
+	boot      [16]byte
+	fence     uint64 // the highest minted
+	epoch     uint64 // fence of the last exclusive grant; slots of another epoch are stale
+	cool      moment // nobody gets the name before this
+	readCool  moment // only readers get the name before this
+	intent    uint64 // random number of the reader who wants to be promoted, or 0
+	intentEnd moment
+	owner     // of an exclusive hold
+	name      []byte
+}
+
+// encode appends the record to b, which is empty.
+func (r *record) encode(b []byte) []byte {
+	le := binary.LittleEndian
+	b = append(b, magic...)
+	b = append(b, 0, 0, 0, 0, 0, 0, byte(r.mode), 0, 0, 0, 0, 0)
+	b = append(b, r.boot[:]...)
+	for _, v := range [...]uint64{
+		r.fence, r.epoch, uint64(r.cool.wall), uint64(r.cool.boot), uint64(r.readCool.wall), uint64(r.readCool.boot),
+		r.intent, uint64(r.intentEnd.wall), uint64(r.intentEnd.boot),
+	} {
+		b = le.AppendUint64(b, v)
+	}
+	b = r.owner.encode(b)
+	b = appendBytes(b, r.name)
+	seal(b)
+	return b
+}
+
+func (o *owner) encode(b []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, o.proc|o.pid<<32)
+	b = le.AppendUint64(b, o.pidns)
+	b = le.AppendUint64(b, o.start)
+	b = le.AppendUint64(b, uint64(o.since))
+	b = le.AppendUint64(b, uint64(o.plan))
+	b = appendBytes(b, o.host)
+	return appendBytes(b, o.label)
+}
+
+// seal fills in length and checksum.
+func seal(b []byte) {
+	binary.LittleEndian.PutUint16(b[8:], uint16(len(b)))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
+}
+
+// sealed returns the bytes of the record at the start of b, or nil.
+func sealed(b []byte, magic string, fixed int) []byte {
+	if len(b) < fixed || string(b[:4]) != magic {
+		return nil
+	}
+	n := int(binary.LittleEndian.Uint16(b[8:]))
+	if n < fixed || n > len(b) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:n], castagnoli) {
+		return nil
+	}
+	return b[:n]
+}
+
+// decode reads a head record. The result is not valid if b holds none.
+// Moments of another boot lose their reading of the boot clock.
+func (r *record) decode(b []byte) {
+	*r = record{}
+	b = sealed(b, magic, headFixed)
+	if b == nil {
+		return
+	}
+	d := decoder{b: b[16:]}
+	r.mode = mode(b[10])
+	d.bytes(r.boot[:])
+	r.fence, r.epoch = d.uint(), d.uint()
+	r.cool, r.readCool = d.moment(), d.moment()
+	r.intent, r.intentEnd = d.uint(), d.moment()
+	r.owner = d.owner()
+	r.name = d.text()
+	r.valid = !d.failed && r.fence < driver.MaxFence && r.mode <= modeShared
+	if !r.valid {
+		*r = record{}
+		return
+	}
+	if r.boot != machine().boot {
+		r.cool.boot, r.readCool.boot, r.intentEnd.boot = 0, 0, 0
+	}
+}
+
+// own makes r the head record of an exclusive hold.
+func (r *record) own(f *file, h *hold) {
+	*r = record{
+		mode: modeExclusive, fence: h.fence, epoch: h.fence, cool: h.atLeast,
+		owner: ownerOf(&h.holder, h.since), name: bytesOf(f.name),
+	}
+}
+
+// share makes r the head record after h came in shared, old being the one
+// before. Slots of an epoch that is not known any more are stale.
+func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
+	*r = *old
+	if !old.valid {
+		r.epoch = h.fence
+	}
+	r.mode, r.owner, r.name = modeShared, owner{}, bytesOf(f.name)
+	r.fence = max(h.fence, old.fence)
+	r.readCool = later(old.readCool, h.atLeast, wall)
+	if old.intentEnd.left(wall) == 0 {
+		r.intent, r.intentEnd = 0, moment{}
+	}
+}
+
+// decoder takes numbers off the front of b.
+type decoder struct {
+	b      []byte
+	failed bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if n > len(d.b) {
+		d.failed = true
+		return make([]byte, n)
+	}
+	out := d.b[:n]
+	d.b = d.b[n:]
+	return out
+}
+
+func (d *decoder) bytes(out []byte) { copy(out, d.take(len(out))) }
+
+func (d *decoder) uint() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
+
+func (d *decoder) text() []byte { return d.take(int(binary.LittleEndian.Uint16(d.take(2)))) }
+
+func (d *decoder) moment() moment { return moment{int64(d.uint()), int64(d.uint())} }
+
+func (d *decoder) owner() (o owner) {
+	pids := d.uint()
+	o.proc, o.pid = pids&0xffffffff, pids>>32
+	o.pidns, o.start = d.uint(), d.uint()
+	o.since, o.plan = int64(d.uint()), int64(d.uint())
+	o.host, o.label = d.text(), d.text()
+	return o
+}
+
+func appendBytes(b, text []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(text)))
+	return append(b, text...)
+}
+
+// hold returns the holder as others see it.
+func (o *owner) hold(shared bool) driver.Hold {
+	h := driver.Hold{Shared: shared, Since: time.UnixMicro(o.since)}
+	h.Host, h.Label, h.PID, h.Plan = string(o.host), string(o.label), int(o.pid), time.Duration(o.plan)
+	if o.plan > 0 {
+		h.PlannedEnd = h.Since.Add(h.Plan)
+	}
+	return h
+}
+
+// buffer has room for a head record that was read and for the next one.
+type buffer struct {
+	in, out   [headMax]byte
+	rec, next record
+}
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// read returns the head record of a file, not valid if there is none. It
+// belongs to b, with its bytes. An error of the system counts as no record.
+func (b *buffer) read(c *conn) *record {
+	n := c.readHead(b.in[:])
+	b.rec.decode(b.in[:n])
+	return &b.rec
+}
+
+// write writes b.next.
+func (b *buffer) write(c *conn) error {
+	b.next.boot = machine().boot
+	return c.writeHead(b.next.encode(b.out[:0]))
+}

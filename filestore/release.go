@@ -1,0 +1,179 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Extend implements driver.Store: since there are no leases it only verifies
+// that the hold is still what it was, whatever ttl is. driver.ErrLost means
+// that somebody removed or replaced the lock file, or that a child that was
+// given the file unlocked it.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if ttl != 0 {
+		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	f, h, err := s.live(ctx, name, token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.leave(f)
+	return driver.Grant{Fence: h.fence}, nil
+}
+
+// live returns the hold of token after verifying it. Without an error the
+// caller leaves f.
+func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
+	if err := driver.CheckName(name); err != nil {
+		return nil, nil, err
+	}
+	f, err := s.begin(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := f.find(token)
+	if h == nil || h.reserved != nil {
+		s.leave(f)
+		return nil, nil, fmt.Errorf("%w: this store has no such hold", driver.ErrLost)
+	}
+	ok, err := s.verify(f, h)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s was removed, replaced or unlocked by somebody else", driver.ErrLost, f.path)
+	}
+	if err != nil {
+		s.leave(f)
+		return nil, nil, err
+	}
+	return f, h, nil
+}
+
+// verify reports whether h is still held. If not, it is forgotten. A record
+// that was lost is written again.
+func (s *Store) verify(f *file, h *hold) (bool, error) {
+	same, err := h.conn.current()
+	if err != nil {
+		return false, unavailable(f.path, err)
+	}
+	if !same || h.passed && h.conn.tryLock(h.shared) != nil {
+		s.lose(f, h)
+		return false, nil
+	}
+	if h.shared {
+		return true, nil
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	rec := b.read(h.conn)
+	if rec.fence > h.fence {
+		s.lose(f, h) // a child unlocked it, and somebody had it since
+		return false, nil
+	}
+	if rec.fence < h.fence {
+		b.next.own(f, h)
+		_ = b.write(h.conn) // what cannot be written now is tried again next time
+	}
+	return true, nil
+}
+
+// lose forgets a hold that is one no more.
+func (s *Store) lose(f *file, h *hold) {
+	f.forget(h)
+	h.conn.unlock()
+	h.conn.close()
+}
+
+// Release implements driver.Store. If a cool-down cannot be written down it
+// answers driver.ErrUnavailable, and the hold stays.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	f, err := s.begin(ctx, name)
+	if err != nil {
+		return driver.Gone, err
+	}
+	defer s.leave(f)
+	h := f.find(token)
+	if h == nil {
+		return driver.Gone, nil
+	}
+	if err := s.coolDown(ctx, f, h, keep); err != nil {
+		return driver.Gone, err
+	}
+	f.forget(h)
+	outcome := s.letGo(f, h)
+	f.reuse(h)
+	return outcome, nil
+}
+
+// coolDown writes into the record what Release leaves behind.
+func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Duration) error {
+	if keep == 0 && h.atLeast == (moment{}) && h.intent == 0 {
+		return nil
+	}
+	wall := s.config.wall()
+	rest := h.atLeast
+	if keep > 0 {
+		rest = later(rest, in(keep, wall), wall)
+	}
+	if rest.left(wall) == 0 && h.intent == 0 || !isLinked(h.conn) {
+		return nil
+	}
+	err := s.change(ctx, f, h, func(rec *record) {
+		rec.cool = later(rec.cool, rest, wall)
+		if rec.intent == h.intent {
+			rec.intent, rec.intentEnd = 0, moment{}
+		}
+	})
+	if keep == 0 {
+		return nil // the grant has written AtLeast already, and an intent lapses
+	}
+	return err
+}
+
+// letGo ends a hold that is out of f.holds, or about to be.
+func (s *Store) letGo(f *file, h *hold) driver.Outcome {
+	if h.reserved != nil {
+		h.reserved()
+		h.reserved = nil
+	}
+	clearSlot(h.conn, h.slot)
+	if h.passed {
+		return s.letGoPassed(f, h)
+	}
+	if !s.giveBack(f, h.conn) {
+		return driver.Gone
+	}
+	return driver.Released
+}
+
+// giveBack unlocks c, keeps it for later and wakes who waits. It answers false
+// if the file had been removed.
+func (s *Store) giveBack(f *file, c *conn) bool {
+	linked, size := c.state()
+	c.unlock()
+	f.queue.wake()
+	if !linked {
+		c.close()
+		return false
+	}
+	if size == sizeWaited {
+		wakeOthers(c)
+	}
+	f.keep(c)
+	return true
+}
+
+func isLinked(c *conn) bool {
+	linked, size := c.state()
+	c.size = size
+	return linked
+}

@@ -1,0 +1,113 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The gate is a second lock file. Whoever changes the record while he has a
+// shared lock only, or converts his lock, holds the gate's lock meanwhile, for
+// some microseconds. Takers of an exclusive lock need no gate: the record
+// tells them of a promotion under way, and they give back what they got.
+
+// gatePatience is how long a call waits for the gate. Only a process that was
+// stopped inside it keeps it for longer.
+const gatePatience = 250 * time.Millisecond
+
+// enterGate opens and locks the gate of f; closing it leaves it.
+func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
+	path := gatePath(f.path)
+	deadline := time.Now().Add(gatePatience)
+	for {
+		c, err := s.tryGate(path)
+		if err != errBusy {
+			return c, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("%w: %s is locked for longer than %v: a process that has stopped, or foreign; end it", driver.ErrUnavailable, path, gatePatience)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// tryGate answers errBusy if somebody has the gate or replaced its file.
+func (s *Store) tryGate(path string) (*conn, error) {
+	c, err := s.openPath(path)
+	if err != nil {
+		return nil, unavailable(path, err)
+	}
+	err = c.tryLock(false)
+	same := false
+	if err == nil {
+		same, err = c.current()
+	}
+	if err == nil && same {
+		return c, nil
+	}
+	c.close()
+	if err == nil || err == errBusy {
+		return nil, errBusy
+	}
+	return nil, unavailable(path, err)
+}
+
+// writeSlot tells others of a shared hold. That may fail: then they see its
+// process only.
+func (h *hold) writeSlot(epoch uint64) {
+	h.slotID = newID()
+	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
+}
+
+// change lets edit change the head record while h is held: under the gate if
+// it is shared. What an exclusive hold's record has lost is restored.
+func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)) error {
+	if h.shared {
+		gate, err := s.enterGate(ctx, f)
+		if err != nil {
+			return err
+		}
+		defer gate.close()
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	if h.shared {
+		b.next.share(f, h, b.read(h.conn), s.config.wall())
+	} else {
+		b.next.own(f, h)
+	}
+	edit(&b.next)
+	if err := b.write(h.conn); err != nil {
+		return unavailable(f.path, err)
+	}
+	return nil
+}
+
+// wake tells whoever waits for f that c let others in.
+func (s *Store) wake(f *file, c *conn) {
+	f.queue.wake()
+	if _, size := c.state(); size == sizeWaited {
+		wakeOthers(c)
+	}
+}
+
+// arm makes the name stay taken until m although its holder dies.
+func (s *Store) arm(ctx context.Context, f *file, h *hold, m moment) error {
+	err := s.change(ctx, f, h, func(rec *record) {
+		if h.shared {
+			rec.readCool = later(rec.readCool, m, s.config.wall())
+		} else {
+			rec.cool = m
+		}
+	})
+	if err == nil {
+		h.atLeast = m
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Shared holders are told of in slots behind the head. A slot is taken under
+// the gate and emptied by its owner. The slots of an earlier epoch, from
+// before an exclusive grant, are free. Holders beyond the last slot are still
+// seen in the kernel's list, without host and label.
+const (
+	slotsOffset = 4096
+	slotSize    = 640
+	slotCount   = 32
+	slotFixed   = 16 + 16 + 8*7 + 4
+	slotMagic   = "PLS1"
+)
+
+type slot struct {
+	valid bool
+	boot  [16]byte
+	id    uint64
+	epoch uint64
+	owner
+}
+
+func (s *slot) encode(b []byte) []byte {
+	b = append(b, slotMagic...)
+	b = append(b, make([]byte, 12)...)
+	b = append(b, s.boot[:]...)
+	b = binary.LittleEndian.AppendUint64(b, s.id)
+	b = binary.LittleEndian.AppendUint64(b, s.epoch)
+	b = s.owner.encode(b)
+	seal(b)
+	return b
+}
+
+func decodeSlot(b []byte) (s slot) {
+	b = sealed(b, slotMagic, slotFixed)
+	if b == nil {
+		return s
+	}
+	d := decoder{b: b[16:]}
+	d.bytes(s.boot[:])
+	s.id, s.epoch = d.uint(), d.uint()
+	s.owner = d.owner()
+	s.valid = !d.failed
+	return s
+}
+
+// readSlots returns what shared holders of this epoch have written, by the
+// number of their slot. It is empty when the file has no slots.
+func readSlots(c *conn, epoch uint64) map[int]slot {
+	buf := make([]byte, slotCount*slotSize)
+	n, _ := c.pread(buf, slotsOffset)
+	slots := map[int]slot{}
+	for i := 0; i*slotSize < n; i++ {
+		if s := decodeSlot(buf[i*slotSize : min(n, (i+1)*slotSize)]); s.valid && s.epoch == epoch {
+			slots[i] = s
+		}
+	}
+	return slots
+}
+
+// takeSlot writes s into a free slot and returns its number, or -1. Slots whose
+// process is dead are used again when no other is free.
+func takeSlot(c *conn, s *slot) int {
+	var buf [slotSize]byte
+	free := -1
+	for i := range slotCount {
+		n, _ := c.pread(buf[:], slotOffset(i))
+		old := decodeSlot(buf[:n])
+		if !old.valid || old.epoch != s.epoch {
+			free = i
+			break
+		}
+		if free < 0 && old.state(old.boot) == processDead {
+			free = i
+		}
+	}
+	if free < 0 || c.pwrite(s.encode(buf[:0]), slotOffset(free)) != nil {
+		return -1
+	}
+	return free
+}
+
+func slotOffset(i int) int64 { return slotsOffset + int64(i)*slotSize }
+
+// clearSlot empties a slot. If that fails the slot is stale: whoever lists the
+// holders compares it with the kernel's list.
+func clearSlot(c *conn, i int) {
+	if i >= 0 {
+		_ = c.pwrite(make([]byte, 16), slotOffset(i))
+	}
+}
+
+// ownerOf describes the holder of r in this process.
+func ownerOf(h *driver.Holder, since int64) owner {
+	m := machine()
+	o := owner{
+		proc: uint64(m.pid), pidns: m.pidns, start: m.start,
+		pid: uint64(uint32(h.PID)), since: since, plan: int64(h.Plan),
+		host: bytesOf(h.Host), label: bytesOf(h.Label),
+	}
+	if h.Host == "" && h.PID == 0 {
+		o.host, o.pid = bytesOf(m.host), o.proc
+	}
+	return o
+}
+
+// newID returns a number that is not 0 and that nobody else has.
+func newID() uint64 { return rand.Uint64() | 1 }

@@ -1,0 +1,90 @@
+package filestore
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// flock asks the kernel without telling Go's scheduler when that is sure to
+// take no time; it is a tenth of the cost.
+func (c *conn) flock(how int) error {
+	if !c.local {
+		return syscall.Flock(c.fd, how)
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(c.fd), uintptr(how), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// statx asks for a file's number and size only. Since Linux 6.13, a call that
+// reads the times makes the next write record them to the nanosecond, which
+// takes longer than the write.
+type statx struct {
+	_        [16]byte
+	nlink    uint32
+	_        [12]byte
+	ino      uint64
+	size     int64
+	_        [88]byte
+	devMajor uint32
+	devMinor uint32
+	_        [112]byte
+}
+
+const (
+	statxWants   = 0x1 | 0x4 | 0x100 | 0x200 // type, nlink, ino, size
+	atFDCWD      = ^uintptr(99)
+	atNoFollow   = 0x100
+	atEmptyPath  = 0x1000
+	minorLowBits = 0xff
+	majorLowBits = 0xfff
+)
+
+// noStatx is set when the kernel, or what stands before it, has no statx.
+var noStatx atomic.Bool
+
+// statPath looks at a path that ends with a zero byte.
+func statPath(path string) (fileState, error) {
+	if sysStatx != 0 && !noStatx.Load() {
+		var st statx
+		_, _, errno := syscall.Syscall6(sysStatx, atFDCWD, uintptr(unsafe.Pointer(unsafe.StringData(path))), atNoFollow, statxWants, uintptr(unsafe.Pointer(&st)), 0)
+		if st, err, ok := st.result(errno); ok {
+			return st, err
+		}
+	}
+	var st syscall.Stat_t
+	err := syscall.Lstat(path[:len(path)-1], &st)
+	return stateOfStat(&st), err
+}
+
+func statConn(c *conn) (fileState, error) {
+	if sysStatx != 0 && !noStatx.Load() && c.local {
+		var st statx
+		var empty byte
+		_, _, errno := syscall.RawSyscall6(sysStatx, uintptr(c.fd), uintptr(unsafe.Pointer(&empty)), atEmptyPath, statxWants, uintptr(unsafe.Pointer(&st)), 0)
+		if st, err, ok := st.result(errno); ok {
+			return st, err
+		}
+	}
+	var st syscall.Stat_t
+	err := syscall.Fstat(c.fd, &st)
+	return stateOfStat(&st), err
+}
+
+// result converts what the kernel said. ok is false if it knows no statx.
+func (st *statx) result(errno syscall.Errno) (s fileState, err error, ok bool) {
+	switch errno {
+	case 0:
+		major, minor := uint64(st.devMajor), uint64(st.devMinor)
+		dev := minor&minorLowBits | major&majorLowBits<<8 | minor&^minorLowBits<<12 | major&^majorLowBits<<32
+		return fileState{dev, st.ino, uint64(st.nlink), st.size}, nil, true
+	case syscall.ENOSYS, syscall.EPERM: // EPERM: the filter of an old container
+		noStatx.Store(true)
+		return s, nil, false
+	default:
+		return s, errno, true
+	}
+}

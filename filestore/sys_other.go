@@ -1,0 +1,37 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly || windows)
+
+package filestore
+
+import (
+	"errors"
+	"os"
+)
+
+// conn stands for the lock files that this system does not have.
+type conn struct {
+	dev, ino uint64
+	local    bool
+	size     int64
+}
+
+func openConn(string, access) (*conn, error) { return nil, errors.ErrUnsupported }
+
+func openForReading(string) (*conn, error) { return nil, errors.ErrUnsupported }
+
+func (*conn) tryLock(bool) error { return errors.ErrUnsupported }
+
+func (*conn) unlock() {}
+
+func (*conn) current() (bool, error) { return false, errors.ErrUnsupported }
+
+func (*conn) state() (bool, int64) { return false, 0 }
+
+func (*conn) pread([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
+
+func (*conn) pwrite([]byte, int64) error { return errors.ErrUnsupported }
+
+func (*conn) close() {}
+
+func (*conn) dup(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+const canPass = false
