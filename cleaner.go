@@ -17,6 +17,7 @@ type cleaner struct {
 	abort   context.CancelFunc
 	jobs    []job // guarded by Locker.mu, as is what follows
 	open    int   // jobs not done, those under way included
+	late    int   // of those: asked once, and to be asked once more
 	workers int
 	running sync.WaitGroup
 }
@@ -36,6 +37,7 @@ type cleanUp struct {
 type job struct {
 	cleanUp
 	until driver.Instant // then the lease is over, and with it the job
+	again bool           // there was nothing to release when it was asked first
 }
 
 func (c *cleaner) init(l *Locker) {
@@ -50,12 +52,17 @@ func (c *cleaner) add(what cleanUp, lease time.Duration) {
 	defer c.l.unlock()
 	c.l.stats.uncertain++
 	c.l.note(Event{Kind: EventUncertain, Name: what.name})
-	if c.open >= maxCleanUps || c.ctx.Err() != nil {
+	if c.open-c.late >= maxCleanUps || c.ctx.Err() != nil {
 		c.dropped(what)
 		return
 	}
 	c.open++
-	c.jobs = append(c.jobs, job{what, until})
+	c.begin(job{cleanUp: what, until: until})
+}
+
+// begin hands j to a worker. The caller holds mu.
+func (c *cleaner) begin(j job) {
+	c.jobs = append(c.jobs, j)
 	if c.workers < maxCleaners {
 		c.workers++
 		c.running.Add(1)
@@ -76,13 +83,17 @@ func (c *cleaner) work() {
 		j := c.jobs[0]
 		c.jobs = c.jobs[1:]
 		c.l.unlock()
-		done := c.do(j)
+		out, err := c.do(j)
 		c.l.mu.Lock()
-		c.open--
-		if done {
-			c.l.note(Event{Kind: EventCleaned, Name: j.name})
-		} else {
+		nothing := out == driver.Gone || out == driver.Taken
+		switch {
+		case err != nil:
+			c.open--
 			c.dropped(j.cleanUp)
+		case nothing && !j.again && c.late < maxCleanUps:
+			c.askAgain(j)
+		default:
+			c.done(j)
 		}
 	}
 	c.jobs = nil
@@ -90,26 +101,41 @@ func (c *cleaner) work() {
 	c.l.unlock()
 }
 
-// do asks the store until it confirms. If there was nothing to release, the
-// request that made the doubt may still be on its way: then it asks once more
-// a little later.
-func (c *cleaner) do(j job) bool {
-	pause := 50 * time.Millisecond
-	for again := false; ; {
+// done ends j, which the store has confirmed. The caller holds mu.
+func (c *cleaner) done(j job) {
+	c.open--
+	c.l.note(Event{Kind: EventCleaned, Name: j.name})
+}
+
+// askAgain has j done once more a little later: there was nothing to release,
+// but the request that made the doubt may still be on its way. No worker waits
+// for that. The caller holds mu.
+func (c *cleaner) askAgain(j job) {
+	j.again = true
+	c.late++
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		err := c.l.sleep(c.ctx, lateRequestDelay)
+		c.l.mu.Lock()
+		defer c.l.unlock()
+		if c.late--; err != nil {
+			c.done(j)
+			return
+		}
+		c.begin(j)
+	}()
+}
+
+// do asks the store until it answers.
+func (c *cleaner) do(j job) (driver.Outcome, error) {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
 		out, err := c.l.store.Release(ctx, j.name, j.token, j.keep)
 		cancel()
-		switch {
-		case err == nil && (out != driver.Gone || again):
-			return true
-		case err == nil:
-			again = true
-			pause = lateRequestDelay
+		if err == nil || c.l.clock.Now() >= j.until || c.l.sleep(c.ctx, pause) != nil {
+			return out, err
 		}
-		if c.l.clock.Now() >= j.until || c.l.sleep(c.ctx, pause) != nil {
-			return err == nil
-		}
-		pause = min(2*pause, time.Second)
 	}
 }
 
