@@ -43,7 +43,11 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	}
 	// In a defer, so that a panic or Goexit in fn releases too.
 	defer func() {
-		switch released := h.Release(); {
+		released := h.Release()
+		l.mu.Lock()
+		l.attemptOver()
+		l.unlock()
+		switch {
 		case released == nil:
 		case err == nil:
 			err = released
@@ -89,10 +93,13 @@ type attempt struct {
 	held    error // the last *HeldError
 	inLine  bool  // others of this Locker wait for the name
 	told    bool  // that the name is contended
+	late    bool  // a request with this token may still be on its way
+	open    bool  // and it cannot be told what became of it
 	counted bool  // in Locker.attempts
 
 	// For the wait:
-	place     *turn         // in the line for the name; nil outside of it
+	line      *queue        // for the name
+	place     *turn         // in that line; nil outside of it
 	first     bool          // at the head of the line from the start
 	ended     chan struct{} // closed at the end of Wait; nil without Wait
 	stopTimer func() bool
@@ -207,20 +214,29 @@ func (a *attempt) take() (wait bool, err error) {
 	return true, nil
 }
 
-// try makes one request, again if its reply was lost; sent is now. An error
-// that leaves it open whether the lock was granted answers errors.Is for
-// ErrUncertain, and the clean-up has begun.
+// try makes one request, again if its reply was lost; sent is now. What may
+// have been granted is cleaned up when the token is given up.
 func (a *attempt) try(sent driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.l.store.Acquire(a.ctx, a.request)
 		if err == nil {
 			err = a.granted(sent, g)
 		}
-		if err == nil || definite(err) {
+		switch {
+		case err == nil:
+			return nil
+		case err == errClosedMeanwhile:
+			a.doubt()
+			return err
+		case definite(err):
+			// Held means: not by this token. Of an earlier request, a store
+			// that cannot be asked says nothing.
+			a.open = a.open && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
 			return err
 		}
-		if i == len(retryAfter) || a.ctx.Err() != nil || a.l.sleep(a.ctx, retryAfter[i]) != nil {
-			return a.uncertain(err)
+		a.doubt()
+		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
+			return err
 		}
 		sent = a.l.now()
 	}
@@ -254,8 +270,11 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 		return errTooLate
 	}
 	l.stats.acquired++
-	l.attempts--
+	if !a.within { // else Do counts until its function has returned
+		l.attempts--
+	}
 	if a.place != nil {
+		a.line.held, a.line.holder = nil, a.h
 		a.leaveLineLocked()
 	}
 	if l.cfg.onEvent != nil {
@@ -267,46 +286,60 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 
 var (
 	errTooLate         = errors.New("the lease was over before the reply came")
-	errClosedMeanwhile = errors.New("the Locker was closed meanwhile")
+	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
 )
 
-// uncertain sends for the clean-up of what may have been granted.
-func (a *attempt) uncertain(err error) error {
-	a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token}, max(a.set.ttl, a.set.holdAtLeast))
-	switch {
-	case errors.Is(err, ErrUncertain):
-		return err
-	case err == errClosedMeanwhile:
-		return &joined{ErrClosed, ErrUncertain}
+// doubt notes that a request with this token may have been, or may yet be,
+// granted to nobody.
+func (a *attempt) doubt() { a.late, a.open = true, true }
+
+// giveUpToken sends for the clean-up of what may have been granted to it.
+func (a *attempt) giveUpToken() {
+	if a.late {
+		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token}, max(a.set.ttl, a.set.holdAtLeast))
 	}
-	return &joined{ErrUncertain, err}
+	a.late, a.open = false, false
 }
 
 // contended notes that somebody else has the name; err says who, unless this
 // caller lined up without asking.
 func (a *attempt) contended(err error) {
+	a.l.mu.Lock()
 	if !a.told {
 		a.told = true
-		a.l.mu.Lock()
 		a.l.stats.contended++
 		a.l.event(EventContended, a.h, err)
-		a.l.unlock()
 	}
+	if a.place != nil {
+		a.line.held, a.line.holder = err, nil
+	}
+	a.l.unlock()
 	a.held = err
 }
 
+// refused ends an attempt in vain.
 func (a *attempt) refused(name string, err error) error {
+	err = theirs(a.ctx, err)
+	if a.open {
+		err = inDoubt(err)
+	}
+	a.giveUpToken()
 	err = failed(a.op, name, err)
 	a.l.mu.Lock()
 	if a.counted {
-		a.l.attempts--
-	}
-	if a.l.drained != nil && a.l.attempts == 0 {
-		close(a.l.drained)
-		a.l.drained = nil
+		a.l.attemptOver()
 	}
 	a.l.stats.refused++
 	a.l.note(Event{Kind: EventRefused, Name: name, Shared: a.set.shared, Err: err})
 	a.l.unlock()
 	return err
+}
+
+// attemptOver tells a Close that waits for it. The caller holds mu.
+func (l *Locker) attemptOver() {
+	l.attempts--
+	if l.drained != nil && l.attempts == 0 {
+		close(l.drained)
+		l.drained = nil
+	}
 }

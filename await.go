@@ -19,24 +19,27 @@ func (a *attempt) head() error {
 	poll := poller{l: a.l}
 	waiter, _ := a.l.store.(driver.Waiter)
 	var downSince driver.Instant
+	var trouble error // the last, if the store has not answered since
 	for {
+		began := a.l.clock.Now()
 		err := a.turn(ctx, &waiter, &poll)
 		switch {
-		case err == nil || errors.Is(err, ErrUncertain):
-			return err
+		case err == nil:
+			return nil
 		case errors.Is(err, ErrHeld):
 			a.contended(err)
 			poll.until(err)
-			downSince = 0
+			downSince, trouble = 0, nil
 			if a.skips() {
 				return a.held
 			}
 		case ctx.Err() != nil:
-			return a.over(context.Cause(ctx))
-		case !a.tolerates(err, &downSince):
+			return a.over(context.Cause(ctx), trouble)
+		case !a.tolerates(err, began, &downSince):
 			return err
-		case a.l.sleep(ctx, poll.next()) != nil:
-			return a.over(context.Cause(ctx), err)
+		default:
+			trouble = err
+			a.l.sleep(ctx, poll.next())
 		}
 		a.renewToken()
 	}
@@ -57,25 +60,16 @@ func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller)
 		*waiter = nil
 		return a.turn(ctx, waiter, poll)
 	case err != nil:
-		return &waitError{err}
+		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
 	case g.TTL == 0: // worth trying
 		a.renewToken()
 	}
 	return a.try(a.l.now())
 }
 
-// waitError hides from errors.Is that a wait's end in the store was uncertain:
-// the store cleans up after a wait itself.
-type waitError struct{ err error }
-
-func (e *waitError) Error() string { return e.err.Error() }
-
-func (e *waitError) Is(target error) bool {
-	return target != ErrUncertain && errors.Is(e.err, target)
-}
-
 // renewToken is called when a token is spent.
 func (a *attempt) renewToken() {
+	a.giveUpToken()
 	a.l.mu.Lock()
 	a.request.Token = a.l.newToken()
 	a.h.token = a.request.Token
@@ -106,12 +100,13 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 
 // tolerates reports whether a waiter goes on after a failure that is not its
 // own: a server that restarts must not send a queue home.
-func (a *attempt) tolerates(err error, since *driver.Instant) bool {
+// A wait that lasted for long before it failed shows that the store was there.
+func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
 	}
 	now := a.l.clock.Now()
-	if *since == 0 {
+	if *since == 0 || now.Sub(began) >= graceUnavailable {
 		*since = now
 	}
 	return now.Sub(*since) < graceUnavailable

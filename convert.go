@@ -18,19 +18,27 @@ import (
 // more than this grant, and what was read before must be read again. Promoting
 // an exclusive lock does nothing.
 func (h *Lock) Promote(ctx context.Context) error {
-	h.op.Lock()
-	defer h.op.Unlock()
+	err := h.beginConversion(ctx)
+	if err == nil {
+		err = h.promote(ctx)
+		h.endConversion()
+	}
+	if err != nil {
+		return failed("promote", h.name, err)
+	}
+	return nil
+}
+
+func (h *Lock) promote(caller context.Context) error {
 	// The wait ends with the lock too.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	hold := h.Context()
-	defer context.AfterFunc(hold, func() { cancel(context.Cause(hold)) })()
+	ctx, cancel := context.WithCancel(caller)
+	defer cancel()
+	defer context.AfterFunc(h.Context(), cancel)()
 	err := h.convert(ctx, false)
 	poll := poller{l: h.locker}
-	for errors.Is(err, ErrHeld) {
+	for errors.Is(err, ErrHeld) && caller.Err() == nil {
 		poll.until(err)
-		if wait := h.awaitPromotion(ctx, &poll); wait != nil {
-			err = &joined{err, wait}
+		if h.awaitPromotion(ctx, &poll) != nil {
 			break
 		}
 		err = h.convert(ctx, false)
@@ -41,34 +49,69 @@ func (h *Lock) Promote(ctx context.Context) error {
 	if !errors.Is(err, ErrPromotionConflict) && !errors.Is(err, errors.ErrUnsupported) {
 		h.withdrawPromotion()
 	}
-	if over := h.over(); over != nil && !errors.Is(err, ErrReleased) && !errors.Is(err, ErrLost) {
+	err = theirs(caller, err)
+	if end := caller.Err(); end != nil && !errors.Is(err, end) {
+		err = &joined{err, end}
+	}
+	if over := h.over(); over != nil && !errors.Is(err, over) {
 		err = &joined{over, err}
 	}
-	return failed("promote", h.name, err)
+	return err
 }
 
 // Demote makes an exclusive lock shared, without a moment in which it is
 // neither where Guarantees().Promotion is Atomic, and keeps its fence.
-// Demoting a shared lock does nothing.
+// Demoting a shared lock does nothing. After ErrUncertain the lock counts as
+// shared: it may be.
 func (h *Lock) Demote(ctx context.Context) error {
-	h.op.Lock()
-	defer h.op.Unlock()
-	if err := h.convert(ctx, true); err != nil {
+	err := h.beginConversion(ctx)
+	if err == nil {
+		err = theirs(ctx, h.convert(ctx, true))
+		h.endConversion()
+	}
+	if err != nil {
 		return failed("demote", h.name, err)
 	}
 	return nil
 }
 
+// beginConversion waits until no other Promote or Demote of h is under way.
+func (h *Lock) beginConversion(ctx context.Context) error {
+	for {
+		h.locker.mu.Lock()
+		other := h.converting
+		if other == nil {
+			h.converting = make(chan struct{})
+		}
+		h.locker.unlock()
+		if other == nil {
+			return nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *Lock) endConversion() {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	close(h.converting)
+	h.converting = nil
+}
+
 // convert makes one try. Asking again is safe, so a lost reply is one more.
 func (h *Lock) convert(ctx context.Context, shared bool) error {
 	c, ok := h.locker.store.(driver.Converter)
-	if !ok {
-		return errors.ErrUnsupported
-	}
 	for i := 0; ; i++ {
 		r, err := h.conversion(shared)
 		if err != nil {
 			return err
+		}
+		if !ok {
+			return errors.ErrUnsupported
 		}
 		sent := h.locker.clock.Now()
 		g, err := c.Convert(ctx, r)
@@ -76,10 +119,21 @@ func (h *Lock) convert(ctx context.Context, shared bool) error {
 			return h.converted(shared, sent, g)
 		}
 		h.noticeLoss(err)
-		if definite(err) || i == len(retryAfter) || h.locker.sleep(ctx, retryAfter[i]) != nil {
+		if definite(err) {
 			return err
 		}
+		if i == len(retryAfter) || h.locker.sleep(ctx, retryAfter[i]) != nil {
+			h.mayBeShared(shared)
+			return inDoubt(err)
+		}
 	}
+}
+
+// mayBeShared notes that nobody knows whether a demotion was carried out.
+func (h *Lock) mayBeShared(demotion bool) {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	h.shared = h.shared || demotion
 }
 
 // conversion is the request as the lock stands.
@@ -108,17 +162,18 @@ func (h *Lock) converted(shared bool, sent driver.Instant, g driver.Grant) error
 // awaitPromotion waits until it is worth trying again, and at most half the
 // time for which the intent to be promoted is remembered.
 func (h *Lock) awaitPromotion(ctx context.Context, poll *poller) error {
-	waiter, ok := h.locker.store.(driver.Waiter)
 	r, err := h.conversion(false)
-	if !ok || err != nil {
-		return errors.Join(err, h.locker.sleep(ctx, poll.next()))
+	if err != nil {
+		return err
 	}
-	short, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer h.locker.clock.AfterFunc(driver.MaxIntent/2, cancel)()
-	switch _, err = waiter.Wait(short, r, false); {
-	case err == nil, short.Err() != nil:
-		return ctx.Err()
+	if waiter, ok := h.locker.store.(driver.Waiter); ok {
+		short, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer h.locker.clock.AfterFunc(driver.MaxIntent/2, cancel)()
+		_, err = waiter.Wait(short, r, false)
+		if err == nil || short.Err() != nil {
+			return ctx.Err()
+		}
 	}
 	// It cannot wait, or not now.
 	return h.locker.sleep(ctx, poll.next())

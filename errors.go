@@ -1,7 +1,10 @@
 package padlock
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -88,6 +91,40 @@ type joined struct{ first, second error }
 func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
+
+// inDoubt says that err leaves it open whether a request was carried out.
+func inDoubt(err error) error {
+	if errors.Is(err, ErrUncertain) {
+		return err
+	}
+	return &joined{ErrUncertain, err}
+}
+
+// theirs is err as the caller of ctx may see it: a client's own timeout is no
+// end of ctx, and does not answer errors.Is for one.
+func theirs(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+		return err // a client may notice it first
+	}
+	return &without{err, []error{context.Canceled, context.DeadlineExceeded}}
+}
+
+// without hides from errors.Is what is not true of an error.
+type without struct {
+	err    error
+	untrue []error
+}
+
+func (w *without) Error() string { return w.err.Error() }
+
+func (w *without) Is(target error) bool {
+	return !slices.Contains(w.untrue, target) && errors.Is(w.err, target)
+}
+
+func (w *without) As(target any) bool { return errors.As(w.err, target) }
 
 // definite reports whether a store's error says for sure that nothing was
 // granted or changed.

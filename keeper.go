@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -55,8 +56,8 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
-	if maxHold > 0 {
-		h.maxHoldAt = now.Add(maxHold)
+	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows: for ever
+		h.maxHoldAt = at
 	}
 	if usable <= now {
 		return false
@@ -93,7 +94,9 @@ func (h *Lock) extended(sent driver.Instant, g driver.Grant) {
 }
 
 // scheduleRenewal plans a renewal for when a third of the TTL is used up, a
-// tenth of that earlier or later, so that locks taken together part ways.
+// tenth of that earlier or later, so that locks taken together part ways. A
+// lease that was granted for longer is renewed when two thirds of the TTL are
+// left of what is usable: the margins of a long lease are long too.
 func (h *Lock) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if h.noRenewal || g.TTL == 0 {
@@ -103,8 +106,11 @@ func (h *Lock) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 		sent = g.From
 	}
 	third := h.ttl / 3
-	left := g.TTL - h.ttl // of a longer first lease
-	h.renewAt = sent.Add(max(0, left) + third + h.locker.jitter(third/10))
+	at := sent.Add(third)
+	if g.TTL > h.ttl {
+		at = max(at, usableFor(sent, g).Add(-2*third))
+	}
+	h.renewAt = at.Add(h.locker.jitter(third / 10))
 }
 
 // jitter returns a random time between -d and d. The caller holds mu.
@@ -126,7 +132,7 @@ func (l *Locker) end(h *Lock, why error) {
 	if h.cancel != nil {
 		h.cancel(failed("hold", h.name, why))
 	}
-	if why != ErrReleased {
+	if why != ErrReleased && why != ErrClosed {
 		l.stats.lost++
 		l.event(EventLost, h, why)
 	}
@@ -181,8 +187,10 @@ func (k *keeper) look(h *Lock, now driver.Instant) {
 		k.l.end(h, ErrLost)
 	default:
 		h.renewAt = never
-		h.renewing = &renewal{}
-		k.renewSoon(h)
+		if h.renewing == nil { // else that one plans the next, when it is done
+			h.renewing = &renewal{}
+			k.renewSoon(h)
+		}
 		k.moved(h)
 	}
 }
@@ -244,8 +252,9 @@ func (k *keeper) renew(h *Lock) {
 		// It cannot be told. The lease is still ours until it ends.
 		k.l.stats.renewalErrors++
 		k.l.event(EventRenewFailed, h, err)
-		again := h.ttl / 10
-		h.renewAt = k.l.clock.Now().Add(again + k.l.jitter(again/10))
+		now := k.l.clock.Now()
+		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
+		h.renewAt = now.Add(again + k.l.jitter(again/10))
 		k.moved(h)
 	}
 }
@@ -279,12 +288,24 @@ func (h *Lock) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-// releaseAll releases what is held, a few at a time.
+// stopWork tells the functions of Do to stop. Each releases its lock when it
+// has.
+func (k *keeper) stopWork() {
+	k.l.mu.Lock()
+	defer k.l.unlock()
+	for _, h := range k.heap {
+		if h.within && h.cancel != nil {
+			h.cancel(failed("hold", h.name, ErrClosed))
+		}
+	}
+}
+
+// releaseAll releases what is held, a few at a time, but for what Do holds.
 func (k *keeper) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*Lock
 	for _, h := range k.heap {
-		if !h.exported {
+		if !h.exported && !h.within {
 			held = append(held, h)
 		}
 	}
@@ -292,38 +313,35 @@ func (k *keeper) releaseAll(ctx context.Context) error {
 	if len(held) == 0 {
 		return nil
 	}
-	work := make(chan *Lock)
 	errs := make(chan error, len(held))
-	var wg sync.WaitGroup
+	var next atomic.Int64
 	for range min(len(held), maxRenewers) {
-		wg.Go(func() {
-			for h := range work {
-				errs <- h.Release()
+		go func() {
+			for i := next.Add(1); i <= int64(len(held)) && ctx.Err() == nil; i = next.Add(1) {
+				errs <- held[i-1].giveBack(ctx, held[i-1].coolDown)
 			}
-		})
+		}()
 	}
-	for i, h := range held {
-		select {
-		case work <- h:
-		case <-ctx.Done():
-			close(work)
-			return fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, ctx.Err())
-		}
-	}
-	close(work)
-	wg.Wait()
-	close(errs)
 	var err error
-	for e := range errs {
-		err = errors.Join(err, e)
+	for i := range held {
+		select {
+		case e := <-errs:
+			err = errors.Join(err, e)
+		case <-ctx.Done():
+			left := fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, ctx.Err())
+			return errors.Join(err, left)
+		}
 	}
 	return err
 }
 
-// stop ends the keeper; locks that are left (exported ones) are renewed no
-// more.
+// stop ends the keeper. Locks that are left were exported, or could not be
+// released in time: nobody renews them any more, so they are over here.
 func (k *keeper) stop() {
 	k.l.mu.Lock()
+	for len(k.heap) > 0 {
+		k.l.end(k.heap[0], ErrClosed)
+	}
 	k.stopped = true
 	k.armed = never
 	if k.disarm != nil {

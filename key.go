@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
@@ -70,8 +71,8 @@ func (k *Key) UnmarshalText(text []byte) error {
 // String names the lock and hides the secret.
 func (k Key) String() string { return "key of " + quote(k.name) }
 
-// GoString hides the secret from %#v.
-func (k Key) GoString() string { return "padlock.Key(" + quote(k.name) + ")" }
+// Format hides the secret from all verbs of package fmt.
+func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 
 // LogValue hides the secret from logs.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }

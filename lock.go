@@ -3,7 +3,9 @@ package padlock
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
+	"io"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -31,32 +33,38 @@ type Lock struct {
 	outer     *Lock // further up in the context that took this one
 	from      context.Context
 	bound     func() bool // stops watching Grant.Bound
-	op        sync.Mutex  // one Extend, Promote or Demote at a time
-
-	releasing  sync.Mutex // guards the next two
-	released   bool
-	releaseErr error
+	released  atomic.Pointer[releaseState]
 
 	// usable is the instant at which Context ends: 0 when it has ended.
 	usable atomic.Int64
 
 	// Guarded by locker.mu.
-	shared    bool
-	exported  bool
-	fence     uint64
-	grantedAt driver.Instant
-	maxHoldAt driver.Instant // never = no MaxHold
-	renewAt   driver.Instant // never = no renewal, or one is under way
-	wakeAt    driver.Instant // when the keeper looks at it
-	index     int            // in the keeper's heap; -1 = not there
-	cause     error          // why it is over; nil = it is not
-	ctx       context.Context
-	cancel    context.CancelCauseFunc
-	renewing  *renewal
+	shared     bool
+	exported   bool
+	fence      uint64
+	grantedAt  driver.Instant
+	maxHoldAt  driver.Instant // never = no MaxHold
+	renewAt    driver.Instant // never = no renewal, or one is under way
+	wakeAt     driver.Instant // when the keeper looks at it
+	index      int            // in the keeper's heap; -1 = not there
+	cause      error          // why it is over; nil = it is not
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	renewing   *renewal
+	converting chan struct{} // closed at the end of the Promote or Demote under way
 }
 
 // never is later than any instant.
 const never = driver.Instant(1<<63 - 1)
+
+// String names the lock, and hides the secret that it is held by.
+func (h *Lock) String() string { return "lock on " + quote(h.name) }
+
+// Format hides the secret from all verbs of package fmt.
+func (h *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, h.String()) }
+
+// LogValue hides the secret from logs.
+func (h *Lock) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
 // Name returns the name that is locked.
 func (h *Lock) Name() string { return h.name }
@@ -110,8 +118,11 @@ func (h *Lock) Context() context.Context {
 		from = context.WithoutCancel(from)
 	}
 	h.ctx, h.cancel = context.WithCancelCause(lockContext{from, h})
-	if h.cause != nil {
+	switch {
+	case h.cause != nil:
 		h.cancel(failed("hold", h.name, h.cause))
+	case h.within && h.locker.closed:
+		h.cancel(failed("hold", h.name, ErrClosed))
 	}
 	return h.ctx
 }
@@ -127,7 +138,7 @@ func (h *Lock) Check(ctx context.Context) error {
 	_, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("check", h.name, err)
+		return failed("check", h.name, theirs(ctx, err))
 	}
 	return nil
 }
@@ -142,8 +153,6 @@ func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := driver.CheckTTL("TTL", ttl, &h.locker.guarantees); err != nil {
 		return failed("extend", h.name, err)
 	}
-	h.op.Lock()
-	defer h.op.Unlock()
 	if err := h.over(); err != nil {
 		return failed("extend", h.name, err)
 	}
@@ -151,7 +160,7 @@ func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("extend", h.name, err)
+		return failed("extend", h.name, theirs(ctx, err))
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -183,7 +192,7 @@ func (h *Lock) over() error {
 	defer h.locker.unlock()
 	if h.cause == nil && h.usable.Load() != int64(never) && h.Expired() {
 		// The keeper is late, as after a suspend.
-		h.locker.end(h, ErrLost)
+		h.locker.keeper.look(h, h.locker.clock.Now())
 	}
 	return h.cause
 }

@@ -41,7 +41,7 @@ type Locker struct {
 
 	mu       sync.Mutex // guards what follows, and the state of every Lock
 	closed   bool
-	attempts int           // calls that may yet be granted a lock
+	attempts int           // calls that may yet be granted a lock, and functions of Do
 	drained  chan struct{} // of Close: closed when attempts is 0
 	random   *rand.ChaCha8
 	queues   map[string]*queue
@@ -165,7 +165,10 @@ func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint
 }
 
 // Close releases what is held, makes waiters return ErrClosed, waits for
-// clean-ups and closes the store. Locks that were exported stay as they are.
+// clean-ups and closes the store. It ends the contexts of functions that Do
+// runs (cause ErrClosed) and waits for them, so it is not to be called by one.
+// Locks that were exported stay taken in the store; here they are over.
+//
 // When ctx ends first, Close returns its error, and what is left lapses with
 // its lease. A second Close does nothing.
 func (l *Locker) Close(ctx context.Context) error {
@@ -183,10 +186,12 @@ func (l *Locker) Close(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.beginClose(ErrClosed)
+	l.keeper.stopWork()
 	err := l.keeper.releaseAll(ctx)
 	select {
 	case <-drained: // what they left behind is with the cleaner now
 	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
 	}
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.keeper.stop()

@@ -165,9 +165,10 @@ func (s *settings) plan() time.Duration {
 	switch {
 	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):
 		return max(s.ttl, s.holdAtLeast)
-	default:
-		return s.maxHold
+	case s.maxHold > 0:
+		return max(s.maxHold, s.holdAtLeast)
 	}
+	return 0
 }
 
 // check finds what can be said to be wrong before the store is asked.
@@ -177,10 +178,11 @@ func (s *settings) check(g *driver.Guarantees) error {
 		return fmt.Errorf("%w: Wait is negative", ErrInvalid)
 	case s.maxHold < 0:
 		return fmt.Errorf("%w: MaxHold is %v", ErrInvalid, s.maxHold)
-	case s.holdAtLeast < 0:
-		return fmt.Errorf("%w: HoldAtLeast is %v", ErrInvalid, s.holdAtLeast)
-	case s.coolDown == 0:
+	case s.holdAtLeast == 0 && s.coolDown == 0:
 		return nil
+	}
+	if err := driver.CheckKeep("HoldAtLeast", s.holdAtLeast, g); err != nil {
+		return err
 	}
 	return driver.CheckKeep("CoolDown", s.coolDown, g)
 }

@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -13,6 +14,11 @@ import (
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
+	gone    int     // places in line whose owners gave up
+
+	// What those are told who give up without having asked.
+	held   error // the last *HeldError that the store gave
+	holder *Lock // of this Locker, that had it after that
 }
 
 // turn is a place in a queue.
@@ -65,11 +71,9 @@ func (a *attempt) finish(why error) error {
 	case a.leave != nil && !a.leave():
 		// The store's answer came in the same instant; it is given back.
 		<-a.place.ready
-		if a.place.err == nil {
-			a.uncertain(why)
-		}
+		a.late = a.place.err == nil
 	}
-	return a.over(why)
+	return a.over(why, nil)
 }
 
 // answer is called by the store.
@@ -83,29 +87,61 @@ func (a *attempt) answered() error {
 	if a.place.err != nil {
 		return a.place.err
 	}
-	if err := a.granted(0, a.place.g); err != nil {
-		return a.uncertain(err)
+	err := a.granted(0, a.place.g)
+	if err != nil {
+		a.doubt()
 	}
-	return nil
+	return err
 }
 
 // over says why the wait ended: what held the name, the context's error if it
 // was that, and what else went wrong.
-func (a *attempt) over(cause error, also ...error) error {
-	err := a.held
-	if err == nil {
-		err = ErrHeld // by whoever is ahead in the line
-	}
+func (a *attempt) over(cause, trouble error) error {
+	err := a.holder()
 	switch {
 	case a.ctx.Err() != nil:
 		err = &joined{err, a.ctx.Err()}
 	case errors.Is(cause, ErrClosed):
 		err = ErrClosed
 	}
-	for _, e := range also {
-		err = &joined{err, e}
+	if trouble != nil {
+		err = &joined{err, trouble}
 	}
 	return err
+}
+
+// holder says who holds the name, as far as it is known.
+func (a *attempt) holder() error {
+	if a.held != nil {
+		return a.held
+	}
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	q := a.line
+	switch {
+	case q.holder == nil:
+		return q.held
+	case q.holder.cause != nil:
+		return &HeldError{Waiters: q.waiting - 1}
+	}
+	hold := q.holder.report()
+	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: q.waiting - 1}
+}
+
+// report tells of h as a store would. The caller holds mu.
+func (h *Lock) report() Hold {
+	l, wall := h.locker, time.Now()
+	hold := Hold{
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
+		Shared: h.shared, Since: wall.Add(h.grantedAt.Sub(l.clock.Now())),
+	}
+	if left := h.Remaining(); left < driver.MaxTTL {
+		hold.Until = wall.Add(left)
+	}
+	if h.plan > 0 {
+		hold.PlannedEnd = hold.Since.Add(h.plan)
+	}
+	return hold
 }
 
 // skips reports whether SkipIfOutlived applies: somebody in the way means to
@@ -160,13 +196,16 @@ func (a *attempt) takePlace() error {
 	defer l.mu.Unlock()
 	q := l.queues[a.h.name]
 	if q == nil {
-		q = &queue{}
-		l.queues[a.h.name] = q
+		q = &queue{held: ErrHeld}
 	}
 	if q.waiting >= l.cfg.maxWaiters {
 		return ErrTooManyWaiters
 	}
-	a.place = &turn{ready: make(chan struct{}, 1)}
+	l.queues[a.h.name] = q
+	if a.held != nil {
+		q.held, q.holder = a.held, nil
+	}
+	a.line, a.place = q, &turn{ready: make(chan struct{}, 1)}
 	q.waiting++
 	l.stats.waiting++
 	if l.enqueuer == nil {
@@ -194,22 +233,34 @@ func (a *attempt) leaveLine() {
 // leaveLineLocked gives the place up; if it was the head, the next is called.
 // The caller holds mu.
 func (a *attempt) leaveLineLocked() {
-	l, t := a.l, a.place
-	q := l.queues[a.h.name]
+	l, q, t := a.l, a.line, a.place
 	a.place = nil
 	t.gone = true
 	l.stats.waiting--
-	q.waiting--
-	if len(q.line) > 0 && q.line[0] == t {
-		for len(q.line) > 0 && q.line[0].gone {
-			q.line[0] = nil
-			q.line = q.line[1:]
-		}
-		if len(q.line) > 0 {
-			q.line[0].ready <- struct{}{}
-		}
-	}
-	if q.waiting == 0 {
+	if q.waiting--; q.waiting == 0 {
 		delete(l.queues, a.h.name)
+		return
 	}
+	if len(q.line) > 0 {
+		q.leave(t)
+	}
+}
+
+func (q *queue) leave(t *turn) {
+	if q.line[0] != t {
+		// Who gave up behind a head that stays must not be kept for ever.
+		if q.gone++; q.gone > len(q.line)/2 {
+			q.line = slices.DeleteFunc(q.line, func(t *turn) bool { return t.gone })
+			q.gone = 0
+		}
+		return
+	}
+	q.line[0] = nil
+	q.line = q.line[1:]
+	for q.line[0].gone { // somebody waits
+		q.line[0] = nil
+		q.line = q.line[1:]
+		q.gone--
+	}
+	q.line[0].ready <- struct{}{}
 }

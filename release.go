@@ -31,26 +31,55 @@ func (h *Lock) Release(opts ...ReleaseOption) error {
 			return failed("release", h.name, err)
 		}
 	}
-	// A second caller waits here for the first.
-	h.releasing.Lock()
-	defer h.releasing.Unlock()
-	if !h.released {
-		h.released = true
-		if err := h.release(set.coolDown); err != nil {
-			h.releaseErr = failed("release", h.name, err)
-		}
-	}
-	return h.releaseErr
+	return h.giveBack(context.Background(), set.coolDown)
 }
 
-func (h *Lock) release(keep time.Duration) error {
+// giveBack is Release, once. Only Close gives it a ctx that ends.
+func (h *Lock) giveBack(ctx context.Context, keep time.Duration) error {
+	if !h.released.CompareAndSwap(nil, releasing) {
+		return h.awaitRelease()
+	}
+	done := releasedWell
+	if err := h.release(ctx, keep); err != nil {
+		done = &releaseState{err: failed("release", h.name, err)}
+	}
+	if others := h.released.Swap(done); others != releasing {
+		others.err = done.err
+		close(others.done)
+	}
+	return done.err
+}
+
+// releaseState is how far the release of a lock has come. It is not guarded by
+// a mutex, since who waits for one keeps the time of a synctest bubble from
+// going on.
+type releaseState struct {
+	done chan struct{} // if not nil: err is to be read when it is closed
+	err  error
+}
+
+var releasing, releasedWell = &releaseState{}, &releaseState{}
+
+// awaitRelease returns what the first Release returns.
+func (h *Lock) awaitRelease() error {
+	wait := &releaseState{done: make(chan struct{})}
+	h.released.CompareAndSwap(releasing, wait)
+	s := h.released.Load()
+	if s.done != nil {
+		<-s.done
+	}
+	return s.err
+}
+
+func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
 	before := h.cause
+	usable := driver.Instant(h.usable.Load())
 	l.keeper.remove(h)
-	if h.renewing != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence)
-		h.joinRenewal(ctx)
+	if h.renewing != nil && h.renewing.cancel != nil { // and was sent
+		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
+		h.joinRenewal(silence)
 		cancel()
 		if before == nil {
 			before = h.cause // that renewal found it lost
@@ -61,7 +90,10 @@ func (h *Lock) release(keep time.Duration) error {
 	if h.bound != nil {
 		h.bound()
 	}
-	out, unsure, err := l.releaseAtStore(cleanUp{h.name, h.token, keep})
+	out, unsure, err := h.releaseAtStore(ctx, keep, usable)
+	if before == nil && unsure && l.clock.Now() >= usable {
+		before = ErrLost // perhaps before the request that did it
+	}
 	err = verdict(before, out, unsure, err)
 	if l.cfg.onEvent != nil {
 		l.cfg.onEvent(Event{
@@ -74,20 +106,26 @@ func (h *Lock) release(keep time.Duration) error {
 
 // releaseAtStore asks until the store answers, a few times; then the rest is a
 // clean-up. unsure says that an earlier request may have done it.
-func (l *Locker) releaseAtStore(c cleanUp) (out driver.Outcome, unsure bool, err error) {
+func (h *Lock) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant) (out driver.Outcome, unsure bool, err error) {
+	l := h.locker
 	for i := 0; ; i++ {
-		out, err = l.store.Release(context.Background(), c.name, c.token, c.keep)
+		out, err = l.store.Release(ctx, h.name, h.token, keep)
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 			return out, unsure, err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
-		if i == len(retryAfter) || l.sleep(context.Background(), retryAfter[i]) != nil {
+		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
 			break
 		}
 	}
-	l.cleaner.add(c, l.cfg.defaults.ttl)
-	if !definite(err) && !errors.Is(err, ErrUncertain) {
-		err = &joined{ErrUncertain, err}
+	lease := driver.MaxTTL
+	if usable != never {
+		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
+	}
+	l.cleaner.add(cleanUp{h.name, h.token, keep}, lease)
+	err = theirs(ctx, err)
+	if unsure {
+		err = inDoubt(err)
 	}
 	return out, unsure, err
 }
