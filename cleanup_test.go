@@ -1,0 +1,239 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+func TestContextCancelledBeforeAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := l.Acquire(ctx, "job")
+		wantOnly(t, err, "acquire", context.Canceled)
+		_, err = l.TryAcquire(ctx, "job")
+		wantOnly(t, err, "acquire", context.Canceled)
+		err = l.Do(ctx, "job", func(context.Context) error { t.Error("Do called its function"); return nil })
+		wantOnly(t, err, "acquire", context.Canceled)
+		if n := len(store.log("acquire")); n != 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+	})
+}
+
+// The request is under way when ctx ends, and the server carries it out: the
+// lock is given back on a context that is not the caller's.
+func TestContextEndsDuringAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", silent)
+		l := newLocker(t, store)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := l.Acquire(ctx, "job")
+		wantOnly(t, err, "acquire", padlock.ErrUncertain, context.DeadlineExceeded)
+		if d := time.Since(start); d != time.Second {
+			t.Errorf("Acquire returned %v after the start, its context ended after 1s", d)
+		}
+		synctest.Wait()
+		if !free(t, store, "job") {
+			t.Error("nobody has the lock, and it is still held")
+		}
+		calls := store.log("release")
+		if len(calls) == 0 || calls[0].token != store.log("acquire")[0].token {
+			t.Fatalf("cleaned up by %+v", calls)
+		}
+		for _, c := range calls {
+			if err := context.Cause(c.ctx); errors.Is(err, context.DeadlineExceeded) {
+				t.Error("the clean-up ran on the caller's context")
+			}
+		}
+	})
+}
+
+// Grant and end of ctx come in one instant: the lock is given back.
+func TestContextEndsWithTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		ctx, cancel := context.WithCancel(t.Context())
+		store.grant = func(*driver.Grant) { cancel() }
+		l := newLocker(t, store)
+		_, err := l.Acquire(ctx, "job")
+		wantOnly(t, err, "acquire", padlock.ErrUncertain, context.Canceled)
+		synctest.Wait()
+		if !free(t, store, "job") {
+			t.Error("nobody has the lock, and it is still held")
+		}
+	})
+}
+
+// A lock does not end with the context that waited for it.
+func TestContextEndsAfterAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, newRemote())
+		type key struct{}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		h, err := l.Acquire(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		<-time.After(time.Hour)
+		if err := h.Context().Err(); err != nil {
+			t.Errorf("the lock's context ended with the acquiring one: %v", err)
+		}
+		if h.Context().Value(key{}) != "value" {
+			t.Error("the lock's context lacks the values of the acquiring one")
+		}
+		release(t, h)
+	})
+}
+
+// The clean-up goes on until the store confirms, and longer than that nobody
+// is kept out.
+func TestCleanUpIsTriedUntilConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", lost)
+		store.request("release", fails(driver.ErrUnavailable))
+		l := newLocker(t, store)
+		_, err := l.TryAcquire(t.Context(), "job", padlock.TTL(time.Minute))
+		wantOnly(t, err, "acquire", padlock.ErrUncertain)
+		<-time.After(20 * time.Second)
+		if s := l.Stats(); s.Uncertain != 1 || s.CleanUps != 1 || s.CleanUpsDropped != 0 {
+			t.Errorf("while the store is down: %+v", s)
+		}
+		store.heal()
+		<-time.After(2 * time.Second)
+		if s := l.Stats(); s.Uncertain != 1 || s.CleanUps != 0 || s.CleanUpsDropped != 0 {
+			t.Errorf("after: %+v", s)
+		}
+		if !free(t, store, "job") {
+			t.Error("the lock is still held")
+		}
+	})
+}
+
+// After the lease there is nothing left to clean up.
+func TestCleanUpIsGivenUpAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", lost)
+		store.request("release", fails(driver.ErrUnavailable))
+		l := newLocker(t, store)
+		l.TryAcquire(t.Context(), "job", padlock.TTL(5*time.Second))
+		<-time.After(4 * time.Second)
+		if s := l.Stats(); s.CleanUps != 1 {
+			t.Errorf("within the lease: %+v", s)
+		}
+		<-time.After(3 * time.Second)
+		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 1 {
+			t.Errorf("after the lease: %+v", s)
+		}
+	})
+}
+
+// A request that was on its way when it was given up may arrive after its
+// clean-up: the clean-up asks once more.
+func TestALateRequestIsCleanedUpToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("acquire", first(3, func(context.Context, int) error {
+			q := driver.Request{Name: "job", Token: store.log("acquire")[0].token, TTL: padlock.DefaultTTL}
+			time.AfterFunc(200*time.Millisecond, func() { store.Store.Acquire(context.Background(), q) })
+			return errReset
+		}))
+		l := newLocker(t, store)
+		_, err := l.TryAcquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrUncertain)
+		<-time.After(300 * time.Millisecond)
+		if free(t, store, "job") {
+			t.Fatal("the late request did not arrive; the test is worth nothing")
+		}
+		<-time.After(time.Second)
+		if !free(t, store, "job") {
+			t.Error("the late grant of a token that nobody has stays")
+		}
+	})
+}
+
+const mostCleanUps = 64
+
+// At most 64 clean-ups are open at once, few of them on the wire; what is more
+// is counted and lapses with its lease.
+func TestCleanUpsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", lost)
+		store.request("release", silent)
+		l := newLocker(t, store)
+		var wg sync.WaitGroup
+		for i := range mostCleanUps + 36 {
+			wg.Go(func() { l.TryAcquire(t.Context(), fmt.Sprint(i)) })
+		}
+		wg.Wait()
+		synctest.Wait()
+		if s := l.Stats(); s.Uncertain != 100 || s.CleanUps != mostCleanUps || s.CleanUpsDropped != 36 {
+			t.Errorf("%+v", s)
+		}
+		if n := len(store.log("release")); n == 0 || n > 16 {
+			t.Errorf("%d clean-ups are on the wire at once", n)
+		}
+		store.heal()
+		<-time.After(padlock.DefaultTTL)
+		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 36 {
+			t.Errorf("at the end: %+v", s)
+		}
+		states, err := store.List(t.Context(), "")
+		if len(states) != 0 || err != nil {
+			t.Errorf("%d locks are left, %v", len(states), err)
+		}
+	})
+}
+
+// Nothing that is cancelled at any point leaves a lock behind.
+func TestAThousandCancelsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("acquire", takes(3*time.Millisecond))
+		store.reply("acquire", takes(3*time.Millisecond))
+		l := newLocker(t, store)
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				<-time.After(time.Duration(i%37) * time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%100)*100*time.Microsecond)
+				defer cancel()
+				h, err := l.Acquire(ctx, fmt.Sprint(i%10))
+				if err == nil {
+					release(t, h)
+				} else if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		<-time.After(3 * time.Second)
+		s := l.Stats()
+		if s.CleanUps != 0 || s.Waiting != 0 || s.Held != 0 || s.Uncertain == 0 || s.Acquired == 0 {
+			t.Errorf("%+v", s)
+		}
+		if s.CleanUpsDropped > 0 {
+			<-time.After(padlock.DefaultTTL)
+		}
+		if states, err := store.List(t.Context(), ""); len(states) != 0 || err != nil {
+			t.Errorf("left: %+v, %v", states, err)
+		}
+	})
+}

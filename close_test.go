@@ -1,0 +1,286 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+func TestCloseReleasesWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("release", takes(10*time.Millisecond))
+		l := padlock.New(store)
+		var held []*padlock.Lock
+		for i := range 500 {
+			held = append(held, acquire(t, l, fmt.Sprint(i)))
+		}
+		start := time.Now()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("500 releases of 10ms took %v", d)
+		}
+		for _, h := range held {
+			wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrReleased)
+			release(t, h)
+		}
+		if states, err := store.Store.Open().List(t.Context(), ""); err != nil || len(states) != 0 {
+			t.Errorf("%d locks are left; %v", len(states), err)
+		}
+		_, err := store.Store.Inspect(t.Context(), "0")
+		if !errors.Is(err, padlock.ErrClosed) {
+			t.Errorf("the store is still open: %v", err)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("the second Close says %v", err)
+		}
+	})
+}
+
+func TestAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		key := travel(t, acquire(t, l, "exported"))
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := l.Acquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrClosed)
+		_, err = l.TryAcquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrClosed)
+		err = l.Do(t.Context(), "job", func(context.Context) error { t.Error("called"); return nil })
+		wantOnly(t, err, "acquire", padlock.ErrClosed)
+		_, err = l.Adopt(t.Context(), key)
+		wantOnly(t, err, "adopt", padlock.ErrClosed)
+		_, err = l.Inspect(t.Context(), "job")
+		wantOnly(t, err, "inspect", padlock.ErrClosed)
+	})
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := padlock.New(s)
+		foreign := padlock.New(s, padlock.SharedStore())
+		h := acquire(t, foreign, "job")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, ctx := range []context.Context{context.Background(), ctx, ctx} {
+			for _, opts := range [][]padlock.Option{nil, {padlock.Wait(time.Hour)}} {
+				wg.Go(func() {
+					_, err := l.Acquire(ctx, "job", opts...)
+					wantOnly(t, err, "acquire", padlock.ErrClosed)
+				})
+				synctest.Wait()
+			}
+		}
+		release(t, acquire(t, foreign, "another"))
+		start := time.Now()
+		done := make(chan error)
+		go func() { done <- l.Close(t.Context()) }()
+		wg.Wait()
+		if err := <-done; err != nil || time.Since(start) != 0 {
+			t.Errorf("Close took %v: %v", time.Since(start), err)
+		}
+		_ = h
+	})
+}
+
+// Close waits for the clean-ups that go on in the background.
+func TestCloseJoinsCleanUps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", lost)
+		store.request("release", first(5, takes(2*time.Second)))
+		l := padlock.New(store)
+		l.TryAcquire(t.Context(), "job")
+		synctest.Wait()
+		start := time.Now()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if time.Since(start) < time.Second {
+			t.Error("Close did not wait")
+		}
+		if s, err := store.Store.Open().Inspect(t.Context(), "job"); err != nil || len(s.Holds) != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if s := l.Stats(); s.CleanUps != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Close gives up when its context ends, says so, and leaves no goroutine.
+func TestCloseGivesUpWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", first(3, lost))
+		l := padlock.New(store)
+		l.TryAcquire(t.Context(), "lost")
+		store.request("release", silent)
+		var held []*padlock.Lock
+		for i := range 100 {
+			held = append(held, acquire(t, l, fmt.Sprint(i)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		err := l.Close(ctx)
+		wantOnly(t, err, "close", context.DeadlineExceeded)
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+		// Nobody renews them now: their contexts end in time all the same.
+		<-time.After(padlock.DefaultTTL)
+		for _, h := range held {
+			if h.Context().Err() == nil {
+				t.Fatal("the lease is over and the context is not")
+			}
+		}
+	})
+}
+
+// That also when the few releases that are left fit into one go.
+func TestCloseGivesUpOnAFewReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := padlock.New(store)
+		acquire(t, l, "job")
+		store.request("release", silent)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		wantOnly(t, l.Close(ctx), "close", context.DeadlineExceeded)
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+	})
+}
+
+// A function of Do that does not stop is reported, not waited for without end.
+func TestCloseGivesUpOnAFunctionThatDoesNotStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(newRemote())
+		done := make(chan error)
+		go func() {
+			done <- l.Do(context.Background(), "job", func(ctx context.Context) error {
+				<-time.After(time.Hour)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantOnly(t, l.Close(ctx), "close", context.DeadlineExceeded)
+		if err := <-done; !errors.Is(err, padlock.ErrClosed) {
+			t.Errorf("its lock was given up, and Do says %v", err)
+		}
+	})
+}
+
+// An exported lock survives Close in the store; here it ends in time.
+func TestCloseLeavesExportedLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l, other := padlock.New(store), newLocker(t, store.Open())
+		h := acquire(t, l, "job")
+		ctx, key := h.Context(), travel(t, h)
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		adopted, err := other.Adopt(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(padlock.DefaultTTL)
+		if ctx.Err() == nil {
+			t.Error("the context of the exporter goes on for ever")
+		}
+		release(t, adopted)
+	})
+}
+
+// An acquire that is under way when Close begins leaves nothing behind.
+func TestCloseDuringAnAcquire(t *testing.T) {
+	for name, how := range map[string]func(*remote){
+		"late request": func(r *remote) { r.request("acquire", takes(time.Second)) },
+		"late reply":   func(r *remote) { r.reply("acquire", takes(time.Second)) },
+		"lost reply": func(r *remote) {
+			r.reply("acquire", func(ctx context.Context, _ int) error { sleep(ctx, time.Second); return errReset })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				how(store)
+				l := padlock.New(store)
+				done := make(chan error)
+				go func() { _, err := l.Acquire(context.Background(), "job"); done <- err }()
+				synctest.Wait()
+				closed := make(chan error, 1)
+				go func() { closed <- l.Close(context.Background()) }()
+				if err := <-done; !errors.Is(err, padlock.ErrClosed) && !errors.Is(err, padlock.ErrUncertain) {
+					t.Errorf("Acquire says %v", err)
+				}
+				if err := <-closed; err != nil {
+					t.Errorf("Close says %v", err)
+				}
+				if s, err := store.Store.Open().Inspect(t.Context(), "job"); err != nil || len(s.Holds) != 0 {
+					t.Errorf("left behind: %+v, %v", s, err)
+				}
+			})
+		})
+	}
+}
+
+// Do's promise holds for Close too: the lock is released when the function has
+// returned. Its context ends with Close.
+func TestCloseWaitsForTheFunctionsOfDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := padlock.New(store)
+		done := make(chan error)
+		go func() {
+			done <- l.Do(context.Background(), "job", func(ctx context.Context) error {
+				<-ctx.Done()
+				wantOnly(t, context.Cause(ctx), "hold", padlock.ErrClosed)
+				<-time.After(time.Minute)
+				if len(store.log("release")) > 0 {
+					t.Error("released while the function is at work")
+				}
+				return nil
+			})
+		}()
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(context.Background()) }()
+		if err := <-done; err != nil {
+			t.Errorf("Do says %v", err)
+		}
+		if err := <-closed; err != nil {
+			t.Errorf("Close says %v", err)
+		}
+		if s, err := store.Store.Open().Inspect(t.Context(), "job"); err != nil || len(s.Holds) != 0 {
+			t.Errorf("left behind: %+v, %v", s, err)
+		}
+	})
+}
+
+func TestSharedStoreStaysOpen(t *testing.T) {
+	store := memstore.New()
+	l, other := padlock.New(store, padlock.SharedStore()), newLocker(t, store)
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release(t, acquire(t, other, "job"))
+}

@@ -1,0 +1,270 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/padlocktest"
+)
+
+// The cut-off is exact whatever the renewal does, also if it hangs and does
+// not hear that it is given up.
+func TestCutOffDoesNotWaitForARenewal(t *testing.T) {
+	for name, trouble := range map[string]trouble{"silent": silent, "deaf": deaf, "unavailable": fails(driver.ErrUnavailable)} {
+		t.Run(name, func(t *testing.T) {
+			for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 30 * time.Second} {
+				synctest.Test(t, func(t *testing.T) {
+					store := newRemote()
+					store.request("extend", trouble)
+					l := newLocker(t, store)
+					start := time.Now()
+					h := acquire(t, l, "job", padlock.TTL(ttl))
+					<-h.Context().Done()
+					if d, want := time.Since(start), ttl-margins(ttl); d != want {
+						t.Errorf("TTL %v: the context ended after %v, want %v", ttl, d, want)
+					}
+					wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
+					if !h.Expired() || h.Remaining() != 0 {
+						t.Errorf("it is over, and %v remain", h.Remaining())
+					}
+					if s := l.Stats(); s.Lost != 1 || s.Held != 0 {
+						t.Errorf("%+v", s)
+					}
+					store.heal()
+					if err := h.Release(); !errors.Is(err, padlock.ErrExpired) {
+						t.Errorf("Release says %v", err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// The reply to a renewal that comes after the cut-off revives nothing, though
+// the store has the lock for longer now.
+func TestALateReplyDoesNotRevive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("extend", func(context.Context, int) error { <-time.After(4 * time.Second); return nil })
+		l := newLocker(t, store)
+		h := acquire(t, l, "job", padlock.TTL(3*time.Second))
+		<-h.Context().Done()
+		<-time.After(3 * time.Second)
+		if !h.Expired() {
+			t.Error("a late reply has revived the lock")
+		}
+		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrLost)
+		wantOnly(t, h.Extend(t.Context(), time.Minute), "extend", padlock.ErrLost)
+		// The store had extended it, nobody took it meanwhile.
+		wantOnly(t, h.Release(), "release", padlock.ErrExpired)
+		if !free(t, store, "job") {
+			t.Error("a lost lock was not given back")
+		}
+	})
+}
+
+// Replies that overtake each other never move the deadline back.
+func TestALateReplyDoesNotMoveTheDeadlineBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		store := newRemote()
+		store.grant = func(g *driver.Grant) { g.TTL = min(g.TTL, ttl) } // as a store that knows of one request only
+		l := newLocker(t, store)
+		h := acquire(t, l, "job", padlock.TTL(ttl), padlock.NoRenewal())
+		store.reply("extend", first(1, takes(4*time.Second)))
+		done := make(chan error)
+		go func() { done <- h.Check(t.Context()); done <- h.Extend(t.Context(), ttl) }()
+		<-time.After(2 * time.Second)
+		if err := h.Extend(t.Context(), ttl); err != nil {
+			t.Fatal(err)
+		}
+		want := h.Remaining()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Remaining(); got < want-2*time.Second {
+			t.Errorf("%v remained, then %v", want, got)
+		}
+		release(t, h)
+	})
+}
+
+// What says for sure that the lock is gone ends it at once.
+func TestADefiniteLossEndsAtOnce(t *testing.T) {
+	ways := map[string]func(*testing.T, *padlock.Lock) error{
+		"renewal": func(_ *testing.T, h *padlock.Lock) error { <-h.Context().Done(); return nil },
+		"check":   func(t *testing.T, h *padlock.Lock) error { return h.Check(t.Context()) },
+		"extend":  func(t *testing.T, h *padlock.Lock) error { return h.Extend(t.Context(), 0) },
+		"promote": func(t *testing.T, h *padlock.Lock) error { return h.Promote(t.Context()) },
+		"demote":  func(t *testing.T, h *padlock.Lock) error { return h.Demote(t.Context()) },
+	}
+	for name, ask := range ways {
+		for _, want := range []error{padlock.ErrLost, padlock.ErrExpired} {
+			t.Run(name+" "+want.Error(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newRemote()
+					l := newLocker(t, store)
+					start := time.Now()
+					h := acquire(t, l, "job")
+					store.request("extend", fails(want))
+					store.request("convert", fails(want))
+					ctx := h.Context()
+					if err := ask(t, h); err != nil {
+						wantOnly(t, err, name, want)
+					}
+					synctest.Wait()
+					if ctx.Err() == nil || time.Since(start) > 11*time.Second {
+						t.Fatalf("not over after %v", time.Since(start))
+					}
+					wantOnly(t, context.Cause(ctx), "hold", want)
+					wantOnly(t, h.Check(t.Context()), "check", want)
+					h.Release()
+				})
+			})
+		}
+	}
+}
+
+// Check and Extend tell a failure of the network from a loss.
+func TestANetworkErrorIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		h := acquire(t, l, "job")
+		store.request("extend", lost)
+		if err := h.Check(t.Context()); !errors.Is(err, errReset) {
+			t.Errorf("Check says %v", err)
+		}
+		wantOnly(t, h.Check(t.Context()), "check")
+		wantOnly(t, h.Extend(t.Context(), 0), "extend")
+		store.request("extend", fails(driver.ErrUnavailable))
+		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrUnavailable)
+		store.request("extend", silent)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantOnly(t, h.Check(ctx), "check", padlock.ErrUncertain, context.DeadlineExceeded)
+		if h.Expired() || h.Context().Err() != nil {
+			t.Error("a network error alone has ended the lock")
+		}
+		store.heal()
+		if err := h.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+	})
+}
+
+// A lock that is bound to a connection ends with it, and says why.
+func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		bound, hangUp := context.WithCancelCause(context.Background())
+		store.grant = func(g *driver.Grant) { g.Bound, g.TTL = bound, 0 }
+		l := newLocker(t, store)
+		a, b := acquire(t, l, "a"), acquire(t, l, "b")
+		if a.Remaining() != 1<<63-1 {
+			t.Errorf("%v remain of a lock without a lease", a.Remaining())
+		}
+		<-time.After(48 * time.Hour)
+		if a.Expired() || a.Context().Err() != nil {
+			t.Fatal("a lock without a lease ended by time")
+		}
+		if n := len(store.log("extend")); n != 0 {
+			t.Errorf("%d renewals of a lock without a lease", n)
+		}
+		b.Release() // its time in the memstore is over: what that says is not the point
+		hangUp(errReset)
+		synctest.Wait()
+		cause := context.Cause(a.Context())
+		wantOnly(t, cause, "hold", padlock.ErrLost)
+		if !errors.Is(cause, errReset) {
+			t.Errorf("%v does not tell why", cause)
+		}
+		if cause := context.Cause(b.Context()); !errors.Is(cause, padlock.ErrReleased) || errors.Is(cause, padlock.ErrLost) {
+			t.Errorf("a lock that was released before ended by %v", cause)
+		}
+		if n := l.Stats().Lost; n != 1 {
+			t.Errorf("%d locks lost, want 1", n)
+		}
+		a.Release()
+	})
+}
+
+// A suspended machine: time goes by and no timer fires. Who asks is told at
+// once, the context ends within a nap of the clock.
+func TestSuspendedTimeCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := padlocktest.NewClock()
+		store := memstore.New(memstore.WithClock(clock))
+		l := newLocker(t, store, padlock.WithClock(clock))
+		asked, watched := acquire(t, l, "asked"), acquire(t, l, "watched")
+		ctx := watched.Context()
+		clock.Suspend(time.Minute)
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Fatal("the context ended before any timer fired; the test is worth nothing")
+		}
+		if asked.Remaining() != 0 || !asked.Expired() {
+			t.Errorf("%v remain after a minute of suspend", asked.Remaining())
+		}
+		wantOnly(t, asked.Check(t.Context()), "check", padlock.ErrLost)
+		wantOnly(t, asked.Extend(t.Context(), 0), "extend", padlock.ErrLost)
+		if _, err := asked.Export(); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("Export says %v", err)
+		}
+		clock.Advance(clock.Nap())
+		synctest.Wait()
+		wantOnly(t, context.Cause(ctx), "hold", padlock.ErrLost)
+		wantOnly(t, asked.Release(), "release", padlock.ErrExpired)
+		wantOnly(t, watched.Release(), "release", padlock.ErrExpired)
+	})
+}
+
+// A suspend that the lease outlasts costs nothing but the time.
+func TestAShortSuspendIsSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := padlocktest.NewClock()
+		store := memstore.New(memstore.WithClock(clock))
+		l := newLocker(t, store, padlock.WithClock(clock))
+		h := acquire(t, l, "job")
+		before := h.Remaining()
+		clock.Suspend(20 * time.Second)
+		if d := before - h.Remaining(); d != 20*time.Second {
+			t.Errorf("a suspend of 20s cost %v", d)
+		}
+		clock.Advance(time.Second) // the renewal is due since long
+		synctest.Wait()
+		if left := h.Remaining(); left < 28*time.Second {
+			t.Errorf("%v remain: it was not renewed", left)
+		}
+		release(t, h)
+	})
+}
+
+// After a suspend the release tells the truth, also if its reply is lost.
+func TestReleaseAfterASuspendIsNoSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := padlocktest.NewClock()
+		store := connect(memstore.New(memstore.WithClock(clock)))
+		store.reply("release", first(1, lost))
+		l := newLocker(t, store, padlock.WithClock(clock))
+		h := acquire(t, l, "job")
+		clock.Suspend(time.Hour)
+		done := make(chan error)
+		go func() { done <- h.Release() }()
+		synctest.Wait()
+		clock.Advance(time.Second)
+		if err := <-done; err == nil {
+			t.Error("the lock was over for an hour, and Release says that it was held until now")
+		}
+	})
+}

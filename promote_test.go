@@ -1,0 +1,266 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// promoters are the kinds of stores with which a promotion may have to do.
+func promoters() map[string]padlock.Store {
+	return map[string]padlock.Store{
+		"in process": memstore.New(),
+		"with queue": newRemote(),
+		"polled": struct {
+			driver.Store
+			driver.Converter
+		}{newRemote(), nil},
+	}
+}
+
+// everyPromoter runs f in a bubble for each of them.
+func everyPromoter(t *testing.T, f func(t *testing.T, s padlock.Store)) {
+	for name := range promoters() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := promoters()[name]
+				if name == "polled" {
+					r := newRemote()
+					s = struct {
+						driver.Store
+						driver.Converter
+					}{r, r}
+				}
+				f(t, s)
+			})
+		})
+	}
+}
+
+func TestPromoteAndDemote(t *testing.T) {
+	everyPromoter(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		h := acquire(t, l, "job", padlock.Shared())
+		read := h.Fence()
+		if err := h.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if h.Shared() || h.Fence() <= read {
+			t.Errorf("promoted: shared %v, fence %d after %d", h.Shared(), h.Fence(), read)
+		}
+		written := h.Fence()
+		if err := h.Promote(t.Context()); err != nil || h.Fence() != written {
+			t.Errorf("promoted twice: %v, fence %d after %d", err, h.Fence(), written)
+		}
+		_, err := l.TryAcquire(t.Context(), "job", padlock.Shared())
+		wantOnly(t, err, "acquire", padlock.ErrHeld)
+		for range 2 {
+			if err := h.Demote(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !h.Shared() || h.Fence() != written {
+				t.Errorf("demoted: shared %v, fence %d after %d", h.Shared(), h.Fence(), written)
+			}
+		}
+		acquire(t, l, "job", padlock.Shared()).Release()
+		<-time.After(time.Hour) // renewed as ever
+		release(t, h)
+	})
+}
+
+// A promotion waits until the other readers have left, keeps new ones out, and
+// ends when they are gone.
+func TestPromoteWaitsForReaders(t *testing.T) {
+	everyPromoter(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		h, reader := acquire(t, l, "job", padlock.Shared()), acquire(t, l, "job", padlock.Shared())
+		start := time.Now()
+		time.AfterFunc(10*time.Second, func() { release(t, reader) })
+		for at := range 9 {
+			time.AfterFunc(time.Duration(at)*time.Second+500*time.Millisecond, func() {
+				_, err := l.TryAcquire(context.Background(), "job", padlock.Shared())
+				wantOnly(t, err, "acquire", padlock.ErrHeld)
+			})
+		}
+		if err := h.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d < 10*time.Second || d > 11100*time.Millisecond {
+			t.Errorf("promoted after %v, the last reader left after 10s", d)
+		}
+		release(t, h)
+	})
+}
+
+// Of two that want to be promoted, each would wait for the other: the second
+// is told at once, keeps its lock, and lets the first go on by releasing it.
+func TestTwoPromotions(t *testing.T) {
+	everyPromoter(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		a, b := acquire(t, l, "job", padlock.Shared()), acquire(t, l, "job", padlock.Shared())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := a.Promote(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		wantOnly(t, b.Promote(t.Context()), "promote", padlock.ErrPromotionConflict)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("told after %v", d)
+		}
+		if err := b.Check(t.Context()); err != nil || !b.Shared() {
+			t.Errorf("after a conflict: %v, shared %v", err, b.Shared())
+		}
+		release(t, b)
+		wg.Wait()
+		release(t, a)
+	})
+}
+
+// A promotion that its context ends leaves the lock shared, and new readers
+// come in again.
+func TestPromotionGivenUp(t *testing.T) {
+	everyPromoter(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		h, reader := acquire(t, l, "job", padlock.Shared()), acquire(t, l, "job", padlock.Shared())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		err := h.Promote(ctx)
+		wantOnly(t, err, "promote", padlock.ErrHeld, context.DeadlineExceeded)
+		if d := time.Since(start); d != 5*time.Second {
+			t.Errorf("given up after %v", d)
+		}
+		if !h.Shared() || h.Expired() {
+			t.Error("the failed promotion has changed the lock")
+		}
+		for _, h := range []*padlock.Lock{acquire(t, l, "job", padlock.Shared()), reader, h} {
+			release(t, h)
+		}
+	})
+}
+
+// A lock that ends while it waits for its promotion: the caller is told why,
+// and nothing of a context that it did not cancel.
+func TestLockEndsDuringItsPromotion(t *testing.T) {
+	ways := map[string]struct {
+		end  func(*remote, *padlock.Lock)
+		want error
+	}{
+		"release": {func(_ *remote, h *padlock.Lock) { h.Release() }, padlock.ErrReleased},
+		"loss":    {func(r *remote, h *padlock.Lock) { r.request("extend", fails(driver.ErrLost)) }, padlock.ErrLost},
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				l, other := newLocker(t, store), newLocker(t, store.Store.Open())
+				h, reader := acquire(t, l, "job", padlock.Shared()), acquire(t, other, "job", padlock.Shared())
+				done := make(chan error)
+				go func() { done <- h.Promote(t.Context()) }()
+				synctest.Wait()
+				way.end(store, h)
+				err := <-done
+				wantOnly(t, err, "promote", padlock.ErrHeld, way.want)
+				h.Release()
+				<-time.After(driver.MaxIntent)
+				acquire(t, other, "job", padlock.Shared()).Release()
+				release(t, reader)
+			})
+		})
+	}
+}
+
+// The reply to a promotion is lost: it is asked for again, and when that is
+// in vain the lock is made shared again, as it says that it is.
+func TestPromotionWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("convert", first(1, lost))
+		l := newLocker(t, store)
+		h := acquire(t, l, "job", padlock.Shared())
+		if err := h.Promote(t.Context()); err != nil || h.Shared() {
+			t.Fatalf("a lost reply was not asked for again: %v", err)
+		}
+		if err := h.Demote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		store.reply("convert", first(3, lost))
+		err := h.Promote(t.Context())
+		if !errors.Is(err, errReset) || !h.Shared() || h.Expired() {
+			t.Fatalf("%v, shared %v", err, h.Shared())
+		}
+		store.heal()
+		<-time.After(5 * time.Second)
+		reader, err := l.TryAcquire(t.Context(), "job", padlock.Shared())
+		if err != nil {
+			t.Fatalf("a failed promotion has made the lock exclusive: %v", err)
+		}
+		release(t, reader)
+		release(t, h)
+	})
+}
+
+// Whoever asked for a demotion and got no answer must not believe that it is
+// alone: it may be shared.
+func TestDemotionWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		h := acquire(t, l, "job")
+		store.reply("convert", lost)
+		if err := h.Demote(t.Context()); !errors.Is(err, padlock.ErrUncertain) {
+			t.Errorf("Demote says %v", err)
+		}
+		reader := acquire(t, newLocker(t, store.Store.Open()), "job", padlock.Shared())
+		if !h.Shared() {
+			t.Error("there is another reader, and the lock says that it is exclusive")
+		}
+		release(t, reader)
+		release(t, h)
+	})
+}
+
+func TestPromotionThatAStoreDoesNotHave(t *testing.T) {
+	l := newLocker(t, bare{newRemote()})
+	h := acquire(t, l, "job", padlock.Shared())
+	wantOnly(t, h.Promote(t.Context()), "promote", errors.ErrUnsupported)
+	wantOnly(t, h.Demote(t.Context()), "demote", errors.ErrUnsupported)
+	release(t, h)
+	wantOnly(t, h.Promote(t.Context()), "promote", padlock.ErrReleased)
+	wantOnly(t, h.Demote(t.Context()), "demote", padlock.ErrReleased)
+}
+
+// While a promotion waits, the lock is renewed and can be extended.
+func TestPromotionDoesNotStopTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, newRemote())
+		h, reader := acquire(t, l, "job", padlock.Shared()), acquire(t, l, "job", padlock.Shared())
+		done := make(chan error)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { done <- h.Promote(ctx) }()
+		<-time.After(time.Hour)
+		if err := h.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		bounded, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		start := time.Now()
+		if err := h.Extend(bounded, time.Minute); err != nil || time.Since(start) > time.Second {
+			t.Errorf("Extend during a promotion took %v: %v", time.Since(start), err)
+		}
+		cancel()
+		<-done
+		release(t, h)
+		release(t, reader)
+	})
+}

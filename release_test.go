@@ -1,0 +1,347 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+func TestReleaseIsIdempotentAndConcurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("release", takes(time.Second))
+		l := newLocker(t, store)
+		h := acquire(t, l, "job")
+		var wg sync.WaitGroup
+		start := time.Now()
+		for range 10 {
+			wg.Go(func() {
+				release(t, h)
+				if d := time.Since(start); d != time.Second {
+					t.Errorf("a Release returned after %v, the store answered after 1s", d)
+				}
+			})
+		}
+		wg.Wait()
+		next := acquire(t, newLocker(t, store.Store.Open()), "job")
+		release(t, h)
+		if n := len(store.log("release")); n != 1 {
+			t.Errorf("11 releases sent %d requests", n)
+		}
+		if err := next.Check(t.Context()); err != nil {
+			t.Errorf("a second Release has hurt the next holder: %v", err)
+		}
+		release(t, next)
+		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrReleased)
+		wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrReleased)
+	})
+}
+
+// What Release says, for each outcome, and for a lock that was over before.
+func TestReleaseTellsTheTruth(t *testing.T) {
+	outcomes := []struct {
+		out                driver.Outcome
+		live, over, maxout error
+	}{
+		{driver.Released, nil, padlock.ErrExpired, padlock.ErrMaxHold},
+		{driver.Passed, nil, padlock.ErrExpired, padlock.ErrMaxHold},
+		{driver.Expired, padlock.ErrExpired, padlock.ErrExpired, padlock.ErrExpired},
+		{driver.Taken, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
+		{driver.Gone, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
+	}
+	for _, o := range outcomes {
+		for when, want := range map[string]error{"live": o.live, "over": o.over, "after MaxHold": o.maxout} {
+			t.Run(o.out.String()+" "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLocker(t, outcome{newRemote(), o.out})
+					opts := []padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Second)}
+					if when == "after MaxHold" {
+						opts = append(opts, padlock.MaxHold(500*time.Millisecond))
+					}
+					h := acquire(t, l, "job", opts...)
+					if when != "live" {
+						<-h.Context().Done()
+					}
+					err := h.Release()
+					if want == nil {
+						if err != nil {
+							t.Error(err)
+						}
+						return
+					}
+					wantOnly(t, err, "release", want)
+				})
+			})
+		}
+	}
+}
+
+// outcome is a store whose releases say what a test wants.
+type outcome struct {
+	*remote
+	out driver.Outcome
+}
+
+func (o outcome) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
+	return o.out, nil
+}
+
+func TestReleaseTellsTheTruthOfAStore(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		short := []padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Second)}
+		expired, taken := acquire(t, l, "a", short...), acquire(t, l, "b", short...)
+		<-time.After(2 * time.Second)
+		thief := acquire(t, l, "b")
+		wantOnly(t, expired.Release(), "release", padlock.ErrExpired)
+		wantOnly(t, taken.Release(), "release", padlock.ErrLost)
+		if err := thief.Check(t.Context()); err != nil {
+			t.Errorf("the release of an old lock has hurt the new holder: %v", err)
+		}
+		release(t, thief)
+	})
+}
+
+// A lost reply is asked for again; then the store finds nothing, or even
+// somebody else, since the first request has done it.
+func TestALostReplyToARelease(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			store.reply("release", first(1, lost))
+			l, other := newLocker(t, store), newLocker(t, store.Store.Open())
+			h := acquire(t, l, "job")
+			var wg sync.WaitGroup
+			if next {
+				wg.Go(func() {
+					h := acquire(t, other, "job") // at once, before the reply is asked for again
+					<-time.After(time.Minute)
+					release(t, h)
+				})
+				synctest.Wait()
+			}
+			release(t, h)
+			if n := len(store.log("release")); n != 2 {
+				t.Errorf("%d requests, want 2", n)
+			}
+			wg.Wait()
+		})
+	}
+}
+
+func TestReleaseWhenTheStoreDoesNotAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		trouble trouble
+		want    []error
+		atMost  time.Duration
+	}{
+		"lost":        {lost, []error{padlock.ErrUncertain}, time.Second},
+		"uncertain":   {fails(driver.ErrUncertain), []error{padlock.ErrUncertain}, time.Second},
+		"unavailable": {fails(driver.ErrUnavailable), []error{padlock.ErrUnavailable}, time.Second},
+		"silent":      {silent, []error{padlock.ErrUncertain}, 16 * time.Second},
+		"lost, then unavailable": {func(_ context.Context, n int) error {
+			if n == 0 {
+				return errReset
+			}
+			return driver.ErrUnavailable
+		}, []error{padlock.ErrUncertain, padlock.ErrUnavailable}, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				store.request("release", c.trouble)
+				l := newLocker(t, store)
+				h := acquire(t, l, "job", padlock.TTL(time.Hour))
+				ctx, start := h.Context(), time.Now()
+				err := h.Release()
+				wantOnly(t, err, "release", c.want...)
+				if d := time.Since(start); d > c.atMost {
+					t.Errorf("Release took %v", d)
+				}
+				if ctx.Err() == nil {
+					t.Error("the context goes on")
+				}
+				if again := h.Release(); again != err {
+					t.Errorf("the second Release says %v, the first said %v", again, err)
+				}
+				<-time.After(30 * time.Minute) // longer than the default TTL, within the lease
+				store.heal()
+				<-time.After(5 * time.Second)
+				if !free(t, store, "job") {
+					t.Error("the release was not tried again until the lease has ended")
+				}
+			})
+		})
+	}
+}
+
+// The renewal under way is over before the release is sent, and none follows.
+func TestReleaseJoinsTheRenewal(t *testing.T) {
+	for name, trouble := range map[string]trouble{"hears": silent, "deaf": func(context.Context, int) error {
+		<-time.After(2 * time.Second)
+		return nil
+	}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				var ended time.Time
+				store.request("extend", func(ctx context.Context, n int) error {
+					defer func() { ended = time.Now() }()
+					return trouble(ctx, n)
+				})
+				l := newLocker(t, store)
+				h := acquire(t, l, "job")
+				for len(store.log("extend")) == 0 {
+					<-time.After(100 * time.Millisecond)
+				}
+				release(t, h)
+				sent := store.log("release")[0].at
+				if ended.IsZero() || sent.Before(ended) {
+					t.Errorf("the release was sent at %v, the renewal ended at %v", sent, ended)
+				}
+				<-time.After(time.Hour)
+				if n := len(store.log("extend")); n != 1 {
+					t.Errorf("%d renewals after the release", n-1)
+				}
+			})
+		})
+	}
+}
+
+// Renewals wait for a worker while others hang; a release does not wait for
+// those that were not sent yet, and they are never sent.
+func TestReleaseOfALockThatWaitsForItsRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("extend", deaf)
+		l := newLocker(t, store)
+		var held []*padlock.Lock
+		for i := range 100 {
+			held = append(held, acquire(t, l, fmt.Sprint(i)))
+		}
+		<-time.After(11500 * time.Millisecond) // all are due, as many are sent as there are workers
+		sent := store.log("extend")
+		for _, h := range held {
+			tokens := map[string]bool{}
+			for _, c := range sent {
+				tokens[c.name] = true
+			}
+			if !tokens[h.Name()] {
+				start := time.Now()
+				release(t, h)
+				if d := time.Since(start); d > time.Second {
+					t.Errorf("a release waited %v for a renewal that was not sent", d)
+				}
+				break
+			}
+		}
+		if len(sent) >= 100 {
+			t.Fatal("all were sent; the test is worth nothing")
+		}
+		store.heal()
+		for _, h := range held {
+			h.Release()
+		}
+	})
+}
+
+func TestCoolDown(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		for _, c := range []struct {
+			acquire padlock.Option
+			release []padlock.ReleaseOption
+			want    time.Duration
+		}{
+			{padlock.CoolDown(5 * time.Second), nil, 5 * time.Second},
+			{padlock.CoolDown(5 * time.Second), []padlock.ReleaseOption{padlock.CoolDown(2 * time.Second)}, 2 * time.Second},
+			{padlock.TTL(time.Second), []padlock.ReleaseOption{padlock.CoolDown(3 * time.Second)}, 3 * time.Second},
+			{padlock.CoolDown(5 * time.Second), []padlock.ReleaseOption{padlock.CoolDown(0)}, 0},
+		} {
+			h := acquire(t, l, "job", c.acquire)
+			release(t, h, c.release...)
+			start := time.Now()
+			if c.want > 0 {
+				_, err := l.TryAcquire(t.Context(), "job")
+				wantOnly(t, err, "acquire", padlock.ErrHeld)
+				var held *padlock.HeldError
+				if !errors.As(err, &held) || len(held.Holds) != 1 || !held.Holds[0].Cooling {
+					t.Errorf("%v does not tell of a cool-down", err)
+				}
+			}
+			acquire(t, l, "job").Release()
+			if d := time.Since(start); d < c.want || d > c.want+50*time.Millisecond {
+				t.Errorf("cooled down for %v, want %v", d, c.want)
+			}
+		}
+		h := acquire(t, l, "job")
+		for _, bad := range []time.Duration{-1, 1, 25 * time.Hour} {
+			wantOnly(t, h.Release(padlock.CoolDown(bad)), "release", padlock.ErrInvalid)
+		}
+		if err := h.Check(t.Context()); err != nil {
+			t.Errorf("a refused Release has ended the lock: %v", err)
+		}
+		release(t, h)
+	})
+}
+
+func TestHoldAtLeast(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		start := time.Now()
+		h := acquire(t, l, "job", padlock.HoldAtLeast(time.Minute), padlock.TTL(time.Second))
+		<-time.After(20 * time.Second)
+		release(t, h)
+		acquire(t, l, "job").Release()
+		if d := time.Since(start); d < time.Minute || d > time.Minute+50*time.Millisecond {
+			t.Errorf("released after 20 s, the name stayed taken for %v, want 1m0s", d)
+		}
+	})
+}
+
+// A cool-down asked of a store that has none is refused before anything is
+// done, not forgotten.
+func TestCoolDownThatAStoreDoesNotHave(t *testing.T) {
+	store := newRemote()
+	store.guarantees.CoolDown = false
+	l := newLocker(t, store)
+	for _, o := range []padlock.Option{padlock.CoolDown(time.Second), padlock.HoldAtLeast(time.Second)} {
+		_, err := l.Acquire(t.Context(), "job", o)
+		wantOnly(t, err, "acquire", errors.ErrUnsupported)
+	}
+	if n := len(store.log("acquire")); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+	h := acquire(t, l, "job")
+	wantOnly(t, h.Release(padlock.CoolDown(time.Second)), "release", errors.ErrUnsupported)
+	if err := h.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	release(t, h)
+}
+
+// Inside Do and out: Release takes no context, so that a cancelled caller
+// releases too.
+func TestReleaseAfterTheCallersContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		ctx, cancel := context.WithCancel(t.Context())
+		h, err := l.Acquire(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		release(t, h)
+		if !free(t, store, "job") || store.log("release")[0].ctx.Err() != nil {
+			t.Error("released on the context of the caller")
+		}
+	})
+}

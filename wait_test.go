@@ -1,0 +1,291 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// stores are the ways in which a store may help waiters, or not.
+func stores() map[string]padlock.Store {
+	refuses := newRemote()
+	refuses.request("wait", fails(errors.ErrUnsupported))
+	return map[string]padlock.Store{
+		"in process":                   memstore.New(),
+		"queue in the store":           newRemote(),
+		"no queue in the store":        bare{newRemote()},
+		"a queue that is out of order": refuses,
+	}
+}
+
+// everyKind runs f in a bubble for each kind of store.
+func everyKind(t *testing.T, f func(t *testing.T, s padlock.Store)) {
+	for name := range stores() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, stores()[name]) })
+		})
+	}
+}
+
+func TestWaitersGetTheirTurnInOrder(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		var order []int
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				h := acquire(t, l, "job")
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				<-time.After(time.Millisecond)
+				release(t, h)
+			})
+			synctest.Wait()
+		}
+		release(t, h)
+		wg.Wait()
+		if len(order) != 20 || !slices.IsSorted(order) {
+			t.Errorf("they came in the order 0 to 19, and had their turns in the order %v", order)
+		}
+		if s := l.Stats(); s.Waiting != 0 || s.Held != 0 || s.Contended != 20 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// The bounds of a wait: that of Wait, that of the context, the first to end.
+func TestBoundsOfAWait(t *testing.T) {
+	held := []error{padlock.ErrHeld}
+	byCtx := []error{padlock.ErrHeld, context.DeadlineExceeded}
+	for name, c := range map[string]struct {
+		opts    []padlock.Option
+		timeout time.Duration
+		want    []error
+		after   time.Duration
+	}{
+		"Wait":             {opts: []padlock.Option{padlock.Wait(3 * time.Second)}, want: held, after: 3 * time.Second},
+		"Wait(0)":          {opts: []padlock.Option{padlock.Wait(0)}, want: held},
+		"context":          {timeout: 2 * time.Second, want: byCtx, after: 2 * time.Second},
+		"Wait, context":    {opts: []padlock.Option{padlock.Wait(time.Second)}, timeout: 2 * time.Second, want: held, after: time.Second},
+		"context, Wait":    {opts: []padlock.Option{padlock.Wait(3 * time.Second)}, timeout: 2 * time.Second, want: byCtx, after: 2 * time.Second},
+		"the longest Wait": {opts: []padlock.Option{padlock.Wait(1<<63 - 1)}, timeout: 2 * time.Second, want: byCtx, after: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyKind(t, func(t *testing.T, s padlock.Store) {
+				l := newLocker(t, s)
+				defer acquire(t, l, "job").Release()
+				ctx := context.Background()
+				if c.timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.timeout)
+					defer cancel()
+				}
+				var wg sync.WaitGroup
+				for range 3 { // the head of the line, and two behind it
+					wg.Go(func() {
+						start := time.Now()
+						_, err := l.Acquire(ctx, "job", c.opts...)
+						wantOnly(t, err, "acquire", c.want...)
+						if d := time.Since(start); d != c.after {
+							t.Errorf("Acquire waited for %v, want %v", d, c.after)
+						}
+						var by *padlock.HeldError
+						if !errors.As(err, &by) || len(by.Holds) != 1 {
+							t.Errorf("%v does not say by whom", err)
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+func TestWaitIsADefaultThatACallOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memstore.New(), padlock.Wait(time.Second))
+		defer acquire(t, l, "job").Release()
+		start := time.Now()
+		l.Acquire(t.Context(), "job")
+		l.Acquire(t.Context(), "job", padlock.Wait(2*time.Second))
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("waited for %v, want 1s and 2s", d)
+		}
+	})
+}
+
+// Whoever gives up in the line lets the others move up.
+func TestLeavingTheLine(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		var cancels []context.CancelFunc
+		got := make(chan int, 5)
+		var wg sync.WaitGroup
+		for i := range 5 {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			cancels = append(cancels, cancel)
+			wg.Go(func() {
+				h, err := l.Acquire(ctx, "job")
+				if err != nil {
+					wantOnly(t, err, "acquire", padlock.ErrHeld, context.Canceled)
+					return
+				}
+				got <- i
+				release(t, h)
+			})
+			synctest.Wait()
+		}
+		if n := l.Stats().Waiting; n != 5 {
+			t.Errorf("%d wait, want 5", n)
+		}
+		for _, i := range []int{1, 0, 3} { // in the line, at its head, in the line
+			cancels[i]()
+			synctest.Wait()
+		}
+		if n := l.Stats().Waiting; n != 2 {
+			t.Errorf("%d wait, want 2", n)
+		}
+		release(t, h)
+		wg.Wait()
+		if a, b := <-got, <-got; a != 2 || b != 4 {
+			t.Errorf("the lock went to %d and %d, want 2 and 4", a, b)
+		}
+	})
+}
+
+func TestMaxWaiters(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s, padlock.MaxWaiters(3))
+		h := acquire(t, l, "job")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wait := func() {
+			wg.Go(func() {
+				if h, err := l.Acquire(ctx, "job"); err == nil {
+					release(t, h)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 3 {
+			wait()
+		}
+		_, err := l.Acquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrTooManyWaiters)
+		_, err = l.TryAcquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrHeld)
+		acquire(t, l, "another").Release()
+		cancel()
+		wg.Wait()
+		ctx = t.Context()
+		for range 3 { // the places are free again
+			wait()
+		}
+		_, err = l.Acquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrTooManyWaiters)
+		release(t, h)
+		wg.Wait()
+	})
+}
+
+// Goroutines of one Locker are one waiter in the store.
+func TestOneWaiterInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		h := acquire(t, l, "job")
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { release(t, acquire(t, l, "job")) })
+			synctest.Wait()
+		}
+		state, err := l.Inspect(t.Context(), "job")
+		if err != nil || state.Waiters != 1 {
+			t.Errorf("%d wait in the store, want 1; %v", state.Waiters, err)
+		}
+		if n := len(store.log("acquire")); n > 3 {
+			t.Errorf("100 waiters sent %d requests", n)
+		}
+		release(t, h)
+		wg.Wait()
+		if n := len(store.log("acquire")); n > 103 {
+			t.Errorf("%d acquires for 101 locks", n)
+		}
+	})
+}
+
+// Readers that waited for a writer hold the lock together.
+func TestReadersHoldTogether(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		var wg, all sync.WaitGroup
+		all.Add(10)
+		for range 10 {
+			wg.Go(func() {
+				h := acquire(t, l, "job", padlock.Shared())
+				if !h.Shared() {
+					t.Error("a shared lock says that it is not")
+				}
+				all.Done()
+				all.Wait() // blocks for ever unless all hold it at once
+				release(t, h)
+			})
+		}
+		synctest.Wait()
+		release(t, h)
+		wg.Wait()
+	})
+}
+
+// A holder that died wakes nobody; its lease ends all the same.
+func TestWaitersSurviveADeadHolder(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		dead := driver.Request{Name: "job", Token: "of a process that died", TTL: 10 * time.Second}
+		if _, err := s.Acquire(t.Context(), dead); err != nil {
+			t.Fatal(err)
+		}
+		l := newLocker(t, s)
+		start := time.Now()
+		release(t, acquire(t, l, "job"))
+		if d := time.Since(start); d < 10*time.Second || d > 10*time.Second+50*time.Millisecond {
+			t.Errorf("waited for %v, the lease was over after 10s", d)
+		}
+	})
+}
+
+func TestAForeignTakerWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		foreign := driver.Request{Name: "job", Token: "of a program other than padlock", TTL: time.Hour}
+		if _, err := store.Store.Acquire(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		l := newLocker(t, bare{store})
+		go func() {
+			<-time.After(time.Minute)
+			store.Store.Release(context.Background(), "job", foreign.Token, 0)
+		}()
+		start := time.Now()
+		release(t, acquire(t, l, "job"))
+		if d := time.Since(start); d < time.Minute || d > time.Minute+1100*time.Millisecond {
+			t.Errorf("waited for %v, the name was free after 1m0s", d)
+		}
+		if n := len(store.log("acquire")); n < 60 || n > 300 {
+			t.Errorf("%d tries in a minute", n)
+		}
+	})
+}
