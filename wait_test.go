@@ -289,3 +289,16 @@ func TestAForeignTakerWakesNobody(t *testing.T) {
 		}
 	})
 }
+
+// Without places nobody waits, and a free name is taken all the same.
+func TestNoWaiters(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s, padlock.MaxWaiters(0))
+		for range 2 {
+			h := acquire(t, l, "job")
+			_, err := l.Acquire(t.Context(), "job")
+			wantOnly(t, err, "acquire", padlock.ErrTooManyWaiters)
+			release(t, h)
+		}
+	})
+}

@@ -1,0 +1,284 @@
+package padlock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// recorder keeps what happened.
+type recorder struct {
+	mu     sync.Mutex
+	events []padlock.Event
+}
+
+func (r *recorder) on(e padlock.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+func (r *recorder) kinds() []padlock.EventKind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var kinds []padlock.EventKind
+	for _, e := range r.events {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+func (r *recorder) last(kind padlock.EventKind) padlock.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range slices.Backward(r.events) {
+		if e.Kind == kind {
+			return e
+		}
+	}
+	return padlock.Event{Name: "there was none"}
+}
+
+func TestEventsOfALock(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		var rec recorder
+		l := newLocker(t, s, padlock.OnEvent(rec.on))
+		h := acquire(t, l, "job", padlock.Shared())
+		l.TryAcquire(t.Context(), "job")
+		<-time.After(15 * time.Second)
+		release(t, h)
+		want := []padlock.EventKind{
+			padlock.EventAcquired, padlock.EventContended, padlock.EventRefused, padlock.EventRenewed, padlock.EventReleased,
+		}
+		if got := rec.kinds(); !slices.Equal(got, want) {
+			t.Fatalf("events %v, want %v", got, want)
+		}
+		for _, kind := range []padlock.EventKind{padlock.EventAcquired, padlock.EventRenewed, padlock.EventReleased} {
+			if e := rec.last(kind); e.Name != "job" || !e.Shared || e.Fence != h.Fence() || e.Err != nil {
+				t.Errorf("%v: %+v", kind, e)
+			}
+		}
+		if e := rec.last(padlock.EventReleased); e.Took != 15*time.Second {
+			t.Errorf("held for 15s, and the event says %v", e.Took)
+		}
+		for _, kind := range []padlock.EventKind{padlock.EventContended, padlock.EventRefused} {
+			if e := rec.last(kind); e.Name != "job" || !errors.Is(e.Err, padlock.ErrHeld) {
+				t.Errorf("%v: %+v", kind, e)
+			}
+		}
+	})
+}
+
+func TestEventTellsHowLongAWaitTook(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		var rec recorder
+		l := newLocker(t, s, padlock.OnEvent(rec.on))
+		h := acquire(t, l, "job")
+		time.AfterFunc(7*time.Second, func() { h.Release() })
+		release(t, acquire(t, l, "job"))
+		if took := rec.last(padlock.EventAcquired).Took; took < 7*time.Second || took > 8100*time.Millisecond {
+			t.Errorf("the wait took 7s, and the event says %v", took)
+		}
+	})
+}
+
+func TestEventsOfTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec recorder
+		store := newRemote()
+		l := newLocker(t, store, padlock.OnEvent(rec.on))
+		h := acquire(t, l, "job")
+		store.request("extend", lost)
+		<-h.Context().Done()
+		if e := rec.last(padlock.EventRenewFailed); e.Name != "job" || !errors.Is(e.Err, errReset) {
+			t.Errorf("%+v", e)
+		}
+		if e := rec.last(padlock.EventLost); e.Name != "job" || e.Fence != h.Fence() || !errors.Is(e.Err, padlock.ErrLost) {
+			t.Errorf("%+v", e)
+		}
+		h.Release()
+		if e := rec.last(padlock.EventReleased); !errors.Is(e.Err, padlock.ErrExpired) {
+			t.Errorf("%+v", e)
+		}
+		store.reply("acquire", lost)
+		l.TryAcquire(t.Context(), "uncertain")
+		<-time.After(time.Second)
+		for _, kind := range []padlock.EventKind{padlock.EventUncertain, padlock.EventCleaned} {
+			if e := rec.last(kind); e.Name != "uncertain" {
+				t.Errorf("%v: %+v", kind, e)
+			}
+		}
+		store.request("release", fails(driver.ErrUnavailable))
+		l.TryAcquire(t.Context(), "dropped", padlock.TTL(time.Second))
+		<-time.After(5 * time.Second)
+		if e := rec.last(padlock.EventDropped); e.Name != "dropped" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		h := acquire(t, l, "a")
+		acquire(t, l, "b")
+		go func() { release(t, acquire(t, l, "a")) }()
+		l.TryAcquire(t.Context(), "a")
+		synctest.Wait()
+		want := padlock.Stats{Held: 2, Waiting: 1, Acquired: 2, Contended: 2, Refused: 1}
+		if got := l.Stats(); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		release(t, h)
+		synctest.Wait()
+		want = padlock.Stats{Held: 1, Acquired: 3, Contended: 2, Refused: 1}
+		if got := l.Stats(); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// The log tells what an operator must know, and nothing of everyday.
+func TestLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		var mu sync.Mutex
+		store := newRemote()
+		l := newLocker(t, store, padlock.Logger(slog.New(slog.NewTextHandler(syncWriter{&mu, &out}, nil))))
+		h := acquire(t, l, "job")
+		l.TryAcquire(t.Context(), "job")
+		<-time.After(time.Minute)
+		release(t, h)
+		if out.Len() > 0 {
+			t.Errorf("everyday events are logged: %s", out.String())
+		}
+		h = acquire(t, l, "job")
+		store.request("extend", lost)
+		<-h.Context().Done()
+		h.Release()
+		for _, want := range []string{`level=WARN msg="padlock: renewal failed" name=job`, "connection reset by peer", `level=ERROR msg="padlock: lost" name=job`} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the log lacks %q:\n%s", want, out.String())
+			}
+		}
+	})
+}
+
+type syncWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (s syncWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}
+
+// The token, which is all that one needs to release a lock, shows nowhere: not
+// in errors, events, logs, nor in what fmt and slog make of a Lock or a Key.
+func TestSecretsShowNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		var rec recorder
+		store := newRemote()
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+			log := slog.New(handler)
+			l := newLocker(t, store, padlock.OnEvent(rec.on), padlock.Logger(log), padlock.SharedStore())
+			h := acquire(t, l, "job", padlock.TTL(time.Second))
+			key, err := h.Export()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range []any{h, key, &key, struct{ K padlock.Key }{key}, []*padlock.Lock{h}} {
+				for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%T"} {
+					fmt.Fprintf(&out, verb+"\n", v)
+				}
+				log.Info("x", "v", v)
+			}
+			json.NewEncoder(&out).Encode(h)
+			_, err = l.TryAcquire(t.Context(), "job")
+			fmt.Fprintf(&out, "%v %+v %#v", err, err, errors.Unwrap(err))
+			store.request("extend", lost)
+			<-h.Context().Done()
+			fmt.Fprintln(&out, context.Cause(h.Context()), h.Context(), h.Check(t.Context()), h.Release(), l.Stats(), l.Guarantees())
+			store.heal()
+		}
+		for _, e := range rec.events {
+			fmt.Fprintf(&out, "%+v %#v\n", e, e)
+		}
+		tokens := store.log("acquire")
+		if len(tokens) != 4 || out.Len() < 1000 {
+			t.Fatalf("%d tokens, %d bytes: the test is worth nothing", len(tokens), out.Len())
+		}
+		for _, c := range tokens {
+			for _, form := range []string{c.token, fmt.Sprintf("%x", c.token), fmt.Sprintf("%X", c.token), c.token[:20]} {
+				if i := strings.Index(out.String(), form); i >= 0 {
+					t.Errorf("a token shows: …%.200s", out.String()[max(0, i-100):])
+				}
+			}
+		}
+	})
+}
+
+// Tokens are 32 random bytes each, none twice.
+func TestTokens(t *testing.T) {
+	store := newRemote()
+	l := newLocker(t, store)
+	for range 3000 {
+		acquire(t, l, "job").Release()
+	}
+	seen := map[string]bool{}
+	for _, c := range store.log("acquire") {
+		if len(c.token) != 44 || seen[c.token] {
+			t.Fatalf("%q", c.token)
+		}
+		seen[c.token] = true
+	}
+}
+
+// Places that are given up behind a long wait are not kept.
+func TestALongWaitKeepsNothingOfOthers(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s, padlock.TTL(24*time.Hour))
+		h := acquire(t, l, "job")
+		done := make(chan struct{})
+		go func() { release(t, acquire(t, l, "job")); close(done) }()
+		synctest.Wait()
+		before := heap()
+		for range 100 {
+			var wg sync.WaitGroup
+			for range 100 {
+				wg.Go(func() { l.Acquire(context.Background(), "job", padlock.Wait(time.Millisecond)) })
+			}
+			wg.Wait()
+		}
+		if grown := heap() - before; grown > 300<<10 {
+			t.Errorf("10,000 waits that are over keep %d KiB", grown>>10)
+		}
+		release(t, h)
+		<-done
+	})
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
