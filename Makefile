@@ -27,8 +27,16 @@ build: ## All modules, and the command into bin/
 	@.ci/steps build
 
 .PHONY: bench
-bench: ## The benchmarks; BENCH=regexp chooses
+bench: ## The core beside gofrs/flock and channels, with targets; BENCHFLAGS="-quick -only file"
 	@.ci/steps bench
+
+.PHONY: bench-redis
+bench-redis: ## Redis beside redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
+	@.ci/steps bench_redis
+
+.PHONY: bench-go
+bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
+	@.ci/steps bench_go
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10s)

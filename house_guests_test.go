@@ -17,7 +17,13 @@ type guest struct {
 // why. Whoever adds a dependency adds a row and has to say it:
 //
 //	{"pgstore", "github.com/jackc/pgx/v5", false, "the client; …"},
-var guests = []guest{}
+var guests = []guest{
+	{"internal/integration", "github.com/bsm/redislock", false, "a peer in the benchmarks"},
+	{"internal/integration", "github.com/go-redsync/redsync/v4", false, "a peer in the benchmarks"},
+	{"internal/integration", "github.com/gofrs/flock", false, "a peer in the benchmarks"},
+	{"internal/integration", "github.com/redis/go-redis/v9", false, "the client of the peers redsync and redislock"},
+	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
+}
 
 // judgeGuest returns what is wrong with an import of somebody else's, or "".
 func judgeGuest(f *houseFile, target string) string {

@@ -1,0 +1,119 @@
+//go:build linux
+
+// Command core measures what padlock costs without any server: files beside
+// gofrs/flock, the face beside a channel, memory, and what idle holds cost.
+// See package bench for how; `make bench` runs it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	rounds      int
+	trial       time.Duration // of one row in one round, where it loops
+	waiters     int           // that wait for one name while it is handed over
+	crowds      []int         // numbers of waiters whose memory is measured
+	idle        time.Duration // how long idle holds are watched
+	idleHolds   int
+	idleTTL     time.Duration // 0: the face's own
+	manyHolds   int
+	dir         string // for lock files
+	drains      int    // hand-overs through all waiters, in one trial
+	maxRoutines float64
+}
+
+var full = plan{
+	rounds: 7, trial: 300 * time.Millisecond, waiters: 1000, drains: 20, crowds: []int{1000, 10_000},
+	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
+}
+
+// quick is a look, and enough that nothing rots unseen.
+var quick = plan{
+	rounds: 3, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
+	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,
+}
+
+func main() {
+	short := flag.Bool("quick", false, "measure less, in half a minute")
+	rounds := flag.Int("rounds", 0, "rounds instead of 7, or of 3 with -quick")
+	only := flag.String("only", "", "experiments whose name matches this `regexp`")
+	dir := flag.String("dir", "", "where lock files are made, instead of the directory for temporary files")
+	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
+	flag.Parse()
+	p := full
+	if *short {
+		p = quick
+	}
+	if *rounds > 0 {
+		p.rounds = *rounds
+	}
+	p.dir = *dir
+	if err := run(os.Stdout, os.Stderr, &p, *only, *asJSON); err != nil {
+		fmt.Fprintln(os.Stderr, "core:", err)
+		os.Exit(1)
+	}
+}
+
+// run makes the experiments and prints them; an error is one of the harness,
+// never a target that is missed.
+func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	var results []*measure.Result
+	for _, e := range experiments(p) {
+		if !chosen.MatchString(e.Name) {
+			continue
+		}
+		r := e.Run(e.roundsOf(p), progress)
+		results = append(results, r)
+		if asJSON {
+			err = r.JSON(out)
+		} else {
+			r.Print(out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !asJSON {
+		measure.PrintTargets(out, results)
+	}
+	return nil
+}
+
+// experiment is one of measure's, and how often it is worth repeating.
+type experiment struct {
+	*measure.Experiment
+	once bool
+}
+
+func (e experiment) roundsOf(p *plan) int {
+	if e.once {
+		return 1
+	}
+	return p.rounds
+}
+
+// experiments are in this order because idle holds are watched best in a
+// process that has done nothing yet.
+func experiments(p *plan) []experiment {
+	return []experiment{
+		{idleHolds(p), true},
+		{files(p), false},
+		{faceOverMemory(p), false},
+		{handOver(p), false},
+		{memoryOfWaiters(p), false},
+		{manyHolds(p), true},
+	}
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// memoryOfWaiters measures HeapAlloc + StackInuse for each goroutine that waits
+// for one name. Its stack is part of it.
+func memoryOfWaiters(p *plan) *measure.Experiment {
+	e := &measure.Experiment{
+		Name:    "memory, bytes of a waiter",
+		Columns: []measure.Column{{Name: "bytes/waiter", Format: "%.0f"}},
+	}
+	for _, n := range p.crowds {
+		name := strconv.Itoa(n) + " waiters"
+		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return weighCrowd(n) }})
+		e.Targets = append(e.Targets, measure.Target{Row: name, Column: "bytes/waiter", AtMost: 4095})
+	}
+	return e
+}
+
+func weighCrowd(n int) (measure.Figures, error) {
+	before := measure.Memory()
+	l := padlock.New(memstore.New(), padlock.MaxWaiters(n))
+	c, err := startCrowd(l, n)
+	if err != nil {
+		return nil, err
+	}
+	each := (measure.Memory() - before) / float64(n)
+	err = c.drain()
+	return measure.Figures{"bytes/waiter": each}, errors.Join(err, l.Close(context.Background()))
+}
+
+// manyHolds takes very many locks and counts what they cost while they are
+// held: no goroutine each, and little memory.
+func manyHolds(p *plan) *measure.Experiment {
+	name := strconv.Itoa(p.manyHolds) + " holds"
+	return &measure.Experiment{
+		Name: "memory, many holds",
+		Columns: []measure.Column{
+			{Name: "goroutines", Format: "%.0f"}, {Name: "bytes/hold", Format: "%.0f"}, {Name: "acquire ns", Format: "%.0f"},
+		},
+		Rows:    []measure.Row{{Name: name, Run: func() (measure.Figures, error) { return weighHolds(p.manyHolds) }}},
+		Targets: []measure.Target{{Row: name, Column: "goroutines", AtMost: p.maxRoutines}},
+	}
+}
+
+func weighHolds(n int) (measure.Figures, error) {
+	routines, before := runtime.NumGoroutine(), measure.Memory()
+	l := padlock.New(memstore.New())
+	start := time.Now()
+	held, err := hold(l, n)
+	took := time.Since(start)
+	figures := measure.Figures{
+		"acquire ns": float64(took.Nanoseconds()) / float64(n),
+		"bytes/hold": (measure.Memory() - before) / float64(n), // its name, in the store and here, included
+		"goroutines": float64(runtime.NumGoroutine() - routines),
+	}
+	runtime.KeepAlive(held)
+	return figures, errors.Join(err, l.Close(context.Background()))
+}
+
+// hold takes n locks with names of their own.
+func hold(l *padlock.Locker, n int, opts ...padlock.Option) ([]*padlock.Lock, error) {
+	ctx := context.Background()
+	held := make([]*padlock.Lock, 0, n)
+	for i := range n {
+		h, err := l.Acquire(ctx, fmt.Sprint("invoice:", i), opts...)
+		if err != nil {
+			return held, err
+		}
+		held = append(held, h)
+	}
+	return held, nil
+}

@@ -1,0 +1,107 @@
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestStatistics(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"median of an odd number", Median([]float64{9, 1, 5}), 5},
+		{"median of an even number", Median([]float64{4, 1, 2, 9}), 3},
+		{"median beside a failure", Median([]float64{nan, 7}), 7},
+		{"median of nothing", Median([]float64{nan}), nan},
+		{"equal shares", Jain([]float64{3, 3, 3}), 1},
+		{"one got all", Jain([]float64{0, 8, 0, 0}), 0.25},
+		{"nobody got anything", Jain([]float64{0, 0}), nan},
+		{"p50", Times{4000, 1000, 3000, 2000}.Micros(0.5), 2},
+		{"p99 of a few", Times{4000, 1000, 3000}.Micros(0.99), 4},
+		{"p50 of none", Times{}.Micros(0.5), nan},
+		{"a fair queue's waits", Times{1, 2, 3, 4, 5, 6, 7}.MaxToMean(), 1.75},
+	} {
+		if c.got != c.want && !(math.IsNaN(c.got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: got %v, want %v", c.what, c.got, c.want)
+		}
+	}
+}
+
+// fixed makes a row that gives the figures one after the other.
+func fixed(name string, order *[]string, figures ...float64) Row {
+	n := 0
+	return Row{name, func() (Figures, error) {
+		*order = append(*order, name)
+		n++
+		return Figures{"ms": figures[n-1]}, nil
+	}}
+}
+
+func TestRoundsRotateAndRatiosAreOfTheSameRound(t *testing.T) {
+	var order []string
+	e := &Experiment{
+		Rows: []Row{fixed("a", &order, 10, 20, 40), fixed("b", &order, 20, 60, 80), fixed("c", &order, 1, 1, 1)},
+	}
+	r := e.Run(3, io.Discard)
+	if want := strings.Split("abcbcacab", ""); !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+	if got := r.Ratio("b", "a", "ms"); got != 2 {
+		t.Errorf("the ratio is %v, want 2, the median of 2, 3 and 2", got)
+	}
+	if got := r.Median("a", "ms"); got != 20 {
+		t.Errorf("the median is %v, want 20", got)
+	}
+}
+
+func TestTargetsAndFailuresArePrinted(t *testing.T) {
+	e := &Experiment{
+		Name: "waiting", Base: "base", Ratio: "ms",
+		Columns: []Column{{"ms", "%.0f"}, {"other", "%.0f"}},
+		Rows: []Row{
+			fixed("base", &[]string{}, 10),
+			fixed("slow", &[]string{}, 45),
+			{"broken", func() (Figures, error) { return nil, errors.New("no server") }},
+		},
+		Targets: []Target{
+			{Row: "slow", Column: "ms", Base: "base", AtMost: 4},
+			{Row: "slow", Column: "ms", AtLeast: 45},
+			{Row: "broken", Column: "ms", AtMost: 1e9},
+		},
+	}
+	var out bytes.Buffer
+	r := e.Run(1, io.Discard)
+	r.Print(&out)
+	want := `
+waiting (1 rounds)
+
+|        | ms | other | x base | target                                              |
+|---|---|---|---|---|
+| base   | 10 |     - |      1 |                                                     |
+| slow   | 45 |     - |    4.5 | ms 4.5 ≤ 4 x base MISSED; ms 45 ≥ 45 met            |
+| broken |  - |     - |      - | ms NaN ≤ 1e+09 MISSED; FAILED: no server            |
+`
+	if got := strings.Join(strings.Fields(out.String()), " "); got != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+	out.Reset()
+	PrintTargets(&out, []*Result{r})
+	if !strings.Contains(out.String(), "3 targets, 2 missed") || !strings.Contains(out.String(), "| slow   | ms 45 ≥ 45 met") {
+		t.Errorf("the targets are told so:\n%s", out.String())
+	}
+	out.Reset()
+	if err := r.JSON(&out); err != nil || !json.Valid(out.Bytes()) {
+		t.Errorf("JSON: %v\n%s", err, out.String())
+	}
+	if !strings.Contains(out.String(), `"broken":"no server"`) {
+		t.Errorf("the failure is not in the JSON: %s", out.String())
+	}
+}

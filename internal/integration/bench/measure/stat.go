@@ -1,0 +1,62 @@
+// Package measure turns trials into tables: rounds whose order rotates,
+// medians, ratios, targets.
+package measure
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Median returns the median of values, NaN if there are none. NaNs among the
+// values are left out: a row that failed in one round has figures of others.
+func Median(values []float64) float64 {
+	v := make([]float64, 0, len(values))
+	for _, x := range values {
+		if !math.IsNaN(x) {
+			v = append(v, x)
+		}
+	}
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// Jain is Jain's index of fairness of what each party got: 1 if all got the
+// same, 1/n if one of n got all; NaN if nobody got anything.
+func Jain(shares []float64) float64 {
+	var sum, squares float64
+	for _, x := range shares {
+		sum += x
+		squares += x * x
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}
+
+// Times are durations in nanoseconds, in any order.
+type Times []int64
+
+// Micros returns the quantile q of t in microseconds, NaN if t is empty. It
+// sorts t.
+func (t Times) Micros(q float64) float64 {
+	if len(t) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(t)
+	rank := int(math.Ceil(q*float64(len(t)))) - 1
+	return float64(t[max(0, rank)]) / float64(time.Microsecond)
+}
+
+// MaxToMean is the longest time over the mean; NaN if there are none.
+func (t Times) MaxToMean() float64 {
+	if len(t) == 0 {
+		return math.NaN()
+	}
+	var sum int64
+	for _, x := range t {
+		sum += x
+	}
+	return float64(slices.Max(t)) * float64(len(t)) / float64(sum)
+}

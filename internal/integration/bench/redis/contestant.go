@@ -1,0 +1,109 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Locker locks one name, for one goroutine. Lock waits for it as long as ctx
+// lets it.
+type Locker interface {
+	Lock(ctx context.Context) (unlock func() error, err error)
+}
+
+type lockFunc func(ctx context.Context) (func() error, error)
+
+func (f lockFunc) Lock(ctx context.Context) (func() error, error) { return f(ctx) }
+
+// A client is what one process has: connections that its lockers share.
+type client interface {
+	locker(name string) (Locker, error)
+	close() error
+}
+
+// ttl is the lease where the contestant lets one choose: no trial outlives it.
+const ttl = 30 * time.Second
+
+// scenario says in which tables a contestant stands.
+type scenario int
+
+const (
+	alone    scenario = 1 << iota // uncontended
+	oneDrain                      // drain, all waiters in one process
+	eachDrain
+	steadily // steady and procs
+	blocked  // many processes that only wait
+	renewing // holds that are renewed
+)
+
+// A contestant is one row.
+type contestant struct {
+	name string
+	in   scenario
+	open func(s site) (client, error)
+
+	// prime puts what must be there before the first Lock of a name; nil if
+	// nothing must.
+	prime func(r *resp, name string) error
+}
+
+// opened is a client with its lockers.
+type opened struct {
+	client
+	lockers []Locker
+}
+
+// openFor opens a client that has locked and unlocked a name of its own, so
+// that its connections stand and the server knows its scripts.
+func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*opened, error) {
+	cl, err := c.open(s)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{client: cl}
+	if err := c.ready(r, warm); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	for _, name := range append([]string{warm}, names...) {
+		l, err := cl.locker(name)
+		if err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+		o.lockers = append(o.lockers, l)
+	}
+	if err := lockOnce(o.lockers[0]); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	o.lockers = o.lockers[1:]
+	return o, nil
+}
+
+// ready primes names.
+func (c *contestant) ready(r *rig, names ...string) error {
+	if c.prime == nil {
+		return nil
+	}
+	for _, name := range names {
+		if err := c.prime(r.admin, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lockOnce(l Locker) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	unlock, err := l.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return unlock()
+}
+
+// patience is how long anybody waits for a lock before the trial counts it as
+// stranded.
+const patience = time.Minute

@@ -1,0 +1,153 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// limits are no locks that anybody should use: they are what the machine and
+// the server allow at best.
+func limits() []contestant {
+	return []contestant{
+		{name: limitAlone, in: alone, open: openRueidis},
+		{name: limitQueue, in: oneDrain | eachDrain | steadily, open: openBlpop, prime: primeBlpop},
+		{name: limitHop, in: oneDrain, open: openHop},
+	}
+}
+
+const (
+	limitAlone = "limit-rueidis-1conn"
+	limitQueue = "limit-blpop-tcp"
+	limitHop   = "limit-pubsub-tcp"
+)
+
+// blpop hands a lock over by a list of one element, which is the turn: BLPOP
+// waits for it, first come, first served, and RPUSH gives it back. It needs a
+// connection per waiter, and knows neither owner nor lease.
+type blpop struct {
+	site  site
+	conns []*resp
+}
+
+func openBlpop(s site) (client, error) { return &blpop{site: s}, nil }
+
+func (b *blpop) close() error {
+	var err error
+	for _, c := range b.conns {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+func primeBlpop(r *resp, name string) error {
+	_, err := r.do(command("RPUSH", name, "turn"))
+	return err
+}
+
+func (b *blpop) locker(name string) (Locker, error) {
+	conn, err := b.site.resp()
+	if err != nil {
+		return nil, err
+	}
+	b.conns = append(b.conns, conn)
+	pop, push := command("BLPOP", name, "0"), command("RPUSH", name, "turn")
+	unlock := func() error {
+		_, err := conn.do(push)
+		return err
+	}
+	return lockFunc(func(ctx context.Context) (func() error, error) {
+		if err := conn.until(ctx); err != nil {
+			return nil, err
+		}
+		reply, err := conn.do(pop)
+		if err == nil && reply == nil {
+			err = errors.New("BLPOP returned nothing")
+		}
+		return unlock, err
+	}), nil
+}
+
+// hop passes a turn on by one PUBLISH to one subscriber, in an order that
+// everybody knows beforehand. It is one way through the server and no lock.
+type hop struct {
+	channel string
+	turns   []chan struct{} // turns[i] gets the turn of party i
+	next    int             // how many parties there are
+	publish *resp
+	mu      sync.Mutex // guards writes to publish
+	in      *resp      // the subscriber
+	over    sync.WaitGroup
+}
+
+func openHop(s site) (client, error) {
+	h := &hop{channel: "bench:hop", turns: make([]chan struct{}, maxParties)}
+	for i := range h.turns {
+		h.turns[i] = make(chan struct{}, 1)
+	}
+	h.turns[0] <- struct{}{}
+	var err error
+	if h.publish, err = s.resp(); err != nil {
+		return nil, err
+	}
+	// Who passes a turn on does not wait for the reply; so there is none.
+	if _, err := h.publish.Write(command("CLIENT", "REPLY", "OFF")); err != nil {
+		return nil, err
+	}
+	if h.in, err = s.resp(); err != nil {
+		return nil, err
+	}
+	if _, err := h.in.do(command("SUBSCRIBE", h.channel)); err != nil {
+		return nil, err
+	}
+	h.over.Go(h.dispatch)
+	return h, nil
+}
+
+// dispatch wakes whom each message names.
+func (h *hop) dispatch() {
+	for {
+		reply, err := h.in.read()
+		if err != nil {
+			return
+		}
+		message := reply.([]any)
+		if i, err := strconv.Atoi(message[2].(string)); err == nil && i < len(h.turns) {
+			h.turns[i] <- struct{}{}
+		}
+	}
+}
+
+func (h *hop) close() error {
+	err := errors.Join(h.in.Close(), h.publish.Close())
+	h.over.Wait()
+	return err
+}
+
+// locker gives turns in the order in which it is called.
+func (h *hop) locker(string) (Locker, error) {
+	i := h.next
+	h.next++
+	if i >= len(h.turns) {
+		return nil, fmt.Errorf("more than %d parties", len(h.turns))
+	}
+	pass := command("PUBLISH", h.channel, strconv.Itoa(i+1))
+	unlock := func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		_, err := h.publish.Write(pass)
+		return err
+	}
+	return lockFunc(func(ctx context.Context) (func() error, error) {
+		select {
+		case <-h.turns[i]:
+			return unlock, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}), nil
+}

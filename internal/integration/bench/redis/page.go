@@ -1,0 +1,115 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// maxParties is how many workers or processes one trial can have.
+const maxParties = 512
+
+// A page is what all workers of a trial see, in one process or mapped into
+// many. Whoever has the lock writes its name into it, and so meets a second
+// owner at once. Times in it are of now.
+type page struct {
+	start, end atomic.Int64 // of the time that counts
+	over       atomic.Int64 // when nobody waits any more
+	_          [40]byte     // apart from what changes at every hand-over
+
+	owner      atomic.Int32 // who has the lock, 0 for nobody
+	last       atomic.Int32 // who had it before
+	released   atomic.Int64 // just before the last unlock
+	violations atomic.Int64 // two owners at once
+	_          [40]byte
+
+	sent [maxParties]counter // commands that each process has sent
+}
+
+// counter has a cache line of its own.
+type counter struct {
+	atomic.Int64
+	_ [56]byte
+}
+
+// span sets the times of a trial.
+func (p *page) span(start int64, length, grace time.Duration) {
+	p.start.Store(start)
+	p.end.Store(start + int64(length))
+	p.over.Store(start + int64(length+grace))
+}
+
+// enter is called by who has just got the lock, id being from 1 up. It returns
+// who had it before.
+func (p *page) enter(id int32) (before int32) {
+	if !p.owner.CompareAndSwap(0, id) {
+		p.violations.Add(1)
+	}
+	return p.last.Swap(id)
+}
+
+// leave is called just before the unlock.
+func (p *page) leave(id int32) {
+	p.owner.CompareAndSwap(id, 0)
+	p.released.Store(now())
+}
+
+// newPage makes a page that child processes can map too, from the file.
+func newPage() (*page, *os.File, error) {
+	f, err := os.CreateTemp("", "padlock-bench-page-")
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, nil, err
+	}
+	if err := f.Truncate(int64(unsafe.Sizeof(page{}))); err != nil {
+		return nil, nil, err
+	}
+	p, err := mapPage(f)
+	return p, f, err
+}
+
+func mapPage(f *os.File) (*page, error) {
+	size := int(unsafe.Sizeof(page{}))
+	mem, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	return (*page)(unsafe.Pointer(&mem[0])), nil
+}
+
+// unmap gives the mapping back.
+func (p *page) unmap() error {
+	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
+}
+
+// now is CLOCK_MONOTONIC, which all processes of a machine share, in
+// nanoseconds. Go reads it without a system call, but tells times since the
+// start of the process only; so the difference is found out once.
+func now() int64 { return int64(time.Since(began)) + offset() }
+
+var began = time.Now()
+
+var offset = sync.OnceValue(func() int64 {
+	const clockMonotonic = 1
+	best, spread := int64(0), int64(1<<62)
+	for range 20 {
+		var ts syscall.Timespec
+		before := int64(time.Since(began))
+		if _, _, e := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0); e != 0 {
+			panic("CLOCK_MONOTONIC: " + e.Error())
+		}
+		after := int64(time.Since(began))
+		if after-before < spread {
+			best, spread = ts.Nano()-(before+after)/2, after-before
+		}
+	}
+	return best
+})

@@ -1,0 +1,136 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// The trials start this binary again as their processes.
+func TestMain(m *testing.M) {
+	playChild()
+	os.Exit(m.Run())
+}
+
+// tiny shows that every experiment still works; its figures mean nothing.
+var tiny = plan{
+	rounds: 1, warm: time.Millisecond, trial: 10 * time.Millisecond, steady: 30 * time.Millisecond, grace: 500 * time.Millisecond,
+	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
+	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3, holds: 50,
+}
+
+func newBench(t *testing.T, p plan) *bench {
+	rig, err := newRig(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{plan: p, rig: rig, progress: io.Discard, rows: regexp.MustCompile("")}
+}
+
+// may be zero or missing in a trial as short as these: a poller may never hand
+// over, and the runtime may not have noted any CPU.
+var mayLack = regexp.MustCompile(`^hand p|^other|^client us|^server us|^cpu us`)
+
+// strands are peers that are known to leave a waiter behind now and then:
+// docs/performance.md tells why.
+var strands = regexp.MustCompile("^rueidislock-1key")
+
+// Every row of every experiment gives every one of its figures, and nowhere
+// are two owners.
+func TestEveryRowHasFigures(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, tiny)
+	for _, e := range b.experiments() {
+		t.Run(e.Name, func(t *testing.T) {
+			r := e.Run(1, io.Discard)
+			for row, err := range r.Errors {
+				t.Errorf("%s: %v", row, err)
+			}
+			for _, row := range e.Rows {
+				checkRow(t, r, row.Name)
+			}
+			for _, target := range e.Targets {
+				if v := r.Value(target); !measured(v) && !mayLack.MatchString(target.Column) {
+					t.Errorf("the figure of target %+v is %v", target, v)
+				}
+			}
+		})
+	}
+}
+
+func checkRow(t *testing.T, r *measure.Result, row string) {
+	for _, c := range r.Experiment.Columns {
+		v := r.Median(row, c.Name)
+		if !measured(v) && !mayLack.MatchString(c.Name) {
+			t.Errorf("%s: %s is %v", row, c.Name, v)
+		}
+		if v != 0 && (c.Name == "violations" || c.Name == "stranded" && !strands.MatchString(row)) {
+			t.Errorf("%s: %v %s", row, v, c.Name)
+		}
+	}
+	if v := r.Median(row, "cmds"); v == 0 {
+		t.Errorf("%s: no command was counted", row)
+	}
+}
+
+// measured is false for NaN and infinities.
+func measured(v float64) bool { return v-v == 0 }
+
+func TestOnlyRowsAndJSON(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := newBench(t, tiny).run(&out, "^uncontended", "^redislock", true); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Name   string
+		Trials map[string][]measure.Figures
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if len(got.Trials) != 2 || got.Trials["redislock-lin10"][0]["ops/s"] <= 0 || got.Trials[limitAlone] == nil {
+		t.Errorf("got %+v, want redislock and what it is compared with", got)
+	}
+}
+
+// A Redis lock that lets everybody in is found out.
+func TestTwoOwnersAreNoticed(t *testing.T) {
+	p := new(page)
+	p.enter(1)
+	p.leave(1)
+	p.enter(2)
+	if n := p.violations.Load(); n != 0 {
+		t.Errorf("%d violations among owners that came one after the other", n)
+	}
+	p.enter(3)
+	if n := p.violations.Load(); n != 1 {
+		t.Errorf("%d violations, want 1", n)
+	}
+}
+
+func TestCommandsAreCountedHoweverTheyAreCut(t *testing.T) {
+	text := string(command("SET", "k*1\r\n", "$5\r\n*2\r\n", "NX")) + string(command("PING")) +
+		string(command("EVALSHA", "", strings.Repeat("x", 300)))
+	for size := 1; size <= len(text); size++ {
+		sent := new(counter)
+		c := commands{sent: sent}
+		for rest := text; rest != ""; {
+			n := min(size, len(rest))
+			c.count([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		if n := sent.Load(); n != 3 {
+			t.Fatalf("in pieces of %d bytes %d commands were counted, want 3", size, n)
+		}
+	}
+}

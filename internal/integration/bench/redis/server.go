@@ -1,0 +1,151 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// A rig is the server of a run and the harness's own connection to it, whose
+// commands nobody counts.
+type rig struct {
+	addr  string
+	admin *resp
+}
+
+// newRig starts a Redis that keeps nothing on disk. It ends with t.
+func newRig(t testing.TB) (*rig, error) {
+	addr := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
+	admin, err := site{addr, new(counter)}.resp()
+	return &rig{addr, admin}, err
+}
+
+// a host lets drivertest/server serve a program that is no test.
+type host struct {
+	testing.TB
+	ends []func()
+}
+
+// errNoServer says why there is no server.
+type errNoServer struct{ why string }
+
+func (e errNoServer) Error() string { return e.why }
+
+func (*host) Helper()                   {}
+func (*host) Failed() bool              { return false }
+func (h *host) Cleanup(f func())        { h.ends = append(h.ends, f) }
+func (*host) Logf(f string, a ...any)   {}
+func (*host) Errorf(string, ...any)     {}
+func (*host) Fatal(a ...any)            { panic(errNoServer{fmt.Sprint(a...)}) }
+func (*host) Skip(a ...any)             { panic(errNoServer{fmt.Sprint(a...)}) }
+func (*host) Fatalf(f string, a ...any) { panic(errNoServer{fmt.Sprintf(f, a...)}) }
+
+// end stops what was started.
+func (h *host) end() {
+	for len(h.ends) > 0 {
+		last := len(h.ends) - 1
+		f := h.ends[last]
+		h.ends = h.ends[:last]
+		f()
+	}
+}
+
+// start is newRig for a program.
+func (h *host) start() (r *rig, err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case errNoServer:
+			err = e
+		default:
+			panic(e)
+		}
+	}()
+	return newRig(h)
+}
+
+// clear forgets all keys, so that no trial finds another's. Scripts stay.
+func (r *rig) clear() error {
+	_, err := r.admin.do(command("FLUSHALL"))
+	return err
+}
+
+// A cost is what had been used up at one instant.
+type cost struct {
+	sent   int64         // commands, by the clients
+	calls  float64       // commands that the server ran, those in scripts included
+	server time.Duration // CPU
+	client measure.Usage
+}
+
+// cost reads the present cost. INFO does not count itself.
+func (r *rig) cost(p *page) (c cost, err error) {
+	c.client = measure.Used()
+	for i := range p.sent {
+		c.sent += p.sent[i].Load()
+	}
+	stats, err := r.info("commandstats")
+	if err != nil {
+		return c, err
+	}
+	for name, value := range stats {
+		if name != "cmdstat_info" {
+			c.calls += field(value, "calls")
+		}
+	}
+	cpu, err := r.info("cpu")
+	for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
+		seconds, bad := strconv.ParseFloat(cpu[name], 64)
+		err = errors.Join(err, bad)
+		c.server += time.Duration(seconds * float64(time.Second))
+	}
+	return c, err
+}
+
+// spent adds to f what n operations cost between two instants.
+func spent(f measure.Figures, from, to cost, n int) {
+	per := 1 / float64(n)
+	f["cmds"] = float64(to.sent-from.sent) * per
+	f["calls"] = (to.calls - from.calls) * per
+	f["client us"] = micros(to.client.CPU-from.client.CPU) * per
+	f["server us"] = micros(to.server-from.server) * per
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// info reads a section of INFO.
+func (r *rig) info(section string) (map[string]string, error) {
+	reply, err := r.admin.do(command("INFO", section))
+	text, ok := reply.(string)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("INFO %s: %v, %w", section, reply, err)
+	}
+	values := map[string]string{}
+	for _, line := range strings.Split(text, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			values[name] = value
+		}
+	}
+	return values, nil
+}
+
+// field reads calls of "calls=12,usec=34,…".
+func field(text, name string) float64 {
+	for _, part := range strings.Split(text, ",") {
+		if value, ok := strings.CutPrefix(part, name+"="); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}

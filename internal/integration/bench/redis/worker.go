@@ -1,0 +1,97 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// A tally is what one worker saw. It goes from a child process to its parent
+// as JSON.
+type tally struct {
+	Locks    int           // how often it got the lock
+	Handed   int           // of these, how often from another worker
+	Hands    measure.Times // how long such a hand-over took
+	Longest  int64         // wait for the lock, in nanoseconds
+	Stranded int           // 1 if it waits in vain
+	CPU      time.Duration // of its process; a child fills it in
+	Err      string
+}
+
+// work locks and unlocks over and over until the page's end. Who still waits
+// for the lock a while after it is stranded.
+func (p *page) work(l Locker, id int32) (t tally) {
+	end := p.end.Load()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))
+	defer cancel()
+	for asked := now(); asked < end; asked = now() {
+		unlock, err := l.Lock(ctx)
+		got := now()
+		t.Longest = max(t.Longest, got-asked)
+		if err != nil {
+			t.failed(ctx, err)
+			return t
+		}
+		before, released := p.enter(id), p.released.Load()
+		if got <= end {
+			t.got(before != id && before != 0, got-released)
+		}
+		p.leave(id)
+		if err := unlock(); err != nil {
+			t.failed(ctx, err)
+			return t
+		}
+	}
+	return t
+}
+
+func (t *tally) got(handed bool, after int64) {
+	t.Locks++
+	if handed {
+		t.Handed++
+		t.Hands = append(t.Hands, after)
+	}
+}
+
+func (t *tally) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		t.Stranded = 1
+		return
+	}
+	t.Err = err.Error()
+}
+
+var workColumns = append([]measure.Column{
+	{Name: "hand-offs/s", Format: "%.0f"}, {Name: "locks/s", Format: "%.0f"},
+	{Name: "other %", Format: "%.1f"}, // of the locks, how many came from another worker
+	{Name: "Jain", Format: "%.2f"},
+	{Name: "longest ms", Format: "%.1f"}, // wait
+	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
+	{Name: "violations", Format: "%.0f"}, {Name: "stranded", Format: "%.0f"},
+}, costColumns...)
+
+// summary makes the figures of a trial of d out of its workers' tallies.
+func (p *page) summary(tallies []tally, d time.Duration) measure.Figures {
+	var sum tally
+	var shares []float64
+	for _, t := range tallies {
+		sum.Locks += t.Locks
+		sum.Handed += t.Handed
+		sum.Hands = append(sum.Hands, t.Hands...)
+		sum.Longest = max(sum.Longest, t.Longest)
+		sum.Stranded += t.Stranded
+		shares = append(shares, float64(t.Locks))
+	}
+	return measure.Figures{
+		"hand-offs/s": float64(sum.Handed) / d.Seconds(),
+		"locks/s":     float64(sum.Locks) / d.Seconds(),
+		"other %":     100 * float64(sum.Handed) / float64(sum.Locks),
+		"Jain":        measure.Jain(shares),
+		"longest ms":  float64(sum.Longest) / float64(time.Millisecond),
+		"hand p50 us": sum.Hands.Micros(0.5), "hand p99 us": sum.Hands.Micros(0.99),
+		"violations": float64(p.violations.Load()), "stranded": float64(sum.Stranded),
+	}
+}
