@@ -1,0 +1,162 @@
+package drivertest
+
+import (
+	"github.com/padlock-go/padlock/driver"
+)
+
+var acquireCases = []testCase{
+	{
+		name:   "acquire/free",
+		clause: "Acquire of a free name is granted, with all of the lease that was asked for.",
+		about:  "Store.Acquire Request.Name Request.Token Request.TTL Grant.TTL Grant.From",
+		f: func(c *check) {
+			r := c.request(c.name())
+			l := c.take(c.a, r, "of a free name")
+			c.full(l.grant, r.TTL, "Acquire")
+			if from := l.grant.From; from != 0 && c.h.Advance == nil && from > driver.SystemClock().Now() {
+				c.errorf("Grant.From lies in the future")
+			}
+			c.verify(l, "after Acquire")
+		},
+	},
+	{
+		name:   "acquire/contend",
+		clause: "While a hold is live, another token is answered a *HeldError, by every store opened on the same place, shared or not.",
+		about:  "Store.Acquire ErrHeld HeldError.Is",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.refused(c.a, c.request(l.req.Name), "by another token of the same process", l)
+			c.refused(c.b, c.request(l.req.Name), "by another process", l)
+			if c.g.Shared {
+				c.refused(c.b, c.readRequest(l.req.Name), "to read", l)
+			}
+			c.verify(l, "after others asked for the name")
+		},
+	},
+	{
+		name:   "acquire/never-queues",
+		clause: "Acquire makes one try and never queues: a token that was refused is not waiting and delays nobody.",
+		about:  "Store.Acquire",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			for range 3 {
+				c.refused(c.b, c.request(l.req.Name), "of a held name", l)
+			}
+			c.free(l)
+			n := c.soon(c.a, c.request(l.req.Name), "after the release, others having been refused before")
+			c.free(n)
+		},
+	},
+	{
+		name:   "acquire/repeat",
+		clause: "Acquire is idempotent per token: while the token's hold is live, the same request again is granted with the same fence.",
+		about:  "Store.Acquire Request.Token Grant.Fence",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			for range 3 {
+				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
+					c.failf("the first answer had fence %d, a repeat has %d", l.grant.Fence, g.Fence)
+				}
+			}
+			c.free(l)
+			n := c.soon(c.b, c.request(l.req.Name), "after one Release of a hold that was asked for four times")
+			c.free(n)
+		},
+	},
+	{
+		name:   "acquire/repeat-full-lease",
+		clause: "A repeat of Acquire gives a full lease from the second request on.",
+		about:  "Store.Acquire Request.TTL",
+		needs:  []need{leases},
+		f: func(c *check) {
+			r := c.brief(c.name(), 4)
+			l := c.take(c.a, r, "of a free name")
+			c.pass(c.units(2))
+			c.full(c.repeat(l, r), r.TTL, "a repeat of Acquire")
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a repeat")
+		},
+	},
+	{
+		name:   "acquire/repeat-mode",
+		clause: "A repeat of Acquire leaves the hold in the mode asked for the first time.",
+		about:  "Store.Acquire Request.Shared",
+		needs:  []need{readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			again := l.req
+			again.Shared = false
+			c.repeat(l, again)
+			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader who asked again for an exclusive hold")
+			c.free(l)
+			c.free(other)
+
+			x := c.soon(c.a, c.request(c.name()), "of a free name")
+			again = x.req
+			again.Shared = true
+			c.repeat(x, again)
+			c.refused(c.b, c.readRequest(x.req.Name), "to read beside an exclusive hold that was asked for again as shared", x)
+		},
+	},
+	{
+		name:   "acquire/expiry",
+		clause: "A lease ends by itself: not before the time that the grant told, and then another token is granted.",
+		about:  "Store.Acquire Grant.TTL Guarantees.Lease",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
+			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, the holder having gone away")
+		},
+	},
+	{
+		name:   "acquire/again-after-expiry",
+		clause: "When a hold has ended by time, the same request is a new try, and its grant has a new fence.",
+		about:  "Store.Acquire Grant.Fence",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			c.lapse(l)
+			n := c.take(c.a, l.req, "again, the hold having ended by time")
+			if c.g.Fence != driver.NoFence {
+				c.above(n, l.grant.Fence)
+			}
+		},
+	},
+	{
+		name:   "tokens/one-name",
+		clause: "A token stands for one hold: it is worth nothing at another name.",
+		about:  "Request.Token",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			other := c.take(c.b, c.request(c.name()), "of another free name")
+			c.gone(c.a, other.req.Name, l.req.Token, "with the token of another name")
+			c.a.Release(c.ctx, other.req.Name, l.req.Token, 0)
+			c.verify(l, "after its token was used at another name")
+			c.verify(other, "after another name's token was used at it")
+		},
+	},
+	{
+		name:   "tokens/opaque",
+		clause: "A token is an opaque string: two tokens that differ in any way are two tokens.",
+		about:  "Request.Token",
+		f:      opaqueTokens,
+	},
+}
+
+func opaqueTokens(c *check) {
+	base := newToken()
+	pairs := [][2]string{
+		{base + "a", base + "A"}, {base, base + "="}, {base, base + " "}, {base + ":r", base + ":w"},
+		{base + "/é", base + "/e"}, {base + "%", base + "%%"}, {base + "\"'", base + "\"\""}, {base + "\n", base},
+	}
+	for _, p := range pairs {
+		r := c.request(c.name())
+		r.Token = p[0]
+		l := c.take(c.a, r, "of a free name")
+		other := r
+		other.Token = p[1]
+		c.refused(c.a, other, "with a token that differs a little from the holder's", l)
+		c.a.Release(c.ctx, r.Name, p[1], 0)
+		c.verify(l, "after a token that differs a little was released")
+		c.free(l)
+	}
+}

@@ -1,0 +1,91 @@
+package drivertest
+
+import "github.com/padlock-go/padlock/driver"
+
+var boundCases = []testCase{
+	{
+		name:   "bound/shared",
+		clause: "Grant.Bound is shared by all holds of one connection or session, lives while they do, and does not end with one hold's release.",
+		about:  "Grant.Bound ToConnection",
+		needs:  []need{connected},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			other := c.take(c.a, c.request(c.name()), "of another free name")
+			c.free(other)
+			if l.grant.Bound.Err() != nil {
+				c.failf("Grant.Bound of a live hold has ended after another's release")
+			}
+		},
+	},
+	{
+		name:   "bound/close-keeps",
+		clause: "Holds that are bound to nothing stay after Close, until their leases end.",
+		about:  "Store.Close Guarantees.Bound ToNothing",
+		needs:  []need{not(bound), leases},
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.brief(c.name(), 4), "of a free name")
+			c.closed(cl)
+			c.refused(c.b, c.request(l.req.Name), "of a held name, the holder's store being closed", l)
+			c.takeOver(c.b, c.request(l.req.Name), l.sure, "after the holder's store was closed")
+		},
+	},
+	{
+		name:   "bound/close-ends",
+		clause: "Holds that are bound to a connection end with Close, and so does Grant.Bound, with a cause.",
+		about:  "Store.Close Guarantees.Bound ToConnection ToProcess Grant.Bound",
+		needs:  []need{bound},
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.request(c.name()), "of a free name")
+			c.closed(cl)
+			if c.g.Bound == driver.ToConnection {
+				c.boundEnds(l, "Close")
+			}
+			c.soon(c.b, c.request(l.req.Name), "after the holder's store was closed")
+		},
+	},
+	{
+		name:   "file/keeps",
+		clause: "While a copy of the file that carries a hold is open the name stays held, also after Release, which then answers Passed; it is free when the last copy is closed.",
+		about:  "FilePasser.File Passed",
+		needs:  []need{files},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			f, err := c.a.File(l.req.Name, l.req.Token)
+			if err != nil {
+				c.failf("File of a live hold: %v", err)
+			}
+			defer f.Close()
+			c.release(l, 0, "while a copy of its file is open", driver.Passed)
+			c.refused(c.b, c.request(l.req.Name), "of a name whose file is still open", l)
+			if err := f.Close(); err != nil {
+				c.failf("close of the copy: %v", err)
+			}
+			c.soon(c.b, c.request(l.req.Name), "after the last copy of the file was closed")
+		},
+	},
+	{
+		name:   "file/lost",
+		clause: "There is no file for a token that holds nothing: the answer is ErrLost or ErrExpired.",
+		about:  "FilePasser.File ErrLost",
+		needs:  []need{files},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			f, err := c.a.File(l.req.Name, newToken())
+			if err == nil {
+				f.Close()
+			}
+			if !isLoss(err) {
+				c.failf("File for a token that holds nothing: want ErrLost or ErrExpired, got: %v", orGranted(err))
+			}
+			c.verify(l, "after File for another token")
+		},
+	},
+}
+
+func (c *check) closed(cl *client) {
+	if err := cl.store.Close(); err != nil {
+		c.failf("Close: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package drivertest
+
+import "github.com/padlock-go/padlock/driver"
+
+var breakCases = []testCase{
+	{
+		name:   "break/ends-holds",
+		clause: "Break ends all holds and the cool-down of a name whose fence is still the one that was seen; the name is free.",
+		about:  "Breaker.Break",
+		needs:  []need{breaks, inspects},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.broken(l.req.Name)
+			c.soon(c.b, c.request(l.req.Name), "after Break")
+			if c.g.Shared {
+				l, _ = c.twoReaders()
+				c.broken(l.req.Name)
+				c.soon(c.b, c.request(l.req.Name), "after Break of two readers")
+			}
+			if c.g.CoolDown {
+				l = c.take(c.a, c.request(c.name()), "of a free name")
+				c.release(l, c.long(), "with a cool-down", driver.Released)
+				c.broken(l.req.Name)
+				c.soon(c.b, c.request(l.req.Name), "after Break of a cool-down")
+			}
+		},
+	},
+	{
+		name:   "break/evicted",
+		clause: "Whoever was evicted is told: Extend answers ErrLost, Release Taken or Gone, and the next holder is left alone.",
+		about:  "Breaker.Break ErrLost Taken",
+		needs:  []need{breaks, inspects},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.broken(l.req.Name)
+			c.wantLost(c.gone(c.a, l.req.Name, l.req.Token, "of a hold that was broken"), "Extend of a hold that was broken")
+			n := c.soon(c.b, c.request(l.req.Name), "after Break")
+			c.release(l, 0, "of a hold that was broken", driver.Taken, driver.Gone)
+			c.verify(n, "after the evicted one's Release")
+		},
+	},
+	{
+		name:   "break/another-hold",
+		clause: "If the fence is not the one that was seen, it is another hold: Break answers ErrLost and changes nothing.",
+		about:  "Breaker.Break ErrLost",
+		needs:  []need{breaks, inspects, fences},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			seen := c.inspect(l.req.Name).Fence
+			c.free(l)
+			n := c.soon(c.a, c.request(l.req.Name), "after Release")
+			for _, wrong := range []uint64{seen, n.grant.Fence + 1, 0} {
+				_, err := c.b.Break(c.ctx, l.req.Name, wrong)
+				c.wantLost(err, "Break of another hold than was seen")
+			}
+			c.verify(n, "after Break of another hold")
+		},
+	},
+	{
+		name:   "break/fence",
+		clause: "Break mints a fence, greater than that of whoever was evicted and below the next.",
+		about:  "Breaker.Break Grant.Fence",
+		needs:  []need{breaks, inspects, fences},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			f := c.broken(l.req.Name)
+			if f <= l.grant.Fence || f >= driver.MaxFence {
+				c.failf("the hold had fence %d, Break answers %d", l.grant.Fence, f)
+			}
+			c.above(c.soon(c.b, c.request(l.req.Name), "after Break"), f)
+		},
+	},
+}
+
+// broken breaks whatever holds name.
+func (c *check) broken(name string) uint64 {
+	f, err := c.b.Break(c.ctx, name, c.inspect(name).Fence)
+	if err != nil {
+		c.failf("Break with the fence that Inspect told: %v", err)
+	}
+	return f
+}

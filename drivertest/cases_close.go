@@ -1,0 +1,172 @@
+package drivertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/pprof"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var closeCases = []testCase{
+	{
+		name:   "close/closed",
+		clause: "After Close every method answers ErrClosed; Guarantees still answers, for it asks nobody.",
+		about:  "Store.Close ErrClosed",
+		f: func(c *check) {
+			cl, r := c.open(), c.request(c.name())
+			c.closed(cl)
+			_, errAcquire := cl.Acquire(c.ctx, r)
+			_, errExtend := cl.Extend(c.ctx, r.Name, r.Token, r.TTL)
+			_, errRelease := cl.Release(c.ctx, r.Name, r.Token, 0)
+			errs := map[string]error{"Acquire": errAcquire, "Extend": errExtend, "Release": errRelease}
+			for method, f := range c.optional(cl, r) {
+				errs[method] = f(c.ctx)
+			}
+			if c.has.list {
+				_, errs["List"] = cl.List(c.ctx, r.Name)
+			}
+			for method, err := range errs {
+				if !errors.Is(err, driver.ErrClosed) {
+					c.errorf("%s after Close: want ErrClosed, got: %v", method, orGranted(err))
+				}
+			}
+			if cl.store.Guarantees().Store != c.g.Store {
+				c.errorf("Guarantees after Close are others than before")
+			}
+		},
+	},
+	{
+		name:   "close/twice",
+		clause: "A second Close does nothing, and other stores opened on the same place go on.",
+		about:  "Store.Close",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			cl := c.open()
+			for range 3 {
+				c.closed(cl)
+			}
+			c.verify(l, "after another store was closed")
+			c.refused(c.b, c.request(l.req.Name), "after another store was closed", l)
+			c.free(l)
+		},
+	},
+	{
+		name:   "close/ends-waits",
+		clause: "Close ends the waiting that is under way, and what waited has left the queue.",
+		about:  "Store.Close Waiter.Wait ErrClosed",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			cl := c.open()
+			w := c.waitOn(cl, c.request(l.req.Name))
+			c.queued(l.req.Name, 1)
+			c.closed(cl)
+			if a := c.get(w, "Wait of a store that was closed"); a.err == nil {
+				c.failf("Wait of a store that was closed answers %+v and no error", a.grant)
+			}
+			c.free(l)
+			c.soon(c.b, c.request(l.req.Name), "after the only waiter's store was closed")
+		},
+	},
+	{
+		name:   "close/goroutines",
+		clause: "Close leaves no goroutine behind.",
+		about:  "Store.Close",
+		f:      closeGoroutines,
+	},
+	{
+		name:   "guarantees/constant",
+		clause: "Guarantees are constant, the same for every store opened alike, and name the store.",
+		about:  "Store.Guarantees Guarantees.Store Guarantees.Notes",
+		f: func(c *check) {
+			for _, cl := range []*client{c.a, c.b, c.open()} {
+				if g := cl.store.Guarantees(); !reflect.DeepEqual(g, c.g) {
+					c.failf("Guarantees were %+v and are %+v", c.g, g)
+				}
+			}
+			if c.g.Store == "" {
+				c.errorf("Guarantees.Store is empty")
+			}
+			partly := c.g.SurvivesRestart == driver.Partly || c.g.SurvivesFailover == driver.Partly || c.g.SafeClockJump == driver.Partly || c.g.SafeEviction == driver.Partly
+			if partly && len(c.g.Notes) == 0 {
+				c.errorf("a promise is kept partly, and Notes do not say when")
+			}
+		},
+	},
+	{
+		name:   "guarantees/consistent",
+		clause: "Guarantees fit together: waiting in order needs a Waiter, a store without leases has no limits for them, and only a Bound that can end has a LossDelay.",
+		about:  "Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.LossDelay",
+		f: func(c *check) {
+			g := &c.g
+			low, high := c.ttlRange()
+			switch {
+			case g.FIFO && !c.has.wait:
+				c.errorf("FIFO without a Waiter")
+			case !g.Lease && (g.MinTTL != 0 || g.MaxTTL != 0):
+				c.errorf("no leases, but limits for them: %v to %v", g.MinTTL, g.MaxTTL)
+			case g.Lease && low > high:
+				c.errorf("no lease is allowed: %v to %v", low, high)
+			case !g.Lease && g.Bound == driver.ToNothing:
+				c.errorf("holds are bound to nothing and have no lease: a dead holder would keep a name for ever")
+			case g.LossDelay != 0 && g.Bound == driver.ToNothing:
+				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
+			case g.LossDelay < 0:
+				c.errorf("LossDelay is %v", g.LossDelay)
+			}
+		},
+	},
+}
+
+// closeGoroutines marks all goroutines that begin while a store is opened and
+// used, and looks whether any is left. Once without, for what a library starts
+// for good.
+func closeGoroutines(c *check) {
+	c.openUseClose()
+	mark := "drivertest-" + newToken()
+	done := make(chan any, 1)
+	go func() {
+		defer func() { done <- recover() }()
+		pprof.Do(c.ctx, pprof.Labels("drivertest", mark), func(context.Context) { c.openUseClose() })
+	}()
+	if p := <-done; p != nil {
+		panic(p)
+	}
+	var left []string
+	if !c.poll(c.patience, func() bool { left = goroutines(mark); return len(left) == 0 }) {
+		c.failf("%d goroutines that began in Open or later are left after Close, the first at\n%s", len(left), left[0])
+	}
+}
+
+func (c *check) openUseClose() {
+	cl := c.open()
+	l := c.take(cl, c.request(c.name()), "of a free name")
+	if c.has.wait {
+		ctx, cancel := context.WithTimeout(c.ctx, driver.MinTTL)
+		defer cancel()
+		r := c.request(l.req.Name)
+		cl.Wait(ctx, r, true)
+	}
+	c.free(l)
+	c.closed(cl)
+}
+
+// goroutines returns the stacks of those that carry the mark, other than the
+// one that asks.
+func goroutines(mark string) (stacks []string) {
+	var buf bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&buf, 1); err != nil {
+		return []string{fmt.Sprint("the goroutine profile cannot be read: ", err)}
+	}
+	for stack := range strings.SplitSeq(buf.String(), "\n\n") {
+		if strings.Contains(stack, mark) {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
+}

@@ -1,0 +1,98 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var contextCases = []testCase{
+	{
+		name:   "context/ended-before",
+		clause: "A request whose context had ended before is answered with the context's error and changes nothing.",
+		about:  "Store.Acquire Store.Extend",
+		f: func(c *check) {
+			r := c.request(c.name())
+			if _, err := c.a.Acquire(canceled(), r); !errors.Is(err, context.Canceled) {
+				c.failf("Acquire with a cancelled context: want context.Canceled, got: %v", orGranted(err))
+			}
+			l := c.take(c.b, c.request(r.Name), "after an Acquire whose context had ended")
+			if _, err := c.b.Extend(canceled(), r.Name, l.req.Token, c.long()); !errors.Is(err, context.Canceled) {
+				c.failf("Extend with a cancelled context: want context.Canceled, got: %v", orGranted(err))
+			}
+			c.verify(l, "after Extend with a cancelled context")
+		},
+	},
+	{
+		name:   "context/release-tells",
+		clause: "Release whose context had ended either ends the hold and says so, or answers the context's error; then Release again ends it.",
+		about:  "Store.Release",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			o, err := c.a.Release(canceled(), l.req.Name, l.req.Token, 0)
+			switch {
+			case err == nil && o != driver.Released:
+				c.failf("Release of a live hold with a cancelled context answers %q", o)
+			case err != nil && !errors.Is(err, context.Canceled):
+				c.failf("Release with a cancelled context: want context.Canceled, got: %v", err)
+			case err != nil && !errors.Is(err, driver.ErrUncertain):
+				c.free(l)
+			case err != nil:
+				c.release(l, 0, "for the second time", driver.Released, driver.Gone)
+			}
+			c.soon(c.b, c.request(l.req.Name), "after Release with a cancelled context")
+		},
+	},
+	{
+		name:   "context/cancelled-acquires",
+		clause: "When ctx ends while Acquire is under way, its error can be reached with errors.Is, and ErrUncertain with it if the request may have been sent; without ErrUncertain nothing was changed. Release of the token, or the end of the lease, leaves nothing behind.",
+		about:  "Store.Acquire ErrUncertain",
+		f:      cancelledAcquires,
+	},
+}
+
+// cancelledAcquires cancels a hundred of them at moments spread over the time
+// that one takes.
+func cancelledAcquires(c *check) {
+	began := time.Now()
+	c.free(c.take(c.a, c.request(c.name()), "of a free name"))
+	trip := time.Since(began) / 2
+	n := 100
+	if c.h.Slow {
+		n = 30
+	}
+	for i := range n {
+		r := c.brief(c.name(), 2)
+		sent := c.now()
+		g, err := c.acquireFor(r, trip*time.Duration(i)*3/time.Duration(2*n))
+		switch {
+		case err == nil:
+			c.leftAlone(i, c.leased(c.a, r, g, sent))
+		case !errors.Is(err, context.DeadlineExceeded):
+			c.failf("Acquire whose context ended: want context.DeadlineExceeded, got: %v", err)
+		case !errors.Is(err, driver.ErrUncertain):
+			c.free(c.take(c.b, c.request(r.Name), "after a cancelled Acquire that was not uncertain"))
+		default:
+			c.leftAlone(i, c.leased(c.a, r, driver.Grant{TTL: r.TTL}, sent))
+		}
+	}
+}
+
+func (c *check) acquireFor(r driver.Request, d time.Duration) (driver.Grant, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, d)
+	defer cancel()
+	return c.a.Acquire(ctx, r)
+}
+
+// leftAlone checks that what an Acquire may have left can be released, or
+// ends by itself: each of a few, since this takes as long as the lease.
+func (c *check) leftAlone(i int, l *lease) {
+	if c.g.Lease && i%25 == 0 {
+		c.lapse(l)
+	} else if _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
+		c.failf("Release after a cancelled Acquire: %v", err)
+	}
+	c.free(c.soon(c.b, c.request(l.req.Name), "after a cancelled Acquire was released or its lease ran out"))
+}

@@ -1,0 +1,290 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var promoteCases = []testCase{
+	{
+		name:   "promote/sole-reader",
+		clause: "Promotion succeeds when this is the only hold, with a new fence; the hold is exclusive then.",
+		about:  "Converter.Convert",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			g := c.promoted(l)
+			if c.g.Fence != driver.NoFence && g.Fence <= l.grant.Fence {
+				c.errorf("the shared hold had fence %d, the exclusive one has %d", l.grant.Fence, g.Fence)
+			}
+			c.verify(l, "after promotion")
+			c.refused(c.b, c.readRequest(l.req.Name), "to read beside a promoted hold", l)
+			c.free(l)
+			n := c.soon(c.b, c.request(l.req.Name), "after the promoted hold's release")
+			if c.g.Fence != driver.NoFence {
+				c.above(n, g.Fence)
+			}
+		},
+	},
+	{
+		name:   "promote/needs-to-be-alone",
+		clause: "While others read, promotion answers a *HeldError; it never makes an exclusive hold beside a reader.",
+		about:  "Converter.Convert ErrHeld",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			l, other := c.twoReaders()
+			c.notPromoted(l)
+			c.verify(other, "after another reader's promotion was refused")
+			c.free(other)
+			if c.alive(l) {
+				c.eventuallyPromoted(l)
+			}
+		},
+	},
+	{
+		name:   "promote/failed-keeps-the-hold",
+		clause: "A failed promotion leaves the shared hold as it was, or answers ErrLost.",
+		about:  "Converter.Convert ErrLost Regrant",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			l, other := c.twoReaders()
+			if errors.Is(c.notPromoted(l), driver.ErrLost) {
+				return // it said so
+			}
+			c.verify(l, "after a promotion that answered ErrHeld")
+			c.free(other)
+			c.refused(c.b, c.request(l.req.Name), "to write beside the reader whose promotion had failed", l)
+		},
+	},
+	{
+		name:   "promote/intent",
+		clause: "A promotion that is refused notes the intent, so that no new reader is let in.",
+		about:  "Converter.Convert MaxIntent",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			for range 5 { // an intent lapses, so a slow try proves nothing
+				l, _, ok := c.refusedPromotion()
+				if !ok {
+					return
+				}
+				n, err := c.try(c.b, c.readRequest(l.req.Name))
+				if errors.Is(err, driver.ErrHeld) {
+					return
+				}
+				if err != nil {
+					c.failf("Acquire to read during a promotion: want a *HeldError, got: %v", err)
+				}
+				c.free(n)
+			}
+			c.failf("new readers were let in, five times, right after a promotion had been refused")
+		},
+	},
+	{
+		name:   "promote/intent-lapses",
+		clause: "An intent that nobody renews lapses within MaxIntent.",
+		about:  "Converter.Convert MaxIntent",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			if l, _, ok := c.refusedPromotion(); ok {
+				c.pass(driver.MaxIntent)
+				c.soon(c.b, c.readRequest(l.req.Name), "to read, after the intent should have lapsed")
+			}
+		},
+	},
+	{
+		name:   "promote/withdraw",
+		clause: "Converting to the mode already held withdraws the intent: new readers are let in at once.",
+		about:  "Converter.Convert",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			l, _, ok := c.refusedPromotion()
+			if !ok {
+				return
+			}
+			if _, err := c.convert(l, true); err != nil {
+				c.failf("Convert of a reader to shared: %v", err)
+			}
+			c.within(driver.MaxIntent/4, c.b, c.readRequest(l.req.Name), "to read, after the intent was withdrawn")
+		},
+	},
+	{
+		name:   "promote/release-withdraws",
+		clause: "Release of a reader that wanted to be promoted ends its intent.",
+		about:  "Converter.Convert Store.Release",
+		needs:  []need{converts, promotes, readers},
+		f: func(c *check) {
+			if l, _, ok := c.refusedPromotion(); ok {
+				c.free(l)
+				c.within(driver.MaxIntent/4, c.b, c.readRequest(l.req.Name), "to read, after the release of the reader that had the intent")
+			}
+		},
+	},
+	{
+		name:   "promote/conflict",
+		clause: "Of two readers that want to be promoted the second is answered ErrPromotionConflict at once; it stays a reader, and the first can go on when it leaves.",
+		about:  "Converter.Convert ErrPromotionConflict",
+		needs:  []need{converts, promotes, readers},
+		f:      promotionConflict,
+	},
+	{
+		name:   "promote/unsupported",
+		clause: "A store whose Guarantees say that there is no promotion answers errors.ErrUnsupported to it, and the hold stays shared.",
+		about:  "Guarantees.Promotion NoPromotion",
+		needs:  []need{not(promotes), converts, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			_, err := c.convert(l, false)
+			c.wantUnsupported(err, "promotion")
+			c.take(c.b, c.readRequest(l.req.Name), "to read, after a promotion was refused")
+		},
+	},
+	{
+		name:   "promote/promised",
+		clause: "A store whose Guarantees name a way of promotion has shared mode and a Converter that does it.",
+		about:  "Guarantees.Promotion Atomic Regrant",
+		needs:  []need{promotes},
+		f: func(c *check) {
+			if !c.g.Shared || !c.has.convert {
+				c.failf("Guarantees say promotion %v, but shared mode is %v and Convert is there: %v", c.g.Promotion, c.g.Shared, c.has.convert)
+			}
+		},
+	},
+}
+
+var convertCases = []testCase{
+	{
+		name:   "demote/keeps-fence",
+		clause: "Demotion always succeeds while held and keeps the fence; readers are let in, writers are not.",
+		about:  "Converter.Convert",
+		needs:  []need{converts, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			g, err := c.convert(l, true)
+			if err != nil {
+				c.failf("demotion of a live hold: %v", err)
+			}
+			if g.Fence != l.grant.Fence {
+				c.errorf("the hold had fence %d, after demotion it has %d", l.grant.Fence, g.Fence)
+			}
+			other := c.soon(c.b, c.readRequest(l.req.Name), "to read, after demotion")
+			c.refused(c.b, c.request(l.req.Name), "to write beside a demoted hold", l)
+			c.verify(l, "after demotion")
+			c.free(l)
+			c.verify(other, "after the demoted hold's release")
+		},
+	},
+	{
+		name:   "convert/same-mode",
+		clause: "Converting to the mode already held verifies the hold and keeps its fence.",
+		about:  "Converter.Convert",
+		needs:  []need{converts},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			g, err := c.convert(l, false)
+			if err != nil {
+				c.failf("Convert to the mode already held: %v", err)
+			}
+			c.sameFence(l, g, "Convert to the mode already held")
+			c.refused(c.b, c.request(l.req.Name), "after Convert to the mode already held", l)
+			c.free(l)
+		},
+	},
+	{
+		name:   "convert/lost",
+		clause: "Convert of a token that holds nothing answers ErrExpired or ErrLost; it is never a fresh grant.",
+		about:  "Converter.Convert ErrLost ErrExpired",
+		needs:  []need{converts, leases},
+		f: func(c *check) {
+			for _, toShared := range []bool{false, true} {
+				l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+				c.lapse(l)
+				if _, err := c.convert(l, toShared && c.g.Shared); !isLoss(err) {
+					c.failf("Convert after the lease had run out: want ErrExpired or ErrLost, got: %v", orGranted(err))
+				}
+				c.soon(c.b, c.request(l.req.Name), "after Convert was refused")
+			}
+		},
+	},
+	{
+		name:   "convert/foreign-token",
+		clause: "Convert with a token that holds nothing, while somebody else holds the name, answers ErrLost and changes nothing.",
+		about:  "Converter.Convert ErrLost",
+		needs:  []need{converts},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			_, err := c.b.Convert(c.ctx, c.request(l.req.Name))
+			c.wantLost(err, "Convert with a token that holds nothing")
+			c.verify(l, "after another token's Convert")
+		},
+	},
+}
+
+func (c *check) twoReaders() (l, other *lease) {
+	l = c.take(c.a, c.readRequest(c.name()), "to read a free name")
+	return l, c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+}
+
+func (c *check) promoted(l *lease) driver.Grant {
+	g, err := c.convert(l, false)
+	if err != nil {
+		c.failf("promotion of the only reader: %v", err)
+	}
+	return g
+}
+
+func (c *check) eventuallyPromoted(l *lease) {
+	var err error
+	if !c.poll(c.patience, func() bool { _, err = c.convert(l, false); return err == nil }) {
+		c.failf("promotion of the only reader left was still refused after %v: %v", c.patience, err)
+	}
+}
+
+// notPromoted tries a promotion that cannot succeed, and returns its error.
+func (c *check) notPromoted(l *lease) error {
+	g, err := c.convert(l, false)
+	switch {
+	case err == nil:
+		c.failf("promotion beside another reader was granted with fence %d", g.Fence)
+	case c.g.Promotion == driver.Regrant && errors.Is(err, driver.ErrLost):
+	case !errors.Is(err, driver.ErrHeld):
+		c.failf("promotion beside another reader: want a *HeldError, got: %v", err)
+	}
+	return err
+}
+
+// refusedPromotion makes two readers, and has the first refused a promotion. It
+// is false if that went otherwise: a re-grant may lose the hold, and the rest
+// is for the cases promote/needs-to-be-alone and promote/failed-keeps-the-hold.
+func (c *check) refusedPromotion() (l, other *lease, ok bool) {
+	l, other = c.twoReaders()
+	_, err := c.convert(l, false)
+	return l, other, errors.Is(err, driver.ErrHeld) && c.alive(l)
+}
+
+// alive reports whether l survived a failed promotion, as it may not have
+// where promotion is a re-grant.
+func (c *check) alive(l *lease) bool {
+	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+	return err == nil
+}
+
+func promotionConflict(c *check) {
+	var l, second *lease
+	var err error
+	for range 5 { // the first one's intent lapses, so a slow try proves nothing
+		var ok bool
+		if l, second, ok = c.refusedPromotion(); !ok {
+			return
+		}
+		if _, err = c.convert(second, false); errors.Is(err, driver.ErrPromotionConflict) {
+			break
+		}
+	}
+	if !errors.Is(err, driver.ErrPromotionConflict) {
+		c.failf("promotion of a second reader: want ErrPromotionConflict, got: %v", orGranted(err))
+	}
+	c.verify(second, "after ErrPromotionConflict")
+	c.free(second)
+	c.eventuallyPromoted(l)
+}

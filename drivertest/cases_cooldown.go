@@ -1,0 +1,175 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var coolDownCases = []testCase{
+	{
+		name:   "cooldown/keeps",
+		clause: "After Release with keep the name stays taken for that long, for every token and in every mode, and is free afterwards.",
+		about:  "Store.Release Guarantees.CoolDown",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			sent := c.now()
+			c.release(l, c.units(4), "with a cool-down", driver.Released)
+			end := sent.Add(c.units(4))
+			c.coolingFor(c.a, c.request(l.req.Name), end)
+			c.coolingFor(c.b, c.request(l.req.Name), end)
+			if c.g.Shared {
+				c.coolingFor(c.b, c.readRequest(l.req.Name), end)
+			}
+			c.takeOver(c.b, c.request(l.req.Name), end, "during or after a cool-down")
+		},
+	},
+	{
+		name:   "cooldown/told",
+		clause: "A name that cools down is held by nobody: the hold is marked as cooling, and Until says when the name will be free.",
+		about:  "Hold.Cooling Hold.Until HeldError.Until",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.release(l, c.long(), "with a cool-down", driver.Released)
+			held := c.refused(c.b, c.request(l.req.Name), "during a cool-down")
+			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
+				c.failf("the name cools down; told was %+v", held.Holds)
+			}
+			c.wantTime("Hold.Until", held.Holds[0].Until, c.long())
+			c.wantTime("HeldError.Until", held.Until, c.long())
+		},
+	},
+	{
+		name:   "cooldown/stale-release",
+		clause: "Release of a token that holds nothing leaves no cool-down, whatever keep says.",
+		about:  "Store.Release",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(l)
+			c.a.Release(c.ctx, l.req.Name, l.req.Token, c.long())
+			n := c.soon(c.b, c.request(l.req.Name), "after a second Release that asked for a cool-down")
+			c.a.Release(c.ctx, l.req.Name, l.req.Token, c.long())
+			c.free(n)
+			c.soon(c.b, c.request(l.req.Name), "after a stale Release that asked for a cool-down")
+		},
+	},
+	{
+		name:   "cooldown/beside-readers",
+		clause: "A reader's Release with keep leaves the other readers alone, and no writer is let in before the cool-down has ended.",
+		about:  "Store.Release",
+		needs:  []need{coolDowns, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+			sent := c.now()
+			c.release(l, c.units(4), "with a cool-down", driver.Released)
+			c.verify(other, "after another reader's Release with a cool-down")
+			c.free(other)
+			c.takeOver(c.b, c.request(l.req.Name), sent.Add(c.units(4)), "to write, after a reader left a cool-down")
+		},
+	},
+	{
+		name:   "cooldown/unsupported",
+		clause: "A store without cool-downs answers errors.ErrUnsupported to keep and to AtLeast, and changes nothing.",
+		about:  "Guarantees.CoolDown Request.AtLeast",
+		needs:  []need{not(coolDowns)},
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.AtLeast = time.Second
+			_, err := c.a.Acquire(c.ctx, r)
+			c.wantUnsupported(err, "Acquire with AtLeast")
+			l := c.take(c.a, c.request(r.Name), "after AtLeast was refused")
+			_, err = c.a.Release(c.ctx, r.Name, l.req.Token, time.Second)
+			c.wantUnsupported(err, "Release with a cool-down")
+			c.verify(l, "after Release with a cool-down was refused")
+		},
+	},
+}
+
+// coolingFor checks that the cool-down holds off r, unless it has ended.
+func (c *check) coolingFor(cl *client, r driver.Request, end time.Time) {
+	_, err := cl.Acquire(c.ctx, r)
+	if errors.Is(err, driver.ErrHeld) {
+		return
+	}
+	c.tooSlow(end)
+	c.failf("Acquire during a cool-down: want a *HeldError, got: %v", orGranted(err))
+}
+
+func (c *check) wantUnsupported(err error, what string) {
+	if !errors.Is(err, errors.ErrUnsupported) {
+		c.failf("%s: want errors.ErrUnsupported, got: %v", what, orGranted(err))
+	}
+}
+
+var atLeastCases = []testCase{
+	{
+		name:   "atleast/first-lease",
+		clause: "AtLeast, if longer than TTL, is the length of the first lease: the name stays taken that long though the holder goes away.",
+		about:  "Request.AtLeast",
+		needs:  []need{coolDowns, leases},
+		f: func(c *check) {
+			r := c.brief(c.name(), 1)
+			r.AtLeast = c.units(4)
+			l := c.take(c.a, r, "with AtLeast")
+			c.full(l.grant, r.AtLeast, "Acquire with AtLeast")
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "by another process, after a grant with AtLeast")
+		},
+	},
+	{
+		name:   "atleast/shorter",
+		clause: "AtLeast shorter than TTL does not shorten the lease.",
+		about:  "Request.AtLeast",
+		needs:  []need{coolDowns, leases},
+		f: func(c *check) {
+			r := c.brief(c.name(), 4)
+			r.AtLeast = c.units(1)
+			l := c.take(c.a, r, "with AtLeast")
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a grant with AtLeast shorter than TTL")
+		},
+	},
+	{
+		name:   "atleast/extend",
+		clause: "Extend never ends a hold before its AtLeast.",
+		about:  "Request.AtLeast Store.Extend",
+		needs:  []need{coolDowns, leases},
+		f: func(c *check) {
+			r := c.brief(c.name(), 1)
+			r.AtLeast = c.units(4)
+			l := c.take(c.a, r, "with AtLeast")
+			sent := l.sent
+			c.extend(l, c.units(1))
+			c.takeOver(c.b, c.request(r.Name), sent.Add(r.AtLeast), "by another process, after Extend of a hold with AtLeast")
+		},
+	},
+	{
+		name:   "atleast/release",
+		clause: "A Release before AtLeast answers Released and leaves a cool-down for the rest.",
+		about:  "Request.AtLeast Store.Release",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.AtLeast = c.units(4)
+			l := c.take(c.a, r, "with AtLeast")
+			c.release(l, 0, "before AtLeast", driver.Released)
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after a Release before AtLeast")
+		},
+	},
+	{
+		name:   "atleast/release-keep",
+		clause: "When AtLeast and keep meet, the name stays taken for the longer of them.",
+		about:  "Request.AtLeast Store.Release",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.AtLeast = c.units(5)
+			l := c.take(c.a, r, "with AtLeast")
+			c.release(l, c.units(1), "before AtLeast, with a shorter cool-down", driver.Released)
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after a Release with a cool-down shorter than AtLeast")
+		},
+	},
+}

@@ -1,0 +1,145 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var crowdCases = []testCase{
+	{
+		name:   "crowd/exclusive",
+		clause: "A store is safe for concurrent use: of many who ask at once, one has the name at a time, with a greater fence than the last.",
+		about:  "Store.Acquire Store.Release",
+		f:      func(c *check) { c.crowd(false, false) },
+	},
+	{
+		name:   "crowd/shared",
+		clause: "Among many readers and writers at once, a writer is always alone.",
+		about:  "Request.Shared",
+		needs:  []need{readers},
+		f:      func(c *check) { c.crowd(true, false) },
+	},
+	{
+		name:   "crowd/waiting",
+		clause: "Of many who wait, one has the name at a time, and everybody gets it.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f:      func(c *check) { c.crowd(false, true) },
+	},
+}
+
+// referee counts who is inside. It is atomic because a store need not order
+// its users' memory.
+type referee struct {
+	writers, readers atomic.Int64
+	fence            atomic.Uint64
+	mu               sync.Mutex
+	seen             string
+}
+
+func (f *referee) report(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == "" {
+		f.seen = fmt.Sprintf(format, args...)
+	}
+}
+
+func (f *referee) enter(g driver.Grant, shared, fenced bool) {
+	if shared {
+		f.readers.Add(1)
+		if w := f.writers.Load(); w > 0 {
+			f.report("a reader was let in beside %d writers", w)
+		}
+		return
+	}
+	if w, r := f.writers.Add(1), f.readers.Load(); w > 1 || r > 0 {
+		f.report("a writer was let in beside %d writers and %d readers", w-1, r)
+	}
+	if last := f.fence.Swap(g.Fence); fenced && last >= g.Fence {
+		f.report("after fence %d came fence %d", last, g.Fence)
+	}
+}
+
+func (f *referee) leave(shared bool) {
+	if shared {
+		f.readers.Add(-1)
+	} else {
+		f.writers.Add(-1)
+	}
+}
+
+func (c *check) crowd(mixed, waiting bool) {
+	const workers = 8
+	rounds := 15
+	if c.h.Slow {
+		rounds = 4
+	}
+	var ref referee
+	name := c.name()
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range rounds {
+				r := c.request(name)
+				r.Shared = mixed && (w+i)%3 != 0
+				if err := c.visit([]*client{c.a, c.b}[w%2], r, &ref, waiting); err != nil {
+					ref.report("%v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ref.seen != "" {
+		c.failf("%s", ref.seen)
+	}
+}
+
+// visit takes the name, is inside for a moment, and leaves.
+func (c *check) visit(cl *client, r driver.Request, ref *referee, waiting bool) error {
+	g, err := cl.Acquire(c.ctx, r)
+	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < spinning; tries++ {
+		r.Token = newToken() // the other is spent
+		if waiting {
+			if g, err = cl.Wait(c.ctx, r, true); err == nil && !handed(g) {
+				r.Token = newToken()
+			}
+		} else {
+			err = c.doze(time.Duration(1+tries%5) * time.Millisecond / 2)
+		}
+		if err == nil {
+			g, err = cl.Acquire(c.ctx, r)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("a busy name was not granted in the end: %w", err)
+	}
+	ref.enter(g, r.Shared, c.g.Fence != driver.NoFence)
+	if _, err := cl.Extend(c.ctx, r.Name, r.Token, 0); err != nil {
+		return fmt.Errorf("Extend with ttl 0 of a live hold: %w", err)
+	}
+	ref.leave(r.Shared)
+	o, err := cl.Release(c.ctx, r.Name, r.Token, 0)
+	if err == nil && o != driver.Released {
+		return fmt.Errorf("Release of a live hold answers %q", o)
+	}
+	return err
+}
+
+// doze is nap for goroutines that cannot end the case.
+func (c *check) doze(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+}

@@ -1,0 +1,130 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var extendCases = []testCase{
+	{
+		name:   "extend/own",
+		clause: "Extend makes the lease of a live hold last at least ttl from now, and keeps its fence.",
+		about:  "Store.Extend Grant.TTL",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 3), "of a free name")
+			c.pass(c.units(1))
+			g := c.extend(l, c.units(4))
+			c.full(g, c.units(4), "Extend")
+			c.sameFence(l, g, "Extend")
+			c.takeOver(c.b, c.request(l.req.Name), l.sent.Add(c.units(4)), "by another process, after Extend")
+		},
+	},
+	{
+		name:   "extend/never-shortens",
+		clause: "Extend never shortens a lease.",
+		about:  "Store.Extend",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 4), "of a free name")
+			first := l.sure
+			c.extend(l, c.units(1))
+			c.takeOver(c.b, c.request(l.req.Name), first, "by another process, after Extend by less than was left")
+		},
+	},
+	{
+		name:   "extend/verify",
+		clause: "Extend with ttl 0 changes nothing and only verifies the hold: a lease that is only verified runs out.",
+		about:  "Store.Extend",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.sameFence(l, c.verify(l, "of a live hold"), "Extend with ttl 0")
+			if c.g.Lease {
+				c.verifyUntilItLapses()
+			}
+		},
+	},
+	{
+		name:   "extend/foreign-token",
+		clause: "Extend with a token that holds nothing, while somebody else holds the name, answers ErrLost and changes nothing.",
+		about:  "Store.Extend ErrLost",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.wantLost(c.gone(c.b, l.req.Name, newToken(), "with a token that never held anything"), "Extend with a token that never held anything")
+			_, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0)
+			c.wantLost(err, "Extend with ttl 0 and a token that never held anything")
+			c.verify(l, "after another token's Extend")
+		},
+	},
+	{
+		name:   "extend/nobody",
+		clause: "Extend of a name that nobody holds is answered as a loss and takes nothing.",
+		about:  "Store.Extend ErrLost",
+		f: func(c *check) {
+			name := c.name()
+			c.gone(c.a, name, newToken(), "of a name that was never held")
+			c.take(c.b, c.request(name), "after another token's Extend of the free name")
+		},
+	},
+	{
+		name:   "extend/never-revives",
+		clause: "Extend never revives a lease that has run out: it answers ErrExpired if it can tell that nobody took the name since, else ErrLost.",
+		about:  "Store.Extend ErrExpired ErrLost",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			c.lapse(l)
+			c.gone(c.a, l.req.Name, l.req.Token, "after the lease had run out")
+			c.gone(c.a, l.req.Name, l.req.Token, "for the second time after the lease had run out")
+			c.soon(c.b, c.request(l.req.Name), "after Extend of a hold that had run out")
+		},
+	},
+	{
+		name:   "extend/after-taken",
+		clause: "When somebody took the name since the lease ran out, Extend answers ErrLost and leaves the newer hold alone.",
+		about:  "Store.Extend ErrLost",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
+			c.wantLost(c.gone(c.a, l.req.Name, l.req.Token, "after the name was taken"), "Extend after the name was taken")
+			c.verify(n, "after the former holder's Extend")
+		},
+	},
+	{
+		name:   "extend/after-release",
+		clause: "Extend that comes after Release, a late renewal, does not bring the hold back.",
+		about:  "Store.Extend Store.Release",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(l)
+			c.gone(c.a, l.req.Name, l.req.Token, "after Release")
+			c.soon(c.b, c.request(l.req.Name), "after a late Extend of a released hold")
+		},
+	},
+}
+
+func (c *check) verifyUntilItLapses() {
+	l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
+	lapsed := c.poll(c.patience, func() bool {
+		_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		if err != nil && !isLoss(err) {
+			c.failf("Extend with ttl 0: want ErrExpired or ErrLost, got: %v", err)
+		}
+		return err != nil
+	})
+	if !lapsed {
+		c.failf("a lease of %v that was only verified had not run out after %v", l.req.TTL, c.patience)
+	}
+	if now := c.now(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
+		c.failf("Extend with ttl 0 called the lease lost %v before its end", l.sure.Sub(now).Round(time.Millisecond))
+	}
+}
+
+// sameFence allows for a store that does not read the fence for this answer.
+func (c *check) sameFence(l *lease, g driver.Grant, what string) {
+	if g.Fence != 0 && g.Fence != l.grant.Fence {
+		c.failf("%s answers fence %d; the hold has %d", what, g.Fence, l.grant.Fence)
+	}
+}

@@ -1,0 +1,267 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var faultCases = []testCase{
+	{
+		name:   "lost-reply/acquire",
+		clause: "An Acquire whose reply was lost is ErrUncertain (or was repeated by the store) and never a *HeldError: asking again with the same token is granted.",
+		about:  "Store.Acquire ErrUncertain ErrHeld",
+		needs:  []need{loseReply},
+		alone:  true,
+		f: func(c *check) {
+			cl, r := c.open(), c.request(c.name())
+			err := c.blind(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
+			c.notNo(err, "Acquire whose reply was lost", driver.ErrHeld)
+			l := c.again(cl, r)
+			c.refused(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
+			c.free(l)
+			c.soon(c.b, c.request(r.Name), "after one Release")
+		},
+	},
+	{
+		name:   "lost-reply/extend",
+		clause: "An Extend whose reply was lost is no loss: the error is neither ErrLost nor ErrExpired, and the hold lives on.",
+		about:  "Store.Extend ErrUncertain ErrLost",
+		needs:  []need{loseReply, not(bound)},
+		alone:  true,
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.request(c.name()), "of a free name")
+			err := c.blind(cl, func(ctx context.Context) error {
+				_, err := cl.Extend(ctx, l.req.Name, l.req.Token, c.long())
+				return err
+			})
+			c.notNo(err, "Extend whose reply was lost", driver.ErrLost, driver.ErrExpired)
+			c.livesOn(l, "after an Extend whose reply was lost")
+		},
+	},
+	{
+		name:   "lost-reply/release",
+		clause: "A Release whose reply was lost is an error or the truth; asking again ends with the name free, and nobody else's hold is touched.",
+		about:  "Store.Release ErrUncertain",
+		needs:  []need{loseReply},
+		alone:  true,
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.request(c.name()), "of a free name")
+			err := c.blind(cl, func(ctx context.Context) error {
+				o, err := cl.Release(ctx, l.req.Name, l.req.Token, 0)
+				if err == nil && o != driver.Released && o != driver.Gone {
+					c.errorf("Release whose reply was lost answers %q", o)
+				}
+				return err
+			})
+			c.notNo(err, "Release whose reply was lost", driver.ErrUnavailable)
+			c.soon(c.b, c.request(l.req.Name), "after a Release that was carried out, its reply being lost")
+		},
+	},
+	{
+		name:   "cut/unavailable",
+		clause: "A store that cannot be asked says ErrUnavailable, ErrUncertain or what the client said; never that a free name is held. ErrUnavailable also says that nothing was changed.",
+		about:  "ErrUnavailable ErrUncertain",
+		needs:  []need{cut},
+		alone:  true,
+		f: func(c *check) {
+			cl := c.open()
+			for range 5 {
+				r := c.request(c.name())
+				c.cut(cl)
+				_, err := cl.Acquire(c.ctx, r)
+				c.notNo(err, "Acquire of a free name over a broken connection", driver.ErrHeld, driver.ErrLost)
+				if errors.Is(err, driver.ErrUnavailable) {
+					c.take(c.b, c.request(r.Name), "after another process was answered ErrUnavailable")
+				}
+			}
+		},
+	},
+	{
+		name:   "cut/unbound",
+		clause: "A hold that is bound to nothing outlives the connection.",
+		about:  "Guarantees.Bound ToNothing",
+		needs:  []need{cut, not(bound)},
+		alone:  true,
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.request(c.name()), "of a free name")
+			c.cut(cl)
+			c.refused(c.b, c.request(l.req.Name), "of a held name, the holder's connection being cut", l)
+			c.livesOn(l, "after the holder's connection was cut")
+		},
+	},
+	{
+		name:   "cut/bound",
+		clause: "A hold that is bound to a connection ends with it: Grant.Bound ends, with a cause, within LossDelay; Extend answers ErrLost; the name comes free.",
+		about:  "Guarantees.Bound ToConnection Grant.Bound Guarantees.LossDelay",
+		needs:  []need{cut, connected},
+		alone:  true,
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.request(c.name()), "of a free name")
+			c.cut(cl)
+			c.boundEnds(l, "the connection was cut")
+			err := c.gone(cl, l.req.Name, l.req.Token, "after the connection was cut")
+			c.wantLost(err, "Extend after the connection was cut")
+			c.soon(c.b, c.request(l.req.Name), "after the holder's connection was cut")
+		},
+	},
+	{
+		name:   "silence/returns",
+		clause: "A method other than Wait returns within MaxSilence when its server is silent, also if its context never ends; that is no refusal and no loss.",
+		about:  "MaxSilence ErrUncertain ErrUnavailable",
+		needs:  []need{pause},
+		alone:  true,
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			resume := c.pause()
+			free, done := c.request(c.name()), make(chan error, 3)
+			ctx := context.WithoutCancel(c.ctx)
+			go func() { _, err := c.a.Acquire(ctx, free); done <- err }()
+			go func() { _, err := c.a.Extend(ctx, l.req.Name, l.req.Token, c.long()); done <- err }()
+			go func() { _, err := c.b.Release(ctx, c.stem, newToken(), 0); done <- err }()
+			c.pass(driver.MaxSilence)
+			for range 3 {
+				err := await(c, done, "a request to a silent server")
+				if err == nil {
+					c.failf("a request to a silent server was answered")
+				}
+				if c.g.Bound == driver.ToNothing {
+					c.notNo(err, "a request to a silent server", driver.ErrHeld, driver.ErrLost, driver.ErrExpired)
+				}
+			}
+			resume()
+			c.afterFault(c.b, c.request(c.name()), "after the server was silent for a while")
+		},
+	},
+	{
+		name:   "silence/bound",
+		clause: "The store watches for the end of its connection itself: Grant.Bound ends within LossDelay, also when the server is only silent.",
+		about:  "Grant.Bound Guarantees.LossDelay",
+		needs:  []need{pause, connected},
+		alone:  true,
+		f: func(c *check) {
+			cl := c.open()
+			l := c.take(cl, c.request(c.name()), "of a free name")
+			resume := c.pause()
+			c.boundEnds(l, "the server fell silent")
+			resume()
+			c.afterFault(c.b, c.request(c.name()), "after the server was silent for a while")
+		},
+	},
+	{
+		name:   "restart/keeps-holds",
+		clause: "A store that says so keeps its holds when the server restarts.",
+		about:  "Guarantees.SurvivesRestart",
+		needs:  []need{restart, survives},
+		alone:  true,
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.restart(true)
+			c.livesOn(l, "after a restart")
+			c.refused(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
+		},
+	},
+}
+
+// blind makes one request whose reply is lost.
+func (c *check) blind(cl *client, f func(context.Context) error) error {
+	if err := c.h.LoseReply(cl.store); err != nil {
+		c.failf("Harness.LoseReply: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, time.Second)
+	defer cancel()
+	return f(ctx)
+}
+
+// notNo checks that "cannot know" was not turned into "no".
+func (c *check) notNo(err error, what string, no ...error) {
+	for _, n := range no {
+		if errors.Is(err, n) {
+			c.failf("%s answers %q: %v", what, n, err)
+		}
+	}
+}
+
+func (c *check) cut(cl *client) {
+	if err := c.h.CutConnection(cl.store); err != nil {
+		c.failf("Harness.CutConnection: %v", err)
+	}
+}
+
+// pause makes the server silent until the returned function is called, or the
+// case has ended.
+func (c *check) pause() func() {
+	resume, err := c.h.Pause()
+	if err != nil {
+		c.failf("Harness.Pause: %v", err)
+	}
+	once := sync.OnceFunc(func() {
+		if err := resume(); err != nil {
+			c.errorf("resume of Harness.Pause: %v", err)
+		}
+	})
+	c.later(once)
+	return once
+}
+
+func (c *check) restart(keepData bool) {
+	if err := c.h.Restart(keepData); err != nil {
+		c.failf("Harness.Restart(%v): %v", keepData, err)
+	}
+}
+
+// afterFault asks until the store can be reached again and grants.
+func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
+	var l *lease
+	var err error
+	granted := c.poll(c.patience, func() bool {
+		if l, err = c.try(cl, r); errors.Is(err, driver.ErrHeld) {
+			r.Token = newToken()
+		}
+		return err == nil
+	})
+	if !granted {
+		c.failf("Acquire %s was not granted within %v: %v", when, c.patience, err)
+	}
+	return l
+}
+
+// again repeats a request whose outcome is not known until it is.
+func (c *check) again(cl *client, r driver.Request) *lease {
+	var l *lease
+	var err error
+	c.poll(c.patience, func() bool { l, err = c.try(cl, r); return err == nil || errors.Is(err, driver.ErrHeld) })
+	if err != nil {
+		c.failf("the same token's request again, the first reply being lost, was refused: %v", err)
+	}
+	return l
+}
+
+// livesOn asks until the store can be reached again and calls l live.
+func (c *check) livesOn(l *lease, when string) {
+	var err error
+	alive := c.poll(c.patience, func() bool {
+		_, err = l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		return err == nil || isLoss(err)
+	})
+	if !alive || err != nil {
+		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
+	}
+}
+
+func (c *check) boundEnds(l *lease, why string) {
+	ended := c.poll(c.g.LossDelay+c.patience, func() bool { return l.grant.Bound.Err() != nil })
+	if !ended {
+		c.failf("Grant.Bound had not ended %v after %s", c.g.LossDelay+c.patience, why)
+	}
+	if context.Cause(l.grant.Bound) == nil {
+		c.failf("Grant.Bound ended without a cause")
+	}
+}

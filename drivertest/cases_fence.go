@@ -1,0 +1,204 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var fenceCases = []testCase{
+	{
+		name:   "fence/over-release",
+		clause: "Each exclusive grant of a name has a greater fence than all before it, over releases, whichever process asks.",
+		about:  "Grant.Fence SessionFence",
+		needs:  []need{fences},
+		f: func(c *check) {
+			name, last := c.name(), uint64(0)
+			for _, cl := range []*client{c.a, c.a, c.b, c.a, c.open(), c.b} {
+				l := c.soon(cl, c.request(name), "after a release")
+				last = c.above(l, last)
+				c.free(l)
+			}
+		},
+	},
+	{
+		name:   "fence/over-expiry",
+		clause: "Fences grow over a lease that ran out.",
+		about:  "Grant.Fence",
+		needs:  []need{fences, leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			last := l.grant.Fence
+			for range 2 {
+				l = c.takeOver(c.b, c.brief(l.req.Name, 1), l.sure, "by another process, after the lease ran out")
+				last = c.above(l, last)
+			}
+		},
+	},
+	{
+		name:   "fence/over-cooldown",
+		clause: "Fences grow over a cool-down.",
+		about:  "Grant.Fence",
+		needs:  []need{fences, coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.release(l, c.units(1), "with a cool-down", driver.Released)
+			n := c.soon(c.b, c.request(l.req.Name), "after a cool-down")
+			c.above(n, l.grant.Fence)
+		},
+	},
+	{
+		name:   "fence/shared",
+		clause: "A shared grant's fence is not below any earlier exclusive one and is below every later one.",
+		about:  "Grant.Fence Request.Shared",
+		needs:  []need{fences, readers},
+		f:      sharedFences,
+	},
+	{
+		name:   "fence/above",
+		clause: "FenceAbove makes the fence of a new grant greater than it, exclusive or shared, and of every later one; a repeat keeps its fence.",
+		about:  "Request.FenceAbove",
+		needs:  []need{fences},
+		f:      fenceAbove,
+	},
+	{
+		name:   "fence/scale",
+		clause: "Durable fences are microseconds since 1970, or the last one plus one, so that they grow over a loss of data and a move to another store.",
+		about:  "DurableFence Guarantees.Fence",
+		needs:  []need{durable},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			if c.h.Advance != nil {
+				return // its wall clock is not ours
+			}
+			day, now := uint64(24*time.Hour/time.Microsecond), uint64(time.Now().UnixMicro())
+			if l.grant.Fence < now-day || l.grant.Fence > now+day {
+				c.failf("the first fence of a name is %d, the time is %d µs since 1970", l.grant.Fence, now)
+			}
+		},
+	},
+	{
+		name:   "fence/over-restart",
+		clause: "Durable fences grow over a restart of the server, also over one that lost data.",
+		about:  "DurableFence",
+		needs:  []need{durable, restart},
+		alone:  true,
+		f: func(c *check) {
+			name := c.name()
+			l := c.take(c.a, c.brief(name, 1), "of a free name")
+			for _, keep := range []bool{true, false} {
+				last := l.grant.Fence
+				if c.g.Lease {
+					c.lapse(l)
+				} else {
+					c.free(l)
+				}
+				c.pass(c.unit) // a restart takes a while
+				c.restart(keep)
+				l = c.afterFault(c.b, c.brief(name, 1), "after a restart")
+				c.above(l, last)
+			}
+		},
+	},
+}
+
+var raiseCases = []testCase{
+	{
+		name:   "raisefence/raises",
+		clause: "RaiseFence makes the fence of a live hold at least fence, and so every later one greater; it never lowers a fence.",
+		about:  "FenceRaiser.RaiseFence",
+		needs:  []need{raises, fences},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			raised := l.grant.Fence + 1e6
+			for _, to := range []uint64{raised, l.grant.Fence - 1, 0} {
+				if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, to); err != nil {
+					c.failf("RaiseFence of a live hold: %v", err)
+				}
+				if g := c.repeat(l, l.req); g.Fence < raised {
+					c.failf("the fence was raised to %d, and after RaiseFence(%d) the hold has %d", raised, to, g.Fence)
+				}
+			}
+			c.free(l)
+			c.above(c.soon(c.b, c.request(l.req.Name), "after RaiseFence"), raised)
+		},
+	},
+	{
+		name:   "raisefence/lost",
+		clause: "RaiseFence of a token that holds nothing answers ErrExpired or ErrLost as Extend does.",
+		about:  "FenceRaiser.RaiseFence ErrLost",
+		needs:  []need{raises, fences},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			err := c.b.RaiseFence(c.ctx, l.req.Name, newToken(), l.grant.Fence+1000)
+			c.wantLost(err, "RaiseFence by a token that holds nothing")
+			c.free(l)
+			if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000); !isLoss(err) {
+				c.failf("RaiseFence after Release: want ErrExpired or ErrLost, got: %v", orGranted(err))
+			}
+		},
+	},
+	{
+		name:   "raisefence/invalid",
+		clause: "RaiseFence to 2^53 or more answers ErrInvalid: JSON, Lua and floating point could not keep it.",
+		about:  "FenceRaiser.RaiseFence MaxFence",
+		needs:  []need{raises, fences},
+		alone:  true, // a store that takes it has no fences left
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
+			c.invalid(err, "fence", "RaiseFence to 2^53")
+		},
+	},
+}
+
+// above checks that l's fence is greater than last, and returns it.
+func (c *check) above(l *lease, last uint64) uint64 {
+	if l.grant.Fence <= last {
+		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)
+	}
+	return l.grant.Fence
+}
+
+func sharedFences(c *check) {
+	name, last := c.name(), uint64(0)
+	for range 3 {
+		x := c.soon(c.a, c.request(name), "to write, after readers")
+		last = c.above(x, last)
+		c.free(x)
+		r := c.soon(c.a, c.readRequest(name), "to read, after a writer")
+		beside := c.take(c.b, c.readRequest(name), "to read beside a reader")
+		for _, l := range []*lease{r, beside} {
+			if l.grant.Fence < x.grant.Fence {
+				c.failf("after fence %d for a writer a reader has fence %d", x.grant.Fence, l.grant.Fence)
+			}
+			last = max(last, l.grant.Fence)
+			c.free(l)
+		}
+	}
+}
+
+func fenceAbove(c *check) {
+	name := c.name()
+	l := c.take(c.a, c.request(name), "of a free name")
+	floor := l.grant.Fence + 1e6
+	again := l.req
+	again.FenceAbove = floor
+	if g := c.repeat(l, again); g.Fence != l.grant.Fence {
+		c.failf("the fence was %d, a repeat with FenceAbove has %d", l.grant.Fence, g.Fence)
+	}
+	c.free(l)
+	r := c.request(name)
+	r.FenceAbove = floor
+	l = c.soon(c.a, r, "with FenceAbove")
+	last := c.above(l, floor)
+	c.free(l)
+	if c.g.Shared {
+		r := c.readRequest(name)
+		r.FenceAbove = last + 1e6
+		l := c.soon(c.b, r, "to read, with FenceAbove")
+		last = c.above(l, r.FenceAbove)
+		c.free(l)
+	}
+	c.above(c.soon(c.b, c.request(name), "after FenceAbove"), last)
+}

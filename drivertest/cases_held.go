@@ -1,0 +1,147 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var heldCases = []testCase{
+	{
+		name:   "held/holder",
+		clause: "\"Held\" says by whom: host, process and label, as the holder gave them.",
+		about:  "Request.Holder Holder.Host Holder.PID Holder.Label HeldError.Holds Hold.Shared",
+		needs:  []need{named},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.wantHolder(c.refused(c.b, c.request(l.req.Name), "of a held name", l).Holds, false)
+			r := c.request(c.name())
+			r.Holder = driver.Holder{Host: "höst \"b\"\n", PID: 1, Label: "a\tlabel, 'with' {odd} \\ bytes: %s"}
+			odd := c.take(c.a, r, "with an odd label")
+			h := c.refused(c.b, c.request(r.Name), "of a held name", odd)
+			if len(h.Holds) != 1 || h.Holds[0].Holder != r.Holder {
+				c.failf("the holder was %+v; others are told %+v", r.Holder, h.Holds)
+			}
+		},
+	},
+	{
+		name:   "held/times",
+		clause: "\"Held\" says since when and until when, on the clock of the process that asks; a holder without a plan has no planned end.",
+		about:  "Hold.Since Hold.Until Hold.PlannedEnd Holder.Plan HeldError.Until",
+		needs:  []need{named},
+		f:      heldTimes,
+	},
+	{
+		name:   "held/all-in-the-way",
+		clause: "\"Held\" names everybody who is in the way: all readers, when a writer asks.",
+		about:  "HeldError.Holds Hold.Shared",
+		needs:  []need{readers, named},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+			held := c.refused(c.b, c.request(l.req.Name), "beside two readers", l)
+			if len(held.Holds) != 2 || !held.Holds[0].Shared || !held.Holds[1].Shared {
+				c.failf("two readers are in the way; told was %+v", held.Holds)
+			}
+		},
+	},
+	{
+		name:   "held/until-moves",
+		clause: "HeldError.Until is the end of the lease as it stands, which a renewal moves.",
+		about:  "HeldError.Until Hold.Until",
+		needs:  []need{leases, named},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 20), "of a free name")
+			before := c.refused(c.b, c.request(l.req.Name), "of a held name", l).Until
+			c.extend(l, c.long())
+			after := c.refused(c.b, c.request(l.req.Name), "of a held name", l).Until
+			if !after.After(before) {
+				c.failf("Until was %v, and after a renewal by %v it is %v", before, c.long(), after)
+			}
+		},
+	},
+	{
+		name:   "held/nothing-beside-an-error",
+		clause: "A refusal is ErrHeld and nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid.",
+		about:  "ErrHeld",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			_, err := c.b.Acquire(c.ctx, c.request(l.req.Name))
+			for _, other := range []error{driver.ErrUncertain, driver.ErrUnavailable, driver.ErrInvalid, driver.ErrLost, driver.ErrClosed} {
+				if errors.Is(err, other) {
+					c.errorf("a refused Acquire also answers errors.Is for %q: %v", other, err)
+				}
+			}
+		},
+	},
+	{
+		name:   "held/foreign",
+		clause: "A name that another program took is held, and the hold is marked as foreign; when it is given up the name is free.",
+		about:  "Hold.Foreign HeldError.Foreign",
+		needs:  []need{foreign},
+		f: func(c *check) {
+			name := c.name()
+			release, err := c.h.Foreign(name)
+			if err != nil {
+				c.failf("Harness.Foreign: %v", err)
+			}
+			held := c.refused(c.a, c.request(name), "of a name that another program holds")
+			if len(held.Holds) > 0 && !held.Foreign() {
+				c.errorf("the holder is not marked as foreign: %+v", held.Holds)
+			}
+			if err := release(); err != nil {
+				c.failf("release of Harness.Foreign: %v", err)
+			}
+			c.soon(c.a, c.request(name), "after the other program gave the name up")
+		},
+	},
+}
+
+func (c *check) wantHolder(holds []driver.Hold, shared bool) {
+	want := testHolder
+	if len(holds) != 1 {
+		c.failf("one hold is in the way; told was %+v", holds)
+	}
+	got := holds[0]
+	got.Plan = want.Plan // told by PlannedEnd, so Plan may be left out
+	if got.Holder != want || got.Shared != shared || got.Foreign || got.Cooling {
+		c.failf("the holder is %+v (shared: %v); others are told %+v", want, shared, holds[0])
+	}
+}
+
+func heldTimes(c *check) {
+	l := c.take(c.a, c.request(c.name()), "of a free name")
+	held := c.refused(c.b, c.request(l.req.Name), "of a held name", l)
+	if len(held.Holds) != 1 {
+		c.failf("one hold is in the way; told was %+v", held.Holds)
+	}
+	h := held.Holds[0]
+	c.wantTime("Since", h.Since, 0)
+	c.wantTime("PlannedEnd", h.PlannedEnd, testHolder.Plan)
+	if c.g.Lease {
+		c.wantTime("Until", h.Until, c.long())
+		c.wantTime("HeldError.Until", held.Until, c.long())
+	}
+	r := c.request(c.name())
+	r.Holder.Plan = 0
+	c.take(c.a, r, "without a plan")
+	for _, h := range c.refused(c.b, c.request(r.Name), "of a held name").Holds {
+		if !h.PlannedEnd.IsZero() {
+			c.errorf("the holder has no plan; PlannedEnd is %v", h.PlannedEnd)
+		}
+	}
+}
+
+// wantTime checks a time of this process's clock, roughly: it may have come
+// from another clock, in whole seconds.
+func (c *check) wantTime(what string, got time.Time, fromNow time.Duration) {
+	const roughly = 15 * time.Second
+	if c.h.Advance != nil && !got.IsZero() {
+		return // the store's wall clock is not ours
+	}
+	want := time.Now().Add(fromNow)
+	if d := got.Sub(want); d < -roughly || d > roughly {
+		c.errorf("%s is %v, which should be about %v", what, got, want)
+	}
+}

@@ -1,0 +1,251 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var inspectCases = []testCase{
+	{
+		name:   "inspect/held",
+		clause: "Inspect says who holds a name, in which mode, since when and until when, and the highest fence minted (0 if unknown).",
+		about:  "Inspector.Inspect State.Name State.Holds State.Fence",
+		needs:  []need{inspects},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			s := c.inspect(l.req.Name)
+			if s.Name != l.req.Name || len(s.Holds) != 1 {
+				c.failf("one holds %q; Inspect tells %+v", l.req.Name, s)
+			}
+			if s.Fence != 0 && s.Fence != l.grant.Fence {
+				c.errorf("the fence is %d; Inspect tells %d", l.grant.Fence, s.Fence)
+			}
+			if !c.h.Anonymous {
+				c.wantHolder(s.Holds, false)
+				c.wantTime("Since", s.Holds[0].Since, 0)
+				c.wantTime("PlannedEnd", s.Holds[0].PlannedEnd, testHolder.Plan)
+			}
+			if c.g.Lease {
+				c.wantTime("Until", s.Holds[0].Until, c.long())
+			}
+		},
+	},
+	{
+		name:   "inspect/touches-nothing",
+		clause: "Inspect does not touch the name: a free name stays free, a hold stays as it is.",
+		about:  "Inspector.Inspect",
+		needs:  []need{inspects},
+		f: func(c *check) {
+			name := c.name()
+			if s := c.inspect(name); len(s.Holds) != 0 || s.Waiters > 0 || s.Name != name {
+				c.failf("nobody ever held %q; Inspect tells %+v", name, s)
+			}
+			l := c.take(c.b, c.request(name), "after Inspect of a free name")
+			c.inspect(name)
+			c.verify(l, "after Inspect")
+			c.free(l)
+		},
+	},
+	{
+		name:   "inspect/live-only",
+		clause: "State.Holds are the live ones: what was released or has run out is not among them; the fence is told of a free name, too, if it is known.",
+		about:  "State.Holds State.Fence",
+		needs:  []need{inspects},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(l)
+			c.noHolds(l, "was released")
+			if c.g.Lease {
+				l = c.soon(c.a, c.brief(l.req.Name, 1), "after Release")
+				c.lapse(l)
+				c.noHolds(l, "has run out")
+			}
+		},
+	},
+	{
+		name:   "inspect/cooling",
+		clause: "A cool-down is a hold with Cooling set, and Until is its end.",
+		about:  "Hold.Cooling State.Holds",
+		needs:  []need{inspects, coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.release(l, c.long(), "with a cool-down", driver.Released)
+			s := c.inspect(l.req.Name)
+			if len(s.Holds) != 1 || !s.Holds[0].Cooling {
+				c.failf("the name cools down; Inspect tells %+v", s)
+			}
+			c.wantTime("Until", s.Holds[0].Until, c.long())
+		},
+	},
+	{
+		name:   "inspect/path",
+		clause: "A store that tells a path tells the same one to every process, and another one for another name.",
+		about:  "State.Path",
+		needs:  []need{inspects},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			mine := c.inspect(l.req.Name).Path
+			s, err := c.a.Inspect(c.ctx, l.req.Name)
+			if err != nil || s.Path != mine {
+				c.failf("one process is told path %q, the other %q, %v", mine, s.Path, err)
+			}
+			if other := c.inspect(c.name()).Path; mine != "" && other == mine {
+				c.failf("two names have the path %q", mine)
+			}
+		},
+	},
+}
+
+var listCases = []testCase{
+	{
+		name:   "list/prefix",
+		clause: "List tells the names that are held and begin with prefix, byte for byte, and no others.",
+		about:  "Lister.List State.Name",
+		needs:  []need{lists},
+		f: func(c *check) {
+			n := c.name()
+			stem := n + "list"
+			inside := []string{stem + "/a", stem + "/", stem + "/b/c"}
+			for _, n := range append(inside, stem, stem+"a", stem+"0/", n+"LIST/a") {
+				c.take(c.a, c.request(n), "of a free name")
+			}
+			c.lists(stem+"/", inside)
+			c.lists(stem+"/nobody", nil)
+		},
+	},
+	{
+		name:   "list/prefix-is-no-pattern",
+		clause: "The prefix of List is no pattern: *, ?, [, %, _ and \\ stand for themselves.",
+		about:  "Lister.List",
+		needs:  []need{lists},
+		f: func(c *check) {
+			for _, odd := range []string{"*", "?", "[x]", "%", "_", "\\", "\\%", ".", "^", "'", "{}", "\x00"} {
+				stem := c.name()
+				c.take(c.a, c.request(stem+"xx"), "of a free name")
+				c.take(c.a, c.request(stem+odd+"x"), "of a free name")
+				c.lists(stem+odd, []string{stem + odd + "x"})
+			}
+		},
+	},
+	{
+		name:   "list/any-names",
+		clause: "List gives names back as they are, whatever bytes they have.",
+		about:  "Lister.List State.Name",
+		needs:  []need{lists},
+		f: func(c *check) {
+			stem := c.name()
+			var names []string
+			for i, odd := range []string{" ", "\x00", "\n", "{}", "/..", "\xff\xfe", "\u65e5", "\\", "%41", ":", "*", strings.Repeat("\xf0", 300)} {
+				names = append(names, stem+odd+strconv.Itoa(i)+odd)
+				c.take(c.a, c.request(names[i]), "of a free name")
+			}
+			c.lists(stem, names)
+		},
+	},
+	{
+		name:   "list/many",
+		clause: "List tells all of many names.",
+		about:  "Lister.List",
+		needs:  []need{lists},
+		f: func(c *check) {
+			stem, n := c.name(), 250
+			if c.h.Slow {
+				n = 30
+			}
+			var names []string
+			for i := range n {
+				names = append(names, stem+strconv.Itoa(i))
+				c.take(c.a, c.request(names[i]), "of a free name")
+			}
+			c.lists(stem, names)
+		},
+	},
+	{
+		name:   "list/what-is-busy",
+		clause: "List tells what is held or cools down, with its holds, and not what is free.",
+		about:  "Lister.List State.Holds",
+		needs:  []need{lists},
+		f: func(c *check) {
+			stem := c.name()
+			c.free(c.take(c.a, c.request(stem+"free"), "of a free name"))
+			c.take(c.a, c.request(stem+"held"), "of a free name")
+			want := []string{stem + "held"}
+			if c.g.CoolDown {
+				l := c.take(c.a, c.request(stem+"cooling"), "of a free name")
+				c.release(l, c.long(), "with a cool-down", driver.Released)
+				want = append(want, stem+"cooling")
+			}
+			for _, s := range c.lists(stem, want) {
+				if len(s.Holds) != 1 || s.Holds[0].Cooling != strings.HasSuffix(s.Name, "cooling") {
+					c.errorf("List tells %+v", s)
+				}
+			}
+		},
+	},
+	{
+		name:   "status/findings",
+		clause: "Status tells findings with a name and a value each; that the server could not be asked is an error.",
+		about:  "Reporter.Status Finding.Name Finding.Value Unknown",
+		needs:  []need{reports},
+		f: func(c *check) {
+			found, err := c.a.Status(c.ctx)
+			if err != nil {
+				c.failf("Status: %v", err)
+			}
+			for _, f := range found {
+				if f.Name == "" || f.Value == "" {
+					c.errorf("a finding without a name or a value: %+v", f)
+				}
+			}
+			if _, err := c.a.Status(canceled()); err != nil && !errors.Is(err, context.Canceled) {
+				c.errorf("Status with a cancelled context: want context.Canceled, got: %v", err)
+			}
+		},
+	},
+}
+
+func (c *check) inspect(name string) driver.State {
+	s, err := c.b.Inspect(c.ctx, name)
+	if err != nil {
+		c.failf("Inspect: %v", err)
+	}
+	return s
+}
+
+func (c *check) noHolds(l *lease, what string) {
+	var s driver.State
+	if !c.poll(c.patience, func() bool { s = c.inspect(l.req.Name); return len(s.Holds) == 0 }) {
+		c.failf("the only hold %s; Inspect tells %+v", what, s)
+	}
+	if s.Fence != 0 && s.Fence < l.grant.Fence {
+		c.failf("fence %d was minted; Inspect of the free name tells %d", l.grant.Fence, s.Fence)
+	}
+}
+
+// lists checks that the names under prefix are those wanted; a name may be
+// told twice.
+func (c *check) lists(prefix string, want []string) map[string]driver.State {
+	states, err := c.b.List(c.ctx, prefix)
+	if err != nil {
+		c.failf("List: %v", err)
+	}
+	got := make(map[string]driver.State)
+	for _, s := range states {
+		got[s.Name] = s
+	}
+	for _, n := range want {
+		if _, ok := got[n]; !ok {
+			c.failf("List(%q) does not tell %s, among %d names; %d were to be told", prefix, short(n), len(got), len(want))
+		}
+	}
+	if len(got) != len(want) {
+		c.failf("List(%q) tells %d names, %d were to be told: %q", prefix, len(got), len(want), slices.Sorted(maps.Keys(got)))
+	}
+	return got
+}

@@ -1,0 +1,182 @@
+package drivertest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var limitCases = []testCase{
+	{
+		name:   "limits/name",
+		clause: "An empty name and one of more than MaxName bytes are ErrInvalid, naming the name, for every method.",
+		about:  "Request.Name MaxName ErrInvalid",
+		f: func(c *check) {
+			for _, n := range []string{"", strings.Repeat("n", driver.MaxName+1)} {
+				what := " with a name of " + map[bool]string{true: "0", false: "1,025"}[n == ""] + " bytes"
+				for method, err := range c.everyMethod(n) {
+					c.invalid(err, "name", method+what)
+				}
+			}
+		},
+	},
+	{
+		name:   "limits/token",
+		clause: "A token has 1 to MaxToken bytes; an empty one, a longer one, and the word that Symfony keeps in its sets are ErrInvalid, naming the token.",
+		about:  "Request.Token MaxToken ErrInvalid",
+		f: func(c *check) {
+			r := c.request(c.name())
+			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__"} {
+				r.Token = t
+				_, err := c.a.Acquire(c.ctx, r)
+				c.invalid(err, "token", "Acquire with token "+short(t))
+			}
+			r.Token = newToken() + strings.Repeat("t", driver.MaxToken-len(newToken()))
+			l := c.take(c.a, r, "with the longest token")
+			r.Token = r.Token[:driver.MaxToken-1] + "u"
+			c.refused(c.b, r, "with a token that differs from the holder's in the last byte", l)
+			c.free(l)
+		},
+	},
+	{
+		name:   "limits/ttl",
+		clause: "The shortest and the longest lease that Guarantees allow work; below and above it is ErrInvalid, naming the TTL.",
+		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
+		f: func(c *check) {
+			low, high := c.ttlRange()
+			for _, ttl := range []time.Duration{low, high} {
+				r := c.request(c.name())
+				r.TTL = ttl
+				l := c.take(c.a, r, "with a lease of "+ttl.String())
+				c.extend(l, ttl)
+			}
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			for _, ttl := range []time.Duration{low - 1, high + 1, -1, -time.Hour} {
+				r := c.request(c.name())
+				r.TTL = ttl
+				_, err := c.a.Acquire(c.ctx, r)
+				c.invalid(err, "TTL", "Acquire with a lease of "+ttl.String())
+				if c.g.Lease {
+					_, err = c.a.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
+					c.invalid(err, "TTL", "Extend by "+ttl.String())
+				}
+			}
+			r := c.request(c.name())
+			r.TTL = 0
+			_, err := c.a.Acquire(c.ctx, r)
+			c.invalid(err, "TTL", "Acquire with a lease of 0")
+		},
+	},
+	{
+		name:   "limits/ttl-ignored",
+		clause: "A store without leases checks the length of one and then ignores it: a hold there does not end by itself.",
+		about:  "Guarantees.Lease Request.TTL",
+		needs:  []need{not(leases)},
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.TTL = driver.MinTTL
+			l := c.take(c.a, r, "with a TTL")
+			c.pass(3 * driver.MinTTL)
+			c.verify(l, "after a TTL that is to be ignored")
+			c.refused(c.b, c.request(r.Name), "after a TTL that is to be ignored", l)
+			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {
+				c.failf("Extend of a hold without a lease: %v", err)
+			}
+		},
+	},
+	{
+		name:   "limits/keep",
+		clause: "A cool-down or an AtLeast outside the range of leases is ErrInvalid, naming it, and changes nothing.",
+		about:  "Request.AtLeast Store.Release ErrInvalid",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			low, high := c.ttlRange()
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			for _, d := range []time.Duration{low - 1, high + 1, -1} {
+				r := c.request(c.name())
+				r.AtLeast = d
+				_, err := c.a.Acquire(c.ctx, r)
+				c.invalid(err, "AtLeast", "Acquire with AtLeast "+d.String())
+				_, err = c.a.Release(c.ctx, l.req.Name, l.req.Token, d)
+				c.invalid(err, map[bool]string{true: "cool", false: "keep"}[err != nil && containsFold(err.Error(), "cool")], "Release with a cool-down of "+d.String())
+			}
+			c.verify(l, "after Release with an invalid cool-down")
+		},
+	},
+	{
+		name:   "limits/holder",
+		clause: "Label and Host of MaxLabel bytes are kept whole; longer ones are ErrInvalid, naming the label or the host.",
+		about:  "Holder.Label Holder.Host MaxLabel ErrInvalid",
+		f: func(c *check) {
+			full := strings.Repeat("\u00e9", driver.MaxLabel/2)
+			r := c.request(c.name())
+			r.Holder.Label, r.Holder.Host = full, full
+			l := c.take(c.a, r, "with the longest label and host")
+			held := c.refused(c.b, c.request(r.Name), "of a held name", l)
+			if !c.h.Anonymous && (len(held.Holds) != 1 || held.Holds[0].Label != full || held.Holds[0].Host != full) {
+				c.errorf("a label and a host of %d bytes came back as %+v", len(full), held.Holds)
+			}
+			r = c.request(c.name())
+			r.Holder.Label = full + "x"
+			_, err := c.a.Acquire(c.ctx, r)
+			c.invalid(err, "label", "Acquire with a label that is too long")
+			r = c.request(r.Name)
+			r.Holder.Host = full + "x"
+			_, err = c.a.Acquire(c.ctx, r)
+			c.invalid(err, "host", "Acquire with a host that is too long")
+		},
+	},
+	{
+		name:   "limits/fence",
+		clause: "FenceAbove so high that no fence below 2^53 is left is ErrInvalid, naming the fence.",
+		about:  "Request.FenceAbove MaxFence ErrInvalid",
+		alone:  true, // a store that takes it has no fences left
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.FenceAbove = driver.MaxFence - 1
+			_, err := c.a.Acquire(c.ctx, r)
+			c.invalid(err, "fence", "Acquire with FenceAbove 2^53-1")
+		},
+	},
+}
+
+// everyMethod calls each method that takes a name, and returns the errors.
+func (c *check) everyMethod(name string) map[string]error {
+	errs := make(map[string]error)
+	r := c.request(name)
+	_, errs["Acquire"] = c.a.Acquire(c.ctx, r)
+	_, errs["Extend"] = c.a.Extend(c.ctx, name, r.Token, r.TTL)
+	_, errs["Release"] = c.a.Release(c.ctx, name, r.Token, 0)
+	for method, f := range c.optional(c.a, r) {
+		errs[method] = f(c.ctx)
+	}
+	return errs
+}
+
+// optional are the optional methods that take a context and a name.
+func (c *check) optional(cl *client, r driver.Request) map[string]func(context.Context) error {
+	all := map[string]func(context.Context) error{
+		"Wait":       func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err },
+		"Convert":    func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err },
+		"Inspect":    func(ctx context.Context) error { _, err := cl.Inspect(ctx, r.Name); return err },
+		"Break":      func(ctx context.Context) error { _, err := cl.Break(ctx, r.Name, 1); return err },
+		"RaiseFence": func(ctx context.Context) error { return cl.RaiseFence(ctx, r.Name, r.Token, 1) },
+	}
+	has := map[string]bool{"Wait": c.has.wait, "Convert": c.has.convert, "Inspect": c.has.inspect, "Break": c.has.breaks, "RaiseFence": c.has.raise}
+	for method := range all {
+		if !has[method] {
+			delete(all, method)
+		}
+	}
+	return all
+}
+
+func (c *check) ttlRange() (low, high time.Duration) {
+	low, high = max(driver.MinTTL, c.g.MinTTL), driver.MaxTTL
+	if c.g.MaxTTL > 0 {
+		high = min(high, c.g.MaxTTL)
+	}
+	return low, high
+}

@@ -1,0 +1,167 @@
+package drivertest
+
+import (
+	"hash/adler32"
+	"hash/crc32"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var nameCases = []testCase{
+	{
+		name:   "names/any-bytes",
+		clause: "A name is any bytes: zero bytes, spaces, braces, slashes, newlines and what is not UTF-8 included; two names never share a lock.",
+		about:  "Request.Name",
+		f:      func(c *check) { c.apart(c.oddNames()) },
+	},
+	{
+		name:   "names/ends",
+		clause: "A name is never trimmed: spaces, zero bytes, dots, slashes and newlines at its end count.",
+		about:  "Request.Name",
+		f: func(c *check) {
+			n := c.name()
+			c.apart([]string{n, n + " ", n + "  ", n + "\x00", n + "\x00\x00", n + ".", n + "/", n + "\n", n + "\r\n", n + "\t", n + "\\"})
+		},
+	},
+	{
+		name:   "names/case",
+		clause: "A name is never folded: names that differ in case, or in the way a letter is composed, are different.",
+		about:  "Request.Name",
+		f: func(c *check) {
+			n := c.name()
+			c.apart([]string{n + "job", n + "JOB", n + "Job", n + "\u00e9", n + "e\u0301", n + "\u00c9", n + "stra\u00dfe", n + "strasse", n + "\u0130", n + "\u0131", n + "\ufb01", n + "fi"})
+		},
+	},
+	{
+		name:   "names/paths",
+		clause: "A name is never cleaned as a path: \"a/b\", \"a//b\", \"a/./b\" and \"a/c/../b\" are four names, and \"a\" may be held beside \"a/b\".",
+		about:  "Request.Name",
+		f: func(c *check) {
+			n := c.name()
+			c.apart([]string{n, n + "/b", n + "/b/c", n + "//b", n + "/./b", n + "/c/../b", n + "/../b", n + "/%2e/b", n + "%2Fb", n + "\\b", n + ":b"})
+		},
+	},
+	{
+		name:   "names/beside-their-own-data",
+		clause: "What a store keeps beside a lock never meets another name: names that begin or end alike, or look like keys of a store, are different.",
+		about:  "Request.Name",
+		f:      func(c *check) { c.apart(lookalikes(c.name())) },
+	},
+	{
+		name:   "names/long",
+		clause: "A name of MaxName bytes is never cut: two that differ in the last byte are different, whatever the bytes are.",
+		about:  "Request.Name MaxName",
+		f: func(c *check) {
+			var names []string
+			for _, filler := range []string{"x", "/", "\xff", "{", "\u65e5"} {
+				n := c.name()
+				n += strings.Repeat(filler, (driver.MaxName-len(n)-1)/len(filler))
+				n += strings.Repeat("y", driver.MaxName-len(n)-1)
+				names = append(names, n+"1", n+"2", n)
+			}
+			c.apart(names)
+		},
+	},
+	{
+		name:   "names/hashed",
+		clause: "Two names never share a lock because a short hash of them is the same.",
+		about:  "Request.Name",
+		f:      func(c *check) { c.apart(collisions(c.name())) },
+	},
+}
+
+// oddNames are what has tripped stores before, at the end of a name and, if
+// no prefix has to come first, at its beginning.
+func (c *check) oddNames() []string {
+	odd := []string{
+		"\x00", "a\x00b", " ", "a b", "\n", "a\nb", "\r\n", "\t", "{", "}", "{}", "{a}", "}{", "{a}{b}", "/", "//", ".", "..", "../..",
+		"*", "?", "[a-z]", "%", "_", "%s", "%!d", "\\", "\\0", "'", "''", "\"", "`", ";--", "$1", ":", "::", "@", "#", "&", "=", "+", ",", "|", "<", ">",
+		"\xff", "\xc3\x28", "\xed\xa0\x80", "\u00e9", "\u65e5\u672c", "\U0001f512", "\u202e", "\ufeff", "\x7f", "\x1b[2J", "-rf", "~", "null", "__write__",
+	}
+	var names []string
+	for _, o := range odd {
+		names = append(names, c.name()+o)
+	}
+	if c.h.Prefix == "" {
+		for _, o := range odd[:20] {
+			names = append(names, o+c.name())
+		}
+	}
+	return names
+}
+
+func lookalikes(n string) []string {
+	names := []string{n, n + n, "{" + n + "}"}
+	for _, part := range []string{
+		"f", "fence", "q", "queue", "w", "wait", "waiters", "h", "holder", "i", "intent", "lock", "cool", "meta", "token", "write", "data", "owner",
+	} {
+		names = append(names, n+":"+part, n+"."+part, "{"+n+"}:"+part)
+	}
+	return names
+}
+
+// apart takes all names at once: by one process, so that another one meets
+// each of them as held, and gives them back one by one.
+func (c *check) apart(names []string) {
+	holds := make([]*lease, len(names))
+	for i, n := range names {
+		l, err := c.try(c.a, c.request(n))
+		if err != nil {
+			c.failf("Acquire of %s, which is free, while names like it are held: %v", short(n), err)
+		}
+		holds[i] = l
+	}
+	for _, l := range holds {
+		c.refused(c.b, c.request(l.req.Name), "of "+short(l.req.Name)+", which another process holds", l)
+	}
+	for i, l := range holds {
+		c.free(l)
+		if i+1 < len(holds) {
+			c.verify(holds[i+1], "of "+short(holds[i+1].req.Name)+" after the release of "+short(l.req.Name))
+		}
+	}
+}
+
+func short(name string) string {
+	if len(name) <= 60 {
+		return strconv.Quote(name)
+	}
+	return strconv.Quote(name[:40]) + "…" + strconv.Quote(name[len(name)-16:])
+}
+
+// collisions finds pairs of names with equal 32-bit hashes, for the hashes
+// that programs have used to make numbers of names.
+func collisions(stem string) (names []string) {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	hashes := []func([]byte) uint32{
+		crc32.ChecksumIEEE,
+		func(b []byte) uint32 { return crc32.Checksum(b, castagnoli) },
+		adler32.Checksum,
+		func(b []byte) uint32 { h := fnv.New32(); h.Write(b); return h.Sum32() },
+		func(b []byte) uint32 { h := fnv.New32a(); h.Write(b); return h.Sum32() },
+	}
+	for i, hash := range hashes {
+		a, b := collide(stem+strconv.Itoa(i)+"-", hash)
+		names = append(names, a, b)
+	}
+	return names
+}
+
+// collide tries numbers until two have the same hash: by the birthday paradox
+// about 80,000 of them.
+func collide(stem string, hash func([]byte) uint32) (a, b string) {
+	seen := make(map[uint32]int, 1<<17)
+	buf := []byte(stem)
+	for i := 0; ; i++ {
+		// Multiplied, so that a linear hash does not run in step with i.
+		buf = strconv.AppendUint(buf[:len(stem)], uint64(i)*0x9e3779b97f4a7c15, 36)
+		h := hash(buf)
+		if j, ok := seen[h]; ok {
+			return string(strconv.AppendUint(buf[:len(stem)], uint64(j)*0x9e3779b97f4a7c15, 36)), stem + strconv.FormatUint(uint64(i)*0x9e3779b97f4a7c15, 36)
+		}
+		seen[h] = i
+	}
+}

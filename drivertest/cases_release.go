@@ -1,0 +1,91 @@
+package drivertest
+
+import "github.com/padlock-go/padlock/driver"
+
+var releaseCases = []testCase{
+	{
+		name:   "release/frees",
+		clause: "Release of a live hold answers Released, and the name is free.",
+		about:  "Store.Release Released",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.release(l, 0, "of a live hold", driver.Released)
+			n := c.soon(c.b, c.request(l.req.Name), "after Release")
+			c.release(n, 0, "of a live hold", driver.Released)
+		},
+	},
+	{
+		name:   "release/repeat",
+		clause: "Release is idempotent: a second Release of a hold answers Gone.",
+		about:  "Store.Release Gone",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(l)
+			c.release(l, 0, "for the second time", driver.Gone)
+			c.outcome(c.a, c.name(), newToken(), 0, "of a name that nobody ever held", driver.Gone)
+		},
+	},
+	{
+		name:   "release/repeat-beside-another",
+		clause: "A second Release of a hold answers Gone also when somebody else has the name by then, and leaves that hold alone.",
+		about:  "Store.Release Gone",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(l)
+			n := c.soon(c.b, c.request(l.req.Name), "after Release")
+			c.release(l, 0, "for the second time, another process having the name", driver.Gone)
+			c.verify(n, "after the former holder's second Release")
+		},
+	},
+	{
+		name:   "release/foreign-token",
+		clause: "Release ends the hold of its token and nobody else's, ever: a wrong token is an outcome, not an error.",
+		about:  "Store.Release Gone",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.outcome(c.b, l.req.Name, newToken(), 0, "with a token that never held anything", driver.Gone)
+			c.verify(l, "after Release of another token")
+			c.refused(c.b, c.request(l.req.Name), "after Release of a wrong token", l)
+		},
+	},
+	{
+		name:   "release/after-expiry",
+		clause: "Release of a lease that had run out, the name being free, answers Expired, or Gone if the store cannot tell; never Released.",
+		about:  "Store.Release Expired",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			c.lapse(l)
+			c.release(l, 0, "after the lease had run out", driver.Expired, driver.Gone)
+			c.soon(c.b, c.request(l.req.Name), "after a late Release")
+		},
+	},
+	{
+		name:   "release/after-taken",
+		clause: "Release of a lease that had run out never removes the newer holder; it answers Taken, or Gone if the store cannot tell.",
+		about:  "Store.Release Taken",
+		needs:  []need{leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
+			c.release(l, 0, "after the name was taken", driver.Taken, driver.Gone)
+			c.verify(n, "after a late Release by the former holder")
+			c.refused(c.a, c.request(l.req.Name), "after a late Release by the former holder", n)
+		},
+	},
+	{
+		name:   "release/one-reader",
+		clause: "Release of one reader leaves the others: a writer is let in after the last of them.",
+		about:  "Store.Release",
+		needs:  []need{readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+			c.free(other)
+			c.verify(l, "after another reader's Release")
+			c.refused(c.b, c.request(l.req.Name), "beside the reader that is left", l)
+			c.free(l)
+			c.soon(c.b, c.request(l.req.Name), "after the last reader's Release")
+		},
+	},
+}

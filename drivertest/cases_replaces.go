@@ -1,0 +1,133 @@
+package drivertest
+
+import "github.com/padlock-go/padlock/driver"
+
+var replacesCases = []testCase{
+	{
+		name:   "replaces/swap",
+		clause: "Replaces swaps a live hold for Token with a new fence; the exporter is out: its Extend answers ErrLost and its Release ends nothing.",
+		about:  "Request.Replaces",
+		needs:  []need{replaces},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
+			if c.g.Fence != driver.NoFence && n.grant.Fence <= l.grant.Fence {
+				c.errorf("the hold had fence %d, the one that replaced it has %d", l.grant.Fence, n.grant.Fence)
+			}
+			c.full(n.grant, n.req.TTL, "Acquire with Replaces")
+			c.wantLost(c.gone(c.a, l.req.Name, l.req.Token, "of a hold that was replaced"), "Extend of a hold that was replaced")
+			c.release(l, 0, "of a hold that was replaced", driver.Taken, driver.Gone)
+			c.verify(n, "after the exporter's Release")
+			c.refused(c.a, c.request(l.req.Name), "after a swap", n)
+		},
+	},
+	{
+		name:   "replaces/repeat",
+		clause: "If Token is live, a request with Replaces is a repeat: the same fence.",
+		about:  "Request.Replaces",
+		needs:  []need{replaces},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
+			if g := c.repeat(n, n.req); g.Fence != n.grant.Fence {
+				c.failf("the swap had fence %d, its repeat has %d", n.grant.Fence, g.Fence)
+			}
+		},
+	},
+	{
+		name:   "replaces/never-fresh",
+		clause: "If what Replaces names is not live the answer is ErrLost, never a fresh grant.",
+		about:  "Request.Replaces ErrLost",
+		needs:  []need{replaces},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(l)
+			c.notReplaced(c.swap(l), "a released hold")
+			if c.g.Lease {
+				l = c.take(c.a, c.brief(c.name(), 1), "of a free name")
+				c.lapse(l)
+				c.notReplaced(c.swap(l), "a hold that had run out")
+			}
+			c.soon(c.b, c.request(l.req.Name), "after a swap was refused")
+		},
+	},
+	{
+		name:   "replaces/taken",
+		clause: "If somebody else has the name, Replaces answers ErrLost and leaves that hold alone.",
+		about:  "Request.Replaces ErrLost",
+		needs:  []need{replaces},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			r := c.request(l.req.Name)
+			r.Replaces = newToken()
+			c.notReplaced(r, "a hold that never was, beside another")
+			c.verify(l, "after somebody tried to replace another hold")
+		},
+	},
+	{
+		name:   "replaces/mode",
+		clause: "A swap keeps the mode of the hold: a shared hold stays shared.",
+		about:  "Request.Replaces Request.Shared",
+		needs:  []need{replaces, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			beside := c.take(c.a, c.readRequest(l.req.Name), "to read beside a reader")
+			r := c.swap(l)
+			r.Shared = false
+			n := c.take(c.b, r, "with Replaces, of a shared hold beside another")
+			c.verify(beside, "after another reader was replaced")
+			c.free(beside)
+			c.take(c.a, c.readRequest(l.req.Name), "to read beside a reader that was replaced")
+			c.refused(c.a, c.request(l.req.Name), "beside a reader that was replaced", n)
+		},
+	},
+	{
+		name:   "replaces/atleast",
+		clause: "A swap does not end AtLeast: an early Release by the new holder still leaves a cool-down for the rest.",
+		about:  "Request.Replaces Request.AtLeast",
+		needs:  []need{replaces, coolDowns},
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.AtLeast = c.units(4)
+			l := c.take(c.a, r, "with AtLeast")
+			n := c.take(c.b, c.swap(l), "with Replaces, of a hold with AtLeast")
+			c.free(n)
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after an early Release by the one who adopted the hold")
+		},
+	},
+	{
+		name:   "replaces/bound",
+		clause: "A store whose holds are bound to a process or connection answers errors.ErrUnsupported to Replaces.",
+		about:  "Request.Replaces Guarantees.Bound",
+		needs:  []need{bound},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			_, err := c.b.Acquire(c.ctx, c.swap(l))
+			c.wantUnsupported(err, "Acquire with Replaces")
+			c.verify(l, "after a swap was refused")
+		},
+	},
+	{
+		name:   "replaces/unbound",
+		clause: "A store whose holds are bound to nothing can hand them over: Replaces is not answered with errors.ErrUnsupported.",
+		about:  "Request.Replaces Guarantees.Bound",
+		needs:  []need{not(bound)},
+		f: func(c *check) {
+			if !c.has.replace {
+				c.failf("Acquire with Replaces answers errors.ErrUnsupported, though Guarantees say that holds are bound to nothing")
+			}
+		},
+	},
+}
+
+// swap asks for what l holds.
+func (c *check) swap(l *lease) driver.Request {
+	r := c.request(l.req.Name)
+	r.Shared, r.Replaces = l.req.Shared, l.req.Token
+	return r
+}
+
+func (c *check) notReplaced(r driver.Request, what string) {
+	_, err := c.b.Acquire(c.ctx, r)
+	c.wantLost(err, "Acquire with Replaces of "+what)
+}

@@ -1,0 +1,115 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var reserveCases = []testCase{
+	{
+		name:   "reserve/claim",
+		clause: "A name that Wait handed over is kept for its token; Acquire with that token makes it a full lease.",
+		about:  "Waiter.Wait Grant.From",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l, ok := c.handedOver()
+			if !ok {
+				return // a store need not reserve
+			}
+			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over to a waiter", l)
+			c.full(c.repeat(l, l.req), l.req.TTL, "the claim of a reservation")
+			c.verify(l, "after the claim")
+			c.pass(driver.MaxReservation)
+			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over and claimed", l)
+			c.free(l)
+		},
+	},
+	{
+		name:   "reserve/fence",
+		clause: "The fence of a reservation is that of the hold it becomes, and greater than those before it.",
+		about:  "Waiter.Wait Grant.Fence",
+		needs:  []need{waits, fences},
+		f: func(c *check) {
+			l, ok := c.handedOver()
+			if !ok {
+				return
+			}
+			before := l.grant.Fence
+			if g := c.repeat(l, l.req); g.Fence != before {
+				c.failf("the reservation had fence %d, the claim has %d", before, g.Fence)
+			}
+			c.free(l)
+			c.above(c.soon(c.a, c.request(l.req.Name), "after a claimed reservation"), before)
+		},
+	},
+	{
+		name:   "reserve/lapses",
+		clause: "A reservation that nobody claims is given up by itself, at most MaxReservation after it was made and not before From+TTL.",
+		about:  "Waiter.Wait MaxReservation",
+		needs:  []need{waits, not(inProcess)},
+		f: func(c *check) {
+			l, ok := c.handedOver()
+			if !ok {
+				return
+			}
+			if l.grant.TTL > driver.MaxReservation {
+				c.errorf("the reservation lasts %v", l.grant.TTL)
+			}
+			n := c.takeOver(c.a, c.request(l.req.Name), l.sure, "after a reservation that nobody claimed")
+			if _, err := c.b.Acquire(c.ctx, l.req); !errors.Is(err, driver.ErrHeld) {
+				c.failf("the claim of a reservation that had lapsed, beside a new holder: want a *HeldError, got: %v", orGranted(err))
+			}
+			c.verify(n, "after the late claim of a reservation")
+		},
+	},
+	{
+		name:   "reserve/in-process",
+		clause: "A store in this process hands over a hold with its full lease, which needs no claim.",
+		about:  "Waiter.Wait Guarantees.InProcess",
+		needs:  []need{waits, inProcess},
+		f: func(c *check) {
+			l, ok := c.handedOver()
+			if !ok {
+				c.failf("Wait with reserve hands nothing over, though Guarantees say that the store is in this process")
+			}
+			c.full(l.grant, l.req.TTL, "what Wait hands over")
+			c.pass(driver.MaxReservation + c.unit)
+			c.verify(l, "that Wait handed over and nobody claimed")
+		},
+	},
+	{
+		name:   "reserve/release",
+		clause: "Release gives a reservation up, and the next in the queue gets its turn.",
+		about:  "Waiter.Wait Store.Release",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l, ok := c.handedOver()
+			if !ok {
+				return
+			}
+			w := c.line(c.a, c.request(l.req.Name), true)
+			c.free(l)
+			c.got(w, "waiting behind a reservation that was given up")
+		},
+	},
+}
+
+// handedOver makes a reservation, and reports whether the store makes any. A
+// wake-up without one is a hint, so the waiter asks a few times.
+func (c *check) handedOver() (*lease, bool) {
+	for range 5 {
+		l := c.take(c.a, c.request(c.name()), "of a free name")
+		w := c.wait(c.b, c.request(l.req.Name), true)
+		c.queued(l.req.Name, 1)
+		c.free(l)
+		a := c.get(w, "waiting for a release")
+		if a.err != nil {
+			c.failf("Wait with reserve: %v", a.err)
+		}
+		if handed(a.grant) {
+			return a.l, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,369 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var waitCases = []testCase{
+	{
+		name:   "wait/missed-wake-up",
+		clause: "Wait looks for itself after joining the queue: a release between the caller's try and its Wait is not missed.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			c.refused(c.b, c.request(l.req.Name), "of a held name", l)
+			c.free(l)
+			for _, reserve := range []bool{false, true} {
+				a := c.get(c.wait(c.b, c.request(l.req.Name), reserve), "Wait for a name that came free before")
+				if a.err != nil {
+					c.failf("Wait for a name that came free before: %v", a.err)
+				}
+				if handed(a.grant) {
+					c.free(a.l)
+				}
+			}
+			c.soon(c.b, c.request(l.req.Name), "after Wait")
+		},
+	},
+	{
+		name:   "wait/release-wakes",
+		clause: "A waiter gets its turn when the holder releases, whichever process that is.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			name := c.name()
+			holders, waiters := []*client{c.a, c.b, c.a}, []*client{c.b, c.a, c.a}
+			for i := range holders {
+				l := c.soon(holders[i], c.request(name), "of a free name")
+				w := c.line(waiters[i], c.request(name), i%2 == 0)
+				if c.settle(); i%2 == 0 {
+					c.queued(name, 1)
+				}
+				c.free(l)
+				c.free(c.got(w, "waiting for a release"))
+			}
+		},
+	},
+	{
+		name:   "wait/wakes-at-expiry",
+		clause: "Wait returns at the holder's expiry, too, when nobody releases.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits, leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
+			w := c.line(c.b, c.request(l.req.Name), true)
+			c.free(c.got(w, "waiting for a lease to run out"))
+			if now := c.now(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
+				c.failf("a waiter had its turn %v before the lease ended", l.sure.Sub(now))
+			}
+		},
+	},
+	{
+		name:   "wait/wakes-after-cooldown",
+		clause: "Wait returns when a cool-down ends.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits, coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.line(c.b, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 1)
+			sent := c.now()
+			c.release(l, c.units(3), "with a cool-down", driver.Released)
+			c.got(w, "waiting for a cool-down to end")
+			if end := sent.Add(c.units(3)); c.now().Before(end.Add(-slack(c.units(3)))) {
+				c.failf("a waiter had its turn during the cool-down")
+			}
+		},
+	},
+	{
+		name:   "wait/blocks",
+		clause: "Wait returns when it is worth asking again, and only now and then besides: it does not spin.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.line(c.b, c.request(l.req.Name), true)
+			c.pass(5 * driver.MinTTL)
+			c.free(l)
+			c.got(w, "waiting for a release")
+			if w.returns > 60 {
+				c.failf("Wait returned %d times while the name was held for about %v", w.returns, 5*driver.MinTTL)
+			}
+		},
+	},
+	{
+		name:   "wait/without-a-place",
+		clause: "Without reserve Wait takes no place, keeps nobody out and hands nothing over: its grant is zero, and all who wait so are woken when the name may be free.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := []*turn{c.wait(c.a, c.request(l.req.Name), false), c.wait(c.b, c.request(l.req.Name), false)}
+			c.settle()
+			if n := c.waiters(l.req.Name); n > 0 {
+				c.failf("nobody takes a place in the queue; the store counts %d", n)
+			}
+			c.free(l)
+			for _, t := range w {
+				if a := c.get(t, "waiting without a place for a release"); a.err != nil || a.grant != (driver.Grant{}) {
+					c.failf("Wait without reserve answers %+v, %v", a.grant, a.err)
+				}
+			}
+			c.take(c.b, c.request(l.req.Name), "while others wait for it without a place")
+		},
+	},
+	{
+		name:   "wait/promotion",
+		clause: "The holder of a shared lock waits, without reserve, to be promoted: Wait returns when the other readers have left, and keeps its hold, also when the wait is given up.",
+		about:  "Waiter.Wait Converter.Convert",
+		needs:  []need{waits, converts, promotes, readers},
+		f: func(c *check) {
+			l, other, ok := c.refusedPromotion()
+			if !ok {
+				return
+			}
+			r := l.req
+			r.Shared = false
+			w := c.wait(c.a, r, false)
+			c.settle()
+			w.cancel()
+			c.get(w, "a wait for promotion that was given up")
+			c.verify(l, "after a wait for promotion was given up")
+			w = c.wait(c.a, r, false)
+			c.settle()
+			c.free(other)
+			if a := c.get(w, "waiting to be promoted"); a.err != nil {
+				c.failf("waiting to be promoted: %v", a.err)
+			}
+			c.verify(l, "after a wait for promotion")
+			c.eventuallyPromoted(l)
+		},
+	},
+	{
+		name:   "wait/readers",
+		clause: "When a writer leaves, waiting readers get their turn side by side.",
+		about:  "Waiter.Wait Request.Shared",
+		needs:  []need{waits, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.line(c.a, c.readRequest(l.req.Name), true)
+			other := c.line(c.b, c.readRequest(l.req.Name), true)
+			c.queued(l.req.Name, 2)
+			c.free(l)
+			first := c.got(w, "waiting to read")
+			second := c.got(other, "waiting to read, another reader having the name")
+			c.verify(first, "beside a reader who had waited, too")
+			c.verify(second, "beside a reader who had waited, too")
+		},
+	},
+	{
+		name:   "wait/cancel",
+		clause: "Wait ends with its context, whose error can be reached with errors.Is.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.waitOn(c.b, c.request(l.req.Name))
+			c.queued(l.req.Name, 1)
+			w.cancel()
+			if a := c.get(w, "Wait whose context was cancelled"); !errors.Is(a.err, context.Canceled) {
+				c.failf("Wait whose context was cancelled: want context.Canceled, got: %v", orGranted(a.err))
+			}
+			if _, err := c.b.Wait(canceled(), c.request(l.req.Name), true); !errors.Is(err, context.Canceled) {
+				c.failf("Wait with a context that had ended before: want context.Canceled, got: %v", orGranted(err))
+			}
+		},
+	},
+	{
+		name:   "wait/invalid",
+		clause: "Wait checks its request first, as Acquire does.",
+		about:  "Waiter.Wait ErrInvalid",
+		needs:  []need{waits},
+		f: func(c *check) {
+			r := c.request("")
+			_, err := c.b.Wait(c.ctx, r, false)
+			c.invalid(err, "name", "Wait for an empty name")
+			r = c.request(c.name())
+			r.Token = ""
+			_, err = c.b.Wait(c.ctx, r, false)
+			c.invalid(err, "token", "Wait with an empty token")
+		},
+	},
+	{
+		name:   "wait/break-wakes",
+		clause: "A waiter gets its turn when the hold it waits for is broken.",
+		about:  "Waiter.Wait Breaker.Break",
+		needs:  []need{waits, breaks, inspects},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.line(c.b, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 1)
+			c.broken(l.req.Name)
+			c.got(w, "waiting for a hold that was broken")
+		},
+	},
+	{
+		name:   "wait/foreign",
+		clause: "Where foreign parties wake nobody, Wait returns now and then, so that a waiter gets the name after all.",
+		about:  "Waiter.Wait Hold.Foreign",
+		needs:  []need{waits, foreign},
+		f: func(c *check) {
+			name := c.name()
+			release, err := c.h.Foreign(name)
+			if err != nil {
+				c.failf("Harness.Foreign: %v", err)
+			}
+			w := c.line(c.b, c.request(name), true)
+			c.pass(c.units(2))
+			if err := release(); err != nil {
+				c.failf("release of Harness.Foreign: %v", err)
+			}
+			c.got(w, "waiting for another program's release")
+		},
+	},
+}
+
+var queueCases = []testCase{
+	{
+		name:   "queue/first-come",
+		clause: "First come, first served, over all processes, where Guarantees say so: waiters get their turn in the order in which they came.",
+		about:  "Guarantees.FIFO Waiter.Wait",
+		needs:  []need{waits, fifo},
+		f:      firstCome,
+	},
+	{
+		name:   "queue/no-overtaking",
+		clause: "Where waiters queue, Acquire answers a *HeldError to a newcomer while others wait ahead of it or have been handed the name.",
+		about:  "Guarantees.FIFO Store.Acquire",
+		needs:  []need{waits, fifo},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.wait(c.a, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 1)
+			second := c.line(c.b, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 2)
+			c.free(l)
+			c.get(w, "waiting for a release")
+			if _, err := c.b.Acquire(c.ctx, c.request(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
+				c.failf("Acquire by a newcomer while another waits: want a *HeldError, got: %v", orGranted(err))
+			}
+			c.a.Release(c.ctx, l.req.Name, w.req.Token, 0)
+			c.got(second, "waiting behind a waiter who gave up")
+		},
+	},
+	{
+		name:   "queue/readers-wait-behind-writers",
+		clause: "A waiting writer is not overtaken by readers, or it would wait for ever.",
+		about:  "Guarantees.FIFO Request.Shared",
+		needs:  []need{waits, fifo, readers},
+		f: func(c *check) {
+			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			w := c.line(c.b, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 1)
+			c.refused(c.a, c.readRequest(l.req.Name), "to read, a writer waiting", l)
+			c.free(l)
+			c.got(w, "waiting to write")
+		},
+	},
+	{
+		name:   "queue/counted",
+		clause: "\"Held\" and Inspect say how many wait, or -1 where that is not known.",
+		about:  "HeldError.Waiters State.Waiters",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			if n := c.waiters(l.req.Name); n != 0 && n != -1 {
+				c.failf("nobody waits; the store counts %d", n)
+			}
+			w := c.wait(c.a, c.request(l.req.Name), true)
+			other := c.wait(c.b, c.request(l.req.Name), true)
+			n := -1
+			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n == 2 || n == -1 }) && w.waiting() && other.waiting() {
+				c.failf("two wait; the store counts %d", n)
+			}
+			if held := c.refused(c.b, c.request(l.req.Name), "of a held name", l); w.waiting() && other.waiting() && held.Waiters != 2 && held.Waiters != -1 {
+				c.failf("two wait; HeldError.Waiters is %d", held.Waiters)
+			}
+		},
+	},
+	{
+		name:   "queue/cancel-leaves",
+		clause: "When Wait returns an error the store has left the queue, or leaves it on a context of its own.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			w := c.wait(c.b, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 1)
+			w.cancel()
+			c.get(w, "Wait whose context was cancelled")
+			n := -1
+			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n <= 0 }) {
+				c.failf("the only waiter went away, and the store still counts %d after %v", n, c.patience)
+			}
+			c.free(l)
+			c.soon(c.a, c.request(l.req.Name), "after the only waiter went away")
+		},
+	},
+	{
+		name:   "queue/dead-waiter",
+		clause: "A waiter that was woken or handed the name and died does not delay those behind it for long.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			dead := c.wait(c.b, c.brief(l.req.Name, 5), true)
+			c.queued(l.req.Name, 1)
+			living := c.line(c.a, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 2)
+			c.free(l)
+			c.get(dead, "waiting for a release")
+			c.got(living, "waiting behind a waiter that died when it was its turn")
+		},
+	},
+	{
+		name:   "queue/lost-process",
+		clause: "A waiter whose process died in the queue does not delay those behind it for long.",
+		about:  "Waiter.Wait",
+		needs:  []need{waits, cut},
+		alone:  true,
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			d := c.open()
+			dead := c.wait(d, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 1)
+			living := c.line(c.b, c.request(l.req.Name), true)
+			c.queued(l.req.Name, 2)
+			c.cut(d)
+			dead.cancel()
+			c.free(l)
+			c.got(living, "waiting behind a waiter whose process died")
+		},
+	},
+}
+
+func firstCome(c *check) {
+	const n = 6
+	l := c.take(c.a, c.request(c.name()), "of a free name")
+	order := make(chan int, n)
+	for i := range n {
+		w := c.line([]*client{c.a, c.b}[i%2], c.request(l.req.Name), true)
+		c.queued(l.req.Name, i+1)
+		go func() {
+			if a := <-w.done; a.err == nil {
+				order <- i
+				w.cl.Release(c.ctx, l.req.Name, a.l.req.Token, 0)
+			}
+		}()
+	}
+	c.free(l)
+	for want := range n {
+		if got := await(c, order, "waiting in a queue"); got != want {
+			c.failf("waiter %d had its turn before waiter %d, who came first", got, want)
+		}
+	}
+}

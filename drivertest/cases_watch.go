@@ -1,0 +1,109 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// watchCases look at the answers that the store gave in all other cases.
+var watchCases = []testCase{
+	{
+		name:   "answers/secret-tokens",
+		clause: "A token is a secret and never appears in an error, nor in what others are told of a hold.",
+		about:  "Request.Token",
+		watch: func(r *run, k *call) string {
+			for _, t := range k.tokens {
+				if len(t) < 16 || k.err == nil {
+					continue
+				}
+				var held *driver.HeldError
+				text := k.err.Error()
+				if errors.As(k.err, &held) {
+					text += fmt.Sprintf("%+v", held.Holds)
+				}
+				if strings.Contains(text, t) {
+					return fmt.Sprintf("answers an error that contains the token: %s", strings.ReplaceAll(text, t, "TOKEN"))
+				}
+			}
+			return ""
+		},
+	},
+	{
+		name:   "answers/fence",
+		clause: "A fence is below 2^53; it is 0 where Guarantees say that there is none, and nowhere else.",
+		about:  "Grant.Fence MaxFence NoFence SessionFence Guarantees.Fence",
+		watch: func(r *run, k *call) string {
+			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
+			switch f := k.grant.Fence; {
+			case f >= driver.MaxFence:
+				return fmt.Sprintf("answers fence %d", f)
+			case r.g.Fence == driver.NoFence && f != 0:
+				return fmt.Sprintf("answers fence %d, though Guarantees say that there is none", f)
+			case r.g.Fence != driver.NoFence && f == 0 && granted:
+				return "answers fence 0, though Guarantees say that there are fences"
+			}
+			return ""
+		},
+	},
+	{
+		name:   "answers/lease",
+		clause: "Grant.TTL is 0 for a hold without a lease, and never 0 for one with it.",
+		about:  "Grant.TTL Guarantees.Lease",
+		watch: func(r *run, k *call) string {
+			if !k.hold || k.op == "Wait" {
+				return ""
+			}
+			if r.g.Lease != (k.grant.TTL > 0) {
+				return fmt.Sprintf("answers TTL %v, and Guarantees.Lease is %v", k.grant.TTL, r.g.Lease)
+			}
+			return ""
+		},
+	},
+	{
+		name:   "answers/bound",
+		clause: "Grant.Bound is nil for holds that are bound to nothing, and set for those that are bound to a connection.",
+		about:  "Grant.Bound Guarantees.Bound ToNothing ToConnection",
+		watch: func(r *run, k *call) string {
+			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
+			switch {
+			case r.g.Bound == driver.ToNothing && k.grant.Bound != nil:
+				return "answers a Bound, though Guarantees say that holds are bound to nothing"
+			case r.g.Bound == driver.ToConnection && granted && k.grant.Bound == nil:
+				return "answers no Bound, though Guarantees say that holds are bound to a connection"
+			}
+			return ""
+		},
+	},
+	{
+		name:   "answers/in-process",
+		clause: "Every grant of a store in this process says from when it counts.",
+		about:  "Grant.From Guarantees.InProcess",
+		needs:  []need{inProcess},
+		watch: func(r *run, k *call) string {
+			if k.hold && k.grant.From == 0 {
+				return "answers a grant without From"
+			}
+			return ""
+		},
+	},
+	{
+		name:   "answers/errors",
+		clause: "ErrHeld is always a *HeldError. An error that is context.Canceled or DeadlineExceeded came from the context, and is not ErrHeld, ErrLost or ErrExpired.",
+		about:  "ErrHeld HeldError.Is HeldError.Error",
+		watch: func(r *run, k *call) string {
+			var held *driver.HeldError
+			ctx := errors.Is(k.err, context.Canceled) || errors.Is(k.err, context.DeadlineExceeded)
+			switch {
+			case errors.Is(k.err, driver.ErrHeld) && !errors.As(k.err, &held):
+				return fmt.Sprintf("answers ErrHeld without a *HeldError: %v", k.err)
+			case ctx && k.op != "Wait" && (errors.Is(k.err, driver.ErrHeld) || isLoss(k.err)):
+				return fmt.Sprintf("answers an end of the context as a refusal or a loss: %v", k.err)
+			}
+			return ""
+		},
+	},
+}

@@ -1,0 +1,221 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// check is one attempt at one case.
+type check struct {
+	*run
+	k    *testCase
+	ctx  context.Context
+	end  context.CancelFunc
+	a, b *client       // two processes
+	unit time.Duration // of time, for leases that are to run out; hides that of run
+	stem string        // what all names of this attempt begin with
+	slow bool          // a lease may have run out before its time
+
+	mu       sync.Mutex
+	over     bool // nobody listens any more
+	failures []Failure
+	names    int
+	undo     []func()
+}
+
+func (r *run) newCheck(k *testCase, unit time.Duration) *check {
+	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem()}
+	c.ctx, c.end = context.WithTimeout(context.Background(), 3*r.patience+20*unit)
+	c.a, c.b = &client{c, r.a}, &client{c, r.b}
+	return c
+}
+
+// errorf notes a failure, and failf ends the case with it. The place that is
+// named is the line of the case.
+func (c *check) errorf(format string, args ...any) {
+	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over && len(c.failures) < 10 {
+		c.failures = append(c.failures, f)
+	}
+}
+
+func (c *check) failf(format string, args ...any) {
+	c.errorf(format, args...)
+	panic(stop{})
+}
+
+// place is the line of the case that is being run: the innermost frame in one
+// of the files named cases_….go.
+func place() string {
+	pc := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
+	for {
+		f, more := frames.Next()
+		if base := filepath.Base(f.File); strings.HasPrefix(base, "cases_") {
+			return fmt.Sprintf("%s:%d", base, f.Line)
+		}
+		if !more {
+			return "the suite itself"
+		}
+	}
+}
+
+// tooSlow ends the attempt if the clock has passed t: what was seen may be
+// due to a lease that ended in time.
+func (c *check) tooSlow(t time.Time) {
+	if c.now().After(t) {
+		panic(stop{slow: true})
+	}
+}
+
+func (c *check) cleanUp() {
+	c.mu.Lock()
+	undo := c.undo
+	c.undo = nil
+	c.mu.Unlock()
+	for i := len(undo) - 1; i >= 0; i-- {
+		undo[i]()
+	}
+	c.end()
+}
+
+func (c *check) later(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.undo = append(c.undo, f)
+}
+
+// open opens a store for this case only.
+func (c *check) open() *client {
+	s, err := c.run.open()
+	if err != nil {
+		c.failf("another store does not open: %v", err)
+	}
+	c.later(func() { s.Close() })
+	return &client{c, s}
+}
+
+// name makes a name that nobody else uses.
+func (c *check) name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names++
+	return fmt.Sprintf("%sn%d", c.stem, c.names)
+}
+
+func newToken() string {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// request asks for name with a lease that does not end during the case.
+func (c *check) request(name string) driver.Request {
+	return driver.Request{Name: name, Token: newToken(), TTL: c.long(), Holder: testHolder}
+}
+
+func (c *check) readRequest(name string) driver.Request {
+	r := c.request(name)
+	r.Shared = true
+	return r
+}
+
+// brief asks for a lease that runs out after so many units.
+func (c *check) brief(name string, units int) driver.Request {
+	r := c.request(name)
+	r.TTL = c.units(units)
+	return r
+}
+
+func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
+
+func (r *run) long() time.Duration {
+	if r.g.MaxTTL > 0 {
+		return min(5*time.Minute, r.g.MaxTTL)
+	}
+	return 5 * time.Minute
+}
+
+var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second}
+
+// now is the time that leases are counted in.
+func (r *run) now() time.Time {
+	if r.h.Advance == nil {
+		return time.Now()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.started.Add(r.advanced)
+}
+
+// pass lets time pass for the store.
+func (c *check) pass(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if c.h.Advance == nil {
+		c.nap(d)
+		return
+	}
+	c.h.Advance(d)
+	c.run.mu.Lock()
+	c.advanced += d
+	c.run.mu.Unlock()
+	c.nap(time.Millisecond) // for goroutines that the clock woke
+}
+
+func (c *check) passUntil(t time.Time) { c.pass(t.Sub(c.now())) }
+
+// nap waits by Go's clock, whatever the store's clock is.
+func (c *check) nap(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.ctx.Done():
+		c.failf("the case took too long; the last answer is overdue")
+	}
+}
+
+// poll asks until it is answered yes, every so often and for at least limit,
+// and reports whether it was.
+func (c *check) poll(limit time.Duration, yes func() bool) bool {
+	end := c.now().Add(limit)
+	for tries := 0; ; tries++ {
+		if yes() {
+			return true
+		}
+		if tries >= 3 && !c.now().Before(end) {
+			return false
+		}
+		c.pass(c.unit / 8)
+	}
+}
+
+// await receives what a goroutine of this case sends.
+func await[T any](c *check, ch <-chan T, what string) T {
+	var v T
+	got := c.poll(c.patience, func() bool {
+		select {
+		case v = <-ch:
+			return true
+		default:
+			return false
+		}
+	})
+	if !got {
+		c.failf("%s: no answer within %v", what, c.patience)
+	}
+	return v
+}

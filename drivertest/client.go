@@ -1,0 +1,128 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// client is one process's view of the store. It shows every answer to the
+// cases that watch.
+type client struct {
+	c     *check
+	store driver.Store
+}
+
+// call is one request that was answered.
+type call struct {
+	op     string
+	tokens []string
+	grant  driver.Grant
+	hold   bool // the grant is a hold (or a reservation), so its fields count
+	err    error
+}
+
+func (cl *client) saw(k *call) {
+	for i := range table {
+		w := &table[i]
+		if w.watch == nil {
+			continue
+		}
+		if seen := w.watch(cl.c.run, k); seen != "" {
+			cl.c.watchFailure(w, k.op+" "+seen)
+		}
+	}
+}
+
+func (c *check) watchFailure(w *testCase, seen string) {
+	f := Failure{w.name, w.clause, seen + ", in case " + c.k.name, place()}
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	if len(c.watched[w.name]) < 3 {
+		c.watched[w.name] = append(c.watched[w.name], f)
+	}
+}
+
+// forget makes the case give up what token may hold when it ends.
+func (cl *client) forget(name, token string) {
+	cl.c.later(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cl.c.patience)
+		defer cancel()
+		cl.store.Release(ctx, name, token, 0)
+	})
+}
+
+func (cl *client) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := cl.store.Acquire(ctx, r)
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrInvalid) {
+		cl.forget(r.Name, r.Token)
+	}
+	cl.saw(&call{"Acquire", []string{r.Token, r.Replaces}, g, err == nil, err})
+	return g, err
+}
+
+func (cl *client) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	g, err := cl.store.Extend(ctx, name, token, ttl)
+	cl.saw(&call{"Extend", []string{token}, g, err == nil, err})
+	return g, err
+}
+
+func (cl *client) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	o, err := cl.store.Release(ctx, name, token, keep)
+	cl.saw(&call{op: "Release", tokens: []string{token}, err: err})
+	return o, err
+}
+
+func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := cl.store.(driver.Waiter).Wait(ctx, r, reserve)
+	if err != nil || handed(g) {
+		cl.forget(r.Name, r.Token)
+	}
+	cl.saw(&call{"Wait", []string{r.Token}, g, err == nil && handed(g), err})
+	return g, err
+}
+
+func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := cl.store.(driver.Converter).Convert(ctx, r)
+	cl.saw(&call{"Convert", []string{r.Token}, g, err == nil, err})
+	return g, err
+}
+
+func (cl *client) Inspect(ctx context.Context, name string) (driver.State, error) {
+	s, err := cl.store.(driver.Inspector).Inspect(ctx, name)
+	cl.saw(&call{op: "Inspect", err: err})
+	return s, err
+}
+
+func (cl *client) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	s, err := cl.store.(driver.Lister).List(ctx, prefix)
+	cl.saw(&call{op: "List", err: err})
+	return s, err
+}
+
+func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	f, err := cl.store.(driver.Breaker).Break(ctx, name, seenFence)
+	cl.saw(&call{op: "Break", err: err})
+	return f, err
+}
+
+func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	err := cl.store.(driver.FenceRaiser).RaiseFence(ctx, name, token, fence)
+	cl.saw(&call{op: "RaiseFence", tokens: []string{token}, err: err})
+	return err
+}
+
+func (cl *client) File(name, token string) (*os.File, error) {
+	f, err := cl.store.(driver.FilePasser).File(name, token)
+	cl.saw(&call{op: "File", tokens: []string{token}, err: err})
+	return f, err
+}
+
+func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
+	f, err := cl.store.(driver.Reporter).Status(ctx)
+	cl.saw(&call{op: "Status", err: err})
+	return f, err
+}

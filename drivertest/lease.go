@@ -1,0 +1,270 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// lease is a hold that was granted.
+type lease struct {
+	cl    *client
+	req   driver.Request
+	grant driver.Grant
+	sent  time.Time // before the request that granted it last
+	sure  time.Time // until then it must be live
+	ended time.Time // from then on it must not
+}
+
+// never is later than any case runs.
+const never = 24 * time.Hour
+
+func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {
+	l := &lease{cl: cl, req: r, grant: g}
+	l.set(c, g, sent)
+	return l
+}
+
+// set notes what an answer says about the end of the lease.
+func (l *lease) set(c *check, g driver.Grant, sent time.Time) {
+	now := c.now()
+	l.sent = sent
+	if !c.g.Lease && g.TTL == 0 {
+		l.sure, l.ended = now.Add(never), now.Add(never)
+		return
+	}
+	from, to := sent, now
+	if g.From != 0 && c.h.Advance == nil {
+		from = now.Add(g.From.Sub(driver.SystemClock().Now()))
+		to = from
+	}
+	if s := from.Add(g.TTL); s.After(l.sure) {
+		l.sure = s
+	}
+	l.ended = to.Add(max(g.TTL, l.sure.Sub(to)))
+}
+
+// slack is how much sooner than it says a store may let go: clocks are read
+// in milliseconds, and two of them differ a little in speed.
+func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
+
+// take must be granted.
+func (c *check) take(cl *client, r driver.Request, when string) *lease {
+	l, err := c.try(cl, r)
+	if err != nil {
+		c.failf("Acquire %s was refused: %v", when, err)
+	}
+	return l
+}
+
+func (c *check) try(cl *client, r driver.Request) (*lease, error) {
+	sent := c.now()
+	g, err := cl.Acquire(c.ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return c.leased(cl, r, g, sent), nil
+}
+
+// tryAnew may be refused but must not fail. A token that was refused is spent,
+// so the next try has another.
+func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, error) {
+	l, err := c.try(cl, *r)
+	if err != nil && !errors.Is(err, driver.ErrHeld) {
+		c.failf("Acquire %s: %v", when, err)
+	}
+	if err != nil {
+		r.Token = newToken()
+	}
+	return l, err
+}
+
+// soon must be granted in the end: the name is free, though a store may need
+// a moment to see it. Only ErrHeld is a reason to ask again.
+func (c *check) soon(cl *client, r driver.Request, when string) *lease {
+	return c.within(c.patience, cl, r, when)
+}
+
+func (c *check) within(limit time.Duration, cl *client, r driver.Request, when string) *lease {
+	var l *lease
+	var err error
+	granted := c.poll(limit, func() bool { l, err = c.tryAnew(cl, &r, when); return err == nil })
+	if !granted {
+		c.failf("Acquire %s was still refused after %v: %v", when, limit, err)
+	}
+	return l
+}
+
+// repeat asks for l again with the same request, which must be granted.
+func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
+	sent := c.now()
+	g, err := l.cl.Acquire(c.ctx, r)
+	if err != nil {
+		c.tooSlow(l.sure)
+		c.failf("the same token's request again, while its hold is live, was refused: %v", err)
+	}
+	l.set(c, g, sent)
+	return g
+}
+
+// refused must not be granted, because of the holds in its way.
+func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
+	g, err := cl.Acquire(c.ctx, r)
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		return held
+	}
+	if errors.Is(err, driver.ErrHeld) {
+		return &driver.HeldError{Waiters: -1} // a case that watches complains
+	}
+	for _, l := range inTheWay {
+		c.tooSlow(l.sure)
+	}
+	if err == nil {
+		c.failf("Acquire %s was granted with fence %d; it must answer a *HeldError", when, g.Fence)
+	}
+	c.failf("Acquire %s: want a *HeldError, got: %v", when, err)
+	return nil
+}
+
+// takeOver asks until it is granted, which must happen, but not before t.
+func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string) *lease {
+	early := t.Add(-slack(t.Sub(c.now())))
+	var l *lease
+	granted := c.poll(max(0, t.Sub(c.now()))+c.patience, func() bool {
+		var err error
+		l, err = c.tryAnew(cl, &r, when)
+		return err == nil
+	})
+	if !granted {
+		c.failf("Acquire %s was still refused %v after the name should have come free", when, c.patience)
+	}
+	if now := c.now(); now.Before(early) {
+		c.failf("Acquire %s was granted %v too early", when, t.Sub(now))
+	}
+	return l
+}
+
+// extend must succeed.
+func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
+	sent := c.now()
+	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
+	if err != nil {
+		c.tooSlow(l.sure)
+		c.failf("Extend of a live hold by %v was refused: %v", ttl, err)
+	}
+	l.set(c, g, sent)
+	return g
+}
+
+// verify asks whether l is live, as it must be.
+func (c *check) verify(l *lease, when string) driver.Grant {
+	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+	if err != nil {
+		c.tooSlow(l.sure)
+		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
+	}
+	return g
+}
+
+// gone asks for more of a hold that must not be live.
+func (c *check) gone(cl *client, name, token, when string) error {
+	_, err := cl.Extend(c.ctx, name, token, c.long())
+	if err == nil {
+		c.failf("Extend %s was granted; it must answer ErrExpired or ErrLost", when)
+	}
+	if !isLoss(err) {
+		c.failf("Extend %s: want ErrExpired or ErrLost, got: %v", when, err)
+	}
+	return err
+}
+
+func isLoss(err error) bool {
+	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
+}
+
+// wantLost checks that err is ErrLost, not ErrExpired.
+func (c *check) wantLost(err error, what string) {
+	if !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
+		c.failf("%s: want ErrLost, got: %v", what, orGranted(err))
+	}
+}
+
+func orGranted(err error) string {
+	if err == nil {
+		return "success"
+	}
+	return err.Error()
+}
+
+// lapse waits until the lease has run out for certain.
+func (c *check) lapse(l *lease) { c.passUntil(l.ended.Add(c.unit)) }
+
+// release gives the hold back and must be told one of the outcomes.
+func (c *check) release(l *lease, keep time.Duration, when string, want ...driver.Outcome) {
+	c.outcome(l.cl, l.req.Name, l.req.Token, keep, when, want...)
+}
+
+func (c *check) outcome(cl *client, name, token string, keep time.Duration, when string, want ...driver.Outcome) {
+	got, err := cl.Release(c.ctx, name, token, keep)
+	if err != nil {
+		c.failf("Release %s: %v", when, err)
+	}
+	for _, w := range want {
+		if got == w {
+			return
+		}
+	}
+	c.failf("Release %s answered %q; the truth is %s", when, got, oneOf(want))
+}
+
+func oneOf(want []driver.Outcome) string {
+	s := fmt.Sprintf("%q", want[0])
+	for _, w := range want[1:] {
+		s += fmt.Sprintf(" or, if the store cannot tell, %q", w)
+	}
+	return s
+}
+
+// free releases a live hold.
+func (c *check) free(l *lease) {
+	got, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
+	if err == nil && got == driver.Released {
+		return
+	}
+	c.tooSlow(l.sure)
+	c.failf("Release of a live hold: want %q, got %q, %v", driver.Released, got, err)
+}
+
+// full checks that a grant gives all of the time that was asked for. A store
+// may count in coarse ticks, and takes a while to answer.
+func (c *check) full(g driver.Grant, ttl time.Duration, what string) {
+	if c.g.Lease && g.TTL < ttl*9/10 {
+		c.failf("%s grants %v; %v were asked for", what, g.TTL, ttl)
+	}
+}
+
+func (c *check) invalid(err error, param, what string) {
+	switch {
+	case !errors.Is(err, driver.ErrInvalid):
+		c.errorf("%s: want ErrInvalid, got: %v", what, orGranted(err))
+	case !containsFold(err.Error(), param):
+		c.errorf("%s: the error does not name the parameter %q: %v", what, param, err)
+	}
+}
+
+func (c *check) convert(l *lease, shared bool) (driver.Grant, error) {
+	r := l.req
+	r.Shared = shared
+	return l.cl.Convert(c.ctx, r)
+}
+
+// canceled is a context that ended before it was used.
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

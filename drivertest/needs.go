@@ -1,0 +1,184 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// need is what a case needs to make sense.
+type need struct {
+	what string
+	met  func(*run) bool
+	hook bool // of the harness; without it a promise goes unchecked
+}
+
+var (
+	leases    = promised("leases", func(g *driver.Guarantees) bool { return g.Lease })
+	readers   = promised("shared mode", func(g *driver.Guarantees) bool { return g.Shared })
+	coolDowns = promised("cool-downs", func(g *driver.Guarantees) bool { return g.CoolDown })
+	fences    = promised("fences", func(g *driver.Guarantees) bool { return g.Fence != driver.NoFence })
+	durable   = promised("durable fences", func(g *driver.Guarantees) bool { return g.Fence == driver.DurableFence })
+	promotes  = promised("promotion", func(g *driver.Guarantees) bool { return g.Promotion != driver.NoPromotion })
+	fifo      = promised("first come first served", func(g *driver.Guarantees) bool { return g.FIFO })
+	bound     = promised("holds bound to a connection or process", func(g *driver.Guarantees) bool { return g.Bound != driver.ToNothing })
+	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.ToConnection })
+	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.Yes })
+
+	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
+
+	waits    = able("Waiter", func(a *abilities) bool { return a.wait })
+	converts = able("Converter", func(a *abilities) bool { return a.convert })
+	inspects = able("Inspector", func(a *abilities) bool { return a.inspect })
+	lists    = able("Lister", func(a *abilities) bool { return a.list })
+	breaks   = able("Breaker", func(a *abilities) bool { return a.breaks })
+	raises   = able("FenceRaiser", func(a *abilities) bool { return a.raise })
+	files    = able("FilePasser", func(a *abilities) bool { return a.file })
+	reports  = able("Reporter", func(a *abilities) bool { return a.report })
+	replaces = able("Replaces", func(a *abilities) bool { return a.replace })
+
+	restart   = hooked("Restart", func(h *Harness) bool { return h.Restart != nil })
+	cut       = hooked("CutConnection", func(h *Harness) bool { return h.CutConnection != nil })
+	loseReply = hooked("LoseReply", func(h *Harness) bool { return h.LoseReply != nil })
+	pause     = hooked("Pause", func(h *Harness) bool { return h.Pause != nil })
+	foreign   = hooked("Foreign", func(h *Harness) bool { return h.Foreign != nil })
+	named     = need{what: "told holders", met: func(r *run) bool { return !r.h.Anonymous }}
+)
+
+func promised(what string, met func(*driver.Guarantees) bool) need {
+	return need{what: what, met: func(r *run) bool { return met(&r.g) }}
+}
+
+func able(what string, met func(*abilities) bool) need {
+	return need{what: what, met: func(r *run) bool { return met(&r.has) }}
+}
+
+func hooked(what string, met func(*Harness) bool) need {
+	return need{what: "Harness." + what, met: func(r *run) bool { return met(&r.h) }, hook: true}
+}
+
+func not(n need) need {
+	return need{what: "no " + n.what, met: func(r *run) bool { return !n.met(r) }}
+}
+
+// missing says what the case needs and does not get.
+func (r *run) missing(k *testCase) (out []need) {
+	for _, n := range k.needs {
+		if !n.met(r) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// abilities are the optional methods that a store has. A method that answers
+// errors.ErrUnsupported is as good as missing.
+type abilities struct {
+	wait, convert, inspect, list, breaks, raise, file, report, replace bool
+}
+
+// probe finds out what the store can do. What goes wrong here, other than
+// ErrUnsupported, is for the cases to find.
+func (r *run) probe() (has abilities) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	defer cancel()
+	s, name := r.a, r.uniqueStem()+"probe"
+	q := driver.Request{Name: name, Token: newToken(), TTL: r.long(), Shared: r.g.Shared}
+	if w, ok := s.(driver.Waiter); ok {
+		_, err := w.Wait(ctx, q, false)
+		has.wait = supported(err)
+		s.Release(ctx, name, q.Token, 0)
+	}
+	swap := q
+	swap.Token, swap.Replaces = newToken(), newToken()
+	_, err := s.Acquire(ctx, swap)
+	has.replace = supported(err)
+	s.Acquire(ctx, q)
+	defer s.Release(context.WithoutCancel(ctx), name, q.Token, 0)
+	r.probeHeld(ctx, &has, q)
+	return has
+}
+
+func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
+	if v, ok := r.a.(driver.Converter); ok {
+		_, err := v.Convert(ctx, q)
+		has.convert = supported(err)
+	}
+	if v, ok := r.a.(driver.Inspector); ok {
+		_, err := v.Inspect(ctx, q.Name)
+		has.inspect = supported(err)
+	}
+	if v, ok := r.a.(driver.Lister); ok {
+		_, err := v.List(ctx, q.Name)
+		has.list = supported(err)
+	}
+	if v, ok := r.a.(driver.Breaker); ok {
+		_, err := v.Break(ctx, q.Name, driver.MaxFence-1)
+		has.breaks = supported(err)
+	}
+	if v, ok := r.a.(driver.FenceRaiser); ok {
+		has.raise = supported(v.RaiseFence(ctx, q.Name, q.Token, 1))
+	}
+	if v, ok := r.a.(driver.Reporter); ok {
+		_, err := v.Status(ctx)
+		has.report = supported(err)
+	}
+	if v, ok := r.a.(driver.FilePasser); ok {
+		f, err := v.File(q.Name, q.Token)
+		has.file = supported(err)
+		if err == nil {
+			f.Close()
+		}
+	}
+}
+
+func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
+
+// summary says what the store was found to be and what went unchecked.
+func (r *run) summary() string {
+	var can, cannot, unchecked []string
+	for _, n := range []need{leases, readers, coolDowns, waits, converts, inspects, lists, breaks, raises, files, reports, replaces} {
+		if n.met(r) {
+			can = append(can, n.what)
+		} else {
+			cannot = append(cannot, n.what)
+		}
+	}
+	for i := range table {
+		if m := r.missing(&table[i]); len(m) == 1 && m[0].hook {
+			unchecked = append(unchecked, table[i].name+" (needs "+m[0].what+")")
+		}
+	}
+	g := &r.g
+	return fmt.Sprintf("store %q: %d of %d cases ran in %v\n"+
+		"bound to %v, fences %v, promotion %v, first come first served %v, smallest lease %v\n"+
+		"has: %s\nhas not: %s\nnot checked for want of a hook: %s\nnot checked: %s",
+		g.Store, r.ran, len(table), time.Since(r.started).Round(time.Millisecond),
+		g.Bound, g.Fence, g.Promotion, g.FIFO, r.unit,
+		list(can), list(cannot), list(unchecked), list(r.unproved()))
+}
+
+func list(words []string) string {
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
+
+// unproved lists the promises that no case could put to the test.
+func (r *run) unproved() (out []string) {
+	promise := func(name string, p driver.Promise, checked bool) {
+		if p != driver.No && !checked {
+			out = append(out, fmt.Sprintf("%s=%v", name, p))
+		}
+	}
+	promise("SurvivesRestart", r.g.SurvivesRestart, r.h.Restart != nil)
+	promise("SurvivesFailover", r.g.SurvivesFailover, false)
+	promise("SafeClockJump", r.g.SafeClockJump, false)
+	promise("SafeEviction", r.g.SafeEviction, false)
+	return out
+}

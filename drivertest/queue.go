@@ -1,0 +1,142 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// turn is a waiter in a goroutine of its own.
+type turn struct {
+	cl      *client
+	req     driver.Request
+	cancel  context.CancelFunc
+	done    chan answer
+	returns int // how often Wait came back without a grant; read after done
+}
+
+type answer struct {
+	l     *lease // set if the waiter has the name
+	grant driver.Grant
+	err   error
+}
+
+// wait calls Wait once.
+func (c *check) wait(cl *client, r driver.Request, reserve bool) *turn {
+	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
+		sent := c.now()
+		g, err := cl.Wait(ctx, r, reserve)
+		return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
+	})
+}
+
+// waitOn calls Wait until it fails or hands the name over: a wake-up for
+// nothing is allowed.
+func (c *check) waitOn(cl *client, r driver.Request) *turn {
+	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
+		for range spinning {
+			sent := c.now()
+			g, err := cl.Wait(ctx, r, true)
+			if err != nil || handed(g) {
+				return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
+			}
+			r.Token = newToken()
+		}
+		return answer{err: errSpinning}
+	})
+}
+
+// line waits for its turn as a caller does: it tries, waits, and claims or
+// tries again, until it has the name.
+func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
+	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
+		for ; t.returns < spinning; t.returns++ {
+			sent := c.now()
+			g, err := cl.Acquire(ctx, r)
+			if err == nil {
+				return answer{l: c.leased(cl, r, g, sent), grant: g}
+			}
+			if errors.Is(err, driver.ErrHeld) {
+				r.Token = newToken() // the other is spent
+				g, err = cl.Wait(ctx, r, reserve)
+			}
+			if err != nil {
+				return answer{err: err}
+			}
+			if !handed(g) {
+				r.Token = newToken()
+			}
+		}
+		return answer{err: errSpinning}
+	})
+}
+
+// handed reports whether Wait's answer is a reservation.
+func handed(g driver.Grant) bool { return g.TTL > 0 }
+
+// spinning is how often Wait may come back for nothing; without a limit a
+// Wait that does not wait would keep a processor busy for ever.
+const spinning = 5_000
+
+var errSpinning = fmt.Errorf("Wait returned %d times though the name was not free", spinning)
+
+func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn) answer) *turn {
+	ctx, cancel := context.WithCancel(c.ctx)
+	t := &turn{cl: cl, req: r, cancel: cancel, done: make(chan answer, 1)}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		t.done <- f(ctx, t)
+	}()
+	c.later(func() {
+		cancel()
+		<-finished
+	})
+	return t
+}
+
+// get waits for the waiter's answer.
+func (c *check) get(t *turn, what string) answer { return await(c, t.done, what) }
+
+// got waits until the waiter has the name.
+func (c *check) got(t *turn, what string) *lease {
+	a := c.get(t, what)
+	if a.err != nil {
+		c.failf("%s: %v", what, a.err)
+	}
+	return a.l
+}
+
+// waiting reports whether the waiter still waits.
+func (t *turn) waiting() bool { return len(t.done) == 0 }
+
+// waiters asks how many wait for name; -1 if the store does not tell.
+func (c *check) waiters(name string) int {
+	if c.has.inspect {
+		if s, err := c.b.Inspect(c.ctx, name); err == nil {
+			return s.Waiters
+		}
+		return -1
+	}
+	var held *driver.HeldError
+	if _, err := c.b.Acquire(c.ctx, c.request(name)); errors.As(err, &held) {
+		return held.Waiters
+	}
+	return -1
+}
+
+// queued lets n waiters, who want a place in the queue, arrive there. A store
+// that does not count them is given some time.
+func (c *check) queued(name string, n int) {
+	if c.waiters(name) < 0 {
+		c.settle()
+		return
+	}
+	c.poll(c.patience/4, func() bool { return c.waiters(name) >= n })
+}
+
+// settle lets a waiter arrive that takes no place in the queue, so that it
+// cannot be seen.
+func (c *check) settle() { c.pass(c.unit) }

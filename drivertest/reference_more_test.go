@@ -1,0 +1,271 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector.
+func (s *ref) Inspect(ctx context.Context, name string) (v driver.State, err error) {
+	if err := driver.CheckName(name); err != nil {
+		return v, err
+	}
+	err = s.ask(ctx, func() error {
+		e := s.w.entry(name)
+		if v = s.w.state(e); s.is(inspectTakes) && e.fence == 0 {
+			s.add(e, &driver.Request{Token: "inspector", TTL: time.Minute}, time.Minute)
+		}
+		v.Name = name
+		return nil
+	})
+	return v, err
+}
+
+func (w *world) state(e *entry) driver.State {
+	v := driver.State{Name: e.name, Holds: w.reports(e, ""), Fence: e.fence, Waiters: len(e.queue)}
+	if w.bug == waitersUncounted {
+		v.Waiters = 0
+	}
+	if w.bug == inspectTellsOldFence {
+		v.Fence--
+	}
+	return v
+}
+
+// List implements driver.Lister.
+func (s *ref) List(ctx context.Context, prefix string) (out []driver.State, err error) {
+	err = s.ask(ctx, func() error {
+		for _, e := range s.w.names {
+			v := s.w.state(e)
+			match := strings.HasPrefix(e.name, prefix)
+			if s.is(listMatchesPatterns) {
+				match, _ = path.Match(prefix+"*", strings.ReplaceAll(e.name, "/", "-"))
+			}
+			busy := len(v.Holds) > 0 || v.Waiters > 0 || s.is(listTellsFreeNames)
+			if busy && (match || s.is(listIgnoresPrefix)) {
+				out = append(out, v)
+			}
+			if s.is(listStopsAtHundred) && len(out) == 100 {
+				break
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Break implements driver.Breaker.
+func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64, err error) {
+	if err := driver.CheckName(name); err != nil {
+		return 0, err
+	}
+	err = s.ask(ctx, func() error {
+		e := s.w.entry(name)
+		if e.fence != seen && !s.is(breaksAnything) {
+			return driver.ErrLost
+		}
+		for _, h := range e.holds {
+			e.past[h.token] = driver.Taken
+		}
+		if e.holds = nil; !s.is(breakLeavesCoolDown) {
+			e.cooling = time.Time{}
+		}
+		if fence = e.fence; !s.is(breakMintsNothing) {
+			fence = s.w.mint(e, 0)
+		}
+		if !s.is(breakWakesNobody) {
+			e.signal()
+		}
+		return nil
+	})
+	return fence, err
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *ref) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := driver.CheckName(name); err != nil {
+		return err
+	}
+	if fence >= driver.MaxFence && !s.is(raisesTooFar) {
+		return fmt.Errorf("%w: fence is not below 2^53", driver.ErrInvalid)
+	}
+	return s.ask(ctx, func() error {
+		e := s.w.entry(name)
+		h, err := s.w.find(e, token)
+		switch {
+		case err != nil && !s.is(raiseNeverFails):
+			return err
+		case err != nil || s.is(raiseDoesNothing):
+		case s.is(raiseLowers):
+			h.fence, e.fence = fence, fence
+		default:
+			h.fence, e.fence = max(h.fence, fence), max(e.fence, fence)
+		}
+		return nil
+	})
+}
+
+// Status implements driver.Reporter.
+func (s *ref) Status(ctx context.Context) ([]driver.Finding, error) {
+	if s.is(statusWithoutValue) {
+		return []driver.Finding{{Name: "uptime"}}, ctx.Err()
+	}
+	return []driver.Finding{{Name: "uptime", Value: driver.Unknown}}, ctx.Err()
+}
+
+// harness opens stores on w and has every hook.
+func (w *world) harness() Harness {
+	return Harness{
+		Open: w.open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause,
+		CutConnection: func(s driver.Store) error { return w.cut(s.(*ref)) },
+		LoseReply:     func(s driver.Store) error { s.(*ref).lose.Store(true); return nil },
+	}
+}
+
+func (w *world) restart(keepData bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, e := range w.names {
+		if !keepData || w.bug == restartLosesAll {
+			delete(w.names, name)
+			e.signal()
+		}
+	}
+	return nil
+}
+
+func (w *world) cut(s *ref) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.g.Bound != driver.ToNothing || w.bug == cutDropsHolds {
+		w.dropAll(s)
+	}
+	if w.bug != boundOutlivesCut || w.silent != nil {
+		s.unbind(context.DeadlineExceeded)
+		s.bound, s.unbind = context.WithCancelCause(context.Background())
+	}
+	s.lose.Store(w.bug == errorBecomesHeld)
+	return nil
+}
+
+func (w *world) dropAll(s *ref) {
+	for _, e := range w.names {
+		for _, h := range e.holds {
+			if h.owner == s {
+				w.drop(e, h.token, driver.Taken)
+			}
+		}
+		e.signal()
+	}
+}
+
+// pause makes the server silent; silence is what a request meets then.
+func (w *world) pause() (resume func() error, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	silent := make(chan struct{})
+	w.silent = silent
+	if w.g.Bound == driver.ToConnection && w.bug != boundOutlivesSilence {
+		for _, s := range w.opens {
+			time.AfterFunc(w.g.LossDelay, func() { w.cut(s) })
+		}
+	}
+	return func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.silent = nil
+		close(silent)
+		return nil
+	}, nil
+}
+
+func (w *world) silence() error {
+	w.mu.Lock()
+	silent := w.silent
+	w.mu.Unlock()
+	if silent == nil {
+		return nil
+	}
+	limit := time.After(driver.MaxSilence)
+	if w.bug == waitsForTheSilent {
+		limit = nil
+	}
+	select {
+	case <-silent:
+		return nil
+	case <-limit:
+		return driver.ErrUncertain
+	}
+}
+
+func (w *world) foreign(name string) (release func() error, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, h := w.entry(name), &hold{token: "foreign", since: w.now(), until: w.now().Add(time.Hour)}
+	if e.holds = []*hold{h}; w.bug == foreignersUnmarked {
+		h.owner = &ref{}
+	}
+	return func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.drop(e, h.token, driver.Gone)
+		e.signal()
+		return nil
+	}, nil
+}
+
+// passer is a store whose holds are carried by the write end of a pipe.
+type passer struct {
+	*ref
+	unmarked bool // Release does not look for copies
+}
+
+// File implements driver.FilePasser.
+func (s passer) File(name, token string) (*os.File, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	e := s.w.entry(name)
+	h, err := s.w.find(e, token)
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	if s.unmarked {
+		r.Close()
+		return w, nil
+	}
+	child := &hold{owner: s.ref, token: "child of " + token, shared: true, since: h.since}
+	h.shared = true // so that both can be there
+	e.holds = append(e.holds, child)
+	go func() {
+		r.Read(make([]byte, 1)) // returns when the last copy is closed
+		r.Close()
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
+		child.until = s.w.now().Add(-time.Second)
+		e.signal()
+	}()
+	return w, nil
+}
+
+// Release implements driver.Store.
+func (s passer) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	o, err := s.ref.Release(ctx, name, token, keep)
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	for _, h := range s.w.entry(name).holds {
+		if h.token == "child of "+token && s.w.lives(h) && o == driver.Released {
+			return driver.Passed, err
+		}
+	}
+	return o, err
+}

@@ -1,0 +1,556 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// What follows is a store as plain as can be, whose every rule can be broken
+// by a flag: what the suite is tested with. It is right when bug is empty.
+
+// bug is a rule that a store breaks, in the words of a bug report.
+type bug string
+
+// world is the back-end.
+type world struct {
+	mu     sync.Mutex
+	bug    bug
+	g      driver.Guarantees
+	names  map[string]*entry
+	now    func() time.Time
+	timers bool          // now is Go's clock, so timers fire when it says
+	trip   time.Duration // half of what a request takes
+	silent chan struct{} // closed when the server answers again; nil while it does
+	opens  []*ref
+	leak   chan struct{} // ends goroutines that were left behind
+	foil   atomic.Int64  // for bugs that change with every call
+}
+
+// entry is one name.
+type entry struct {
+	name    string
+	holds   []*hold
+	fence   uint64
+	cooling time.Time
+	intent  string
+	intends time.Time // when the intent lapses
+	queue   []*waiting
+	past    map[string]driver.Outcome // what became of tokens
+	changed chan struct{}             // closed at each change
+}
+
+type hold struct {
+	owner                 *ref // nil: a program other than padlock
+	token                 string
+	shared                bool
+	reserved              bool
+	fence                 uint64
+	since, until, atLeast time.Time
+	holder                driver.Holder
+}
+
+// waiting is where a waiter stands in the queue.
+type waiting struct {
+	token  string
+	shared bool
+}
+
+// ref is a store opened on a world.
+type ref struct {
+	w      *world
+	done   chan struct{} // closed by Close
+	once   sync.Once
+	waits  sync.WaitGroup
+	bound  context.Context
+	unbind context.CancelCauseFunc
+	lose   atomic.Bool // the next reply
+}
+
+var refGuarantees = driver.Guarantees{
+	Store: "reference", SurvivesRestart: driver.Yes, SafeClockJump: driver.Yes, SafeEviction: driver.Yes, Fence: driver.DurableFence,
+	Lease: true, Shared: true, Promotion: driver.Atomic, FIFO: true, CoolDown: true,
+}
+
+func newWorld(b bug) *world {
+	return &world{bug: b, g: refGuarantees, names: make(map[string]*entry), now: time.Now, timers: true, leak: make(chan struct{})}
+}
+
+func (w *world) open(context.Context) (driver.Store, error) {
+	s := &ref{w: w, done: make(chan struct{})}
+	s.bound, s.unbind = context.WithCancelCause(context.Background())
+	w.mu.Lock()
+	w.opens = append(w.opens, s)
+	w.mu.Unlock()
+	if w.bug == closeLeaks {
+		go func() { <-w.leak }()
+	}
+	return s, nil
+}
+
+func (s *ref) is(b bug) bool { return s.w.bug == b }
+
+// ask carries a request to the world and its answer back, under its mutex.
+func (s *ref) ask(ctx context.Context, f func() error) error {
+	if err := s.travel(ctx); err != nil {
+		return err
+	}
+	if err := s.w.silence(); err != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	err := f()
+	s.w.mu.Unlock()
+	if s.lose.Swap(false) {
+		if s.is(errorBecomesHeld) {
+			return &driver.HeldError{Waiters: -1}
+		}
+		return driver.ErrUncertain
+	}
+	if late := s.travel(ctx); late != nil && err == nil {
+		if s.is(cancelHidesGrant) {
+			return late
+		}
+		return errors.Join(driver.ErrUncertain, late)
+	}
+	return err
+}
+
+// travel takes as long as one way does.
+func (s *ref) travel(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return driver.ErrClosed
+	default:
+	}
+	if s.w.trip == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(s.w.trip)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *world) entry(original string) *entry {
+	name := mangle(w.bug, original)
+	e := w.names[name]
+	if e == nil {
+		e = &entry{name: original, past: make(map[string]driver.Outcome), changed: make(chan struct{})}
+		w.names[name] = e
+	}
+	return e
+}
+
+func (e *entry) signal() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// live returns the hold of token if its lease has not run out.
+func (w *world) live(e *entry, token string) *hold {
+	for _, h := range e.holds {
+		if h.token == token && w.lives(h) {
+			return h
+		}
+	}
+	return nil
+}
+
+func (w *world) lives(h *hold) bool { return h.until.IsZero() || h.until.After(w.now()) }
+
+// drop forgets a hold, and remembers what became of it.
+func (w *world) drop(e *entry, token string, o driver.Outcome) {
+	kept := e.holds[:0:0]
+	for _, h := range e.holds {
+		if h.token != token {
+			kept = append(kept, h)
+		}
+	}
+	if e.holds = kept; o != driver.Gone {
+		e.past[token] = o
+	}
+	if len(e.holds) == 0 && w.bug == fenceForgotten {
+		e.fence = 0
+	}
+}
+
+// bury turns lapsed holds into memories; the name goes to somebody else.
+func (w *world) bury(e *entry) {
+	for _, h := range e.holds {
+		if !w.lives(h) {
+			w.drop(e, h.token, driver.Taken)
+		}
+	}
+}
+
+func (w *world) mint(e *entry, above uint64) uint64 {
+	if w.bug == fenceAboveIgnored {
+		above = 0
+	}
+	if w.g.Fence == driver.NoFence {
+		return 0
+	}
+	micros := uint64(w.now().UnixMicro())
+	if w.bug == fenceCounts {
+		micros = 1
+	}
+	if w.bug == fenceTooBig {
+		micros += driver.MaxFence
+	}
+	f := max(e.fence+1, above+1, micros)
+	if w.bug == fenceAboveOnce && above > 0 {
+		return f
+	}
+	e.fence = f
+	return f
+}
+
+// Acquire implements driver.Store.
+func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	if err := s.validate(&r); err != nil {
+		return g, err
+	}
+	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.ToNothing {
+		return g, errors.ErrUnsupported
+	}
+	if s.is(sharedIsExclusive) {
+		r.Shared = false
+	}
+	err = s.ask(ctx, func() error { g, err = s.acquire(&r); return err })
+	if err != nil {
+		return driver.Grant{}, s.blab(err, r.Token)
+	}
+	return g, nil
+}
+
+func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
+	w := s.w
+	e := w.entry(r.Name)
+	if h := w.live(e, r.Token); h != nil {
+		return s.repeat(e, h, r)
+	}
+	if r.Replaces != "" {
+		return s.replace(e, r)
+	}
+	free, err := w.free(e, r), w.heldError(e, r)
+	if s.is(actsOnOldNews) {
+		w.mu.Unlock()
+		time.Sleep(time.Microsecond)
+		w.mu.Lock()
+	}
+	if !free || len(e.queue) > 0 && !s.is(overtakes) {
+		return driver.Grant{}, err
+	}
+	return s.grant(s.add(e, r, max(r.TTL, r.AtLeast))), nil
+}
+
+// free reports whether r may come in, as far as holds go.
+func (w *world) free(e *entry, r *driver.Request) bool {
+	now := w.now()
+	if e.cooling.After(now) {
+		return false
+	}
+	if r.Shared && w.intending(e) != "" && w.bug != intentLetsIn {
+		return false
+	}
+	for _, h := range e.holds {
+		beside := h.shared && r.Shared || h.token == r.Token
+		beside = beside || w.bug == writersIgnoreReaders && h.shared || w.bug == readersIgnoreWriters && r.Shared
+		if w.lives(h) && !beside {
+			return false
+		}
+	}
+	return true
+}
+
+// add makes a hold.
+func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
+	w := s.w
+	w.bury(e)
+	if s.is(atLeastIgnored) {
+		ttl = r.TTL
+	}
+	h := &hold{owner: s, token: r.Token, shared: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
+	if r.AtLeast > 0 {
+		h.atLeast = h.since.Add(r.AtLeast)
+	}
+	if w.g.Lease {
+		h.until = h.since.Add(ttl)
+	}
+	if !r.Shared || e.fence == 0 || r.FenceAbove >= e.fence {
+		h.fence = w.mint(e, r.FenceAbove)
+	}
+	if r.Shared && s.is(readersFenceOld) {
+		h.fence--
+	}
+	for _, other := range e.holds {
+		if s.is(readersShareALease) && other.shared {
+			other.until = later(h.until, other.until)
+		}
+		if s.is(readerShortensOthers) && other.shared {
+			other.until = h.until
+		}
+	}
+	e.holds = append(e.holds, h)
+	return h
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (s *ref) grant(h *hold) driver.Grant {
+	g := driver.Grant{Fence: h.fence}
+	if s.w.g.Lease {
+		g.TTL = h.until.Sub(s.w.now())
+	}
+	if s.w.g.Bound == driver.ToConnection {
+		g.Bound = s.bound
+	}
+	return g
+}
+
+func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
+	switch {
+	case s.is(repeatIsRefused) && !h.reserved:
+		return driver.Grant{}, s.w.heldError(e, r)
+	case s.is(repeatMints):
+		h.fence = s.w.mint(e, 0)
+	case s.is(repeatConverts):
+		h.shared = r.Shared
+	case s.is(claimMints) && h.reserved:
+		h.fence = s.w.mint(e, 0)
+	}
+	if s.w.g.Lease && !(s.is(repeatKeepsLease) && !h.reserved) && !(s.is(claimIsShort) && h.reserved) {
+		h.until = later(h.until, s.w.now().Add(r.TTL))
+	}
+	if h.reserved && !s.w.g.Lease {
+		h.until = time.Time{}
+	}
+	h.reserved = false
+	return s.grant(h), nil
+}
+
+func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
+	h := s.w.live(e, r.Replaces)
+	if h == nil {
+		if s.is(replacesFreshly) && s.w.free(e, r) {
+			return s.grant(s.add(e, r, r.TTL)), nil
+		}
+		return driver.Grant{}, driver.ErrLost
+	}
+	if s.is(replacesAndKeeps) {
+		old := *h
+		e.holds = append(e.holds, &old)
+	}
+	e.past[h.token] = driver.Taken
+	h.owner, h.token, h.holder, h.since = s, r.Token, r.Holder, s.w.now()
+	if !s.is(replacesKeepsFence) {
+		h.fence = s.w.mint(e, r.FenceAbove)
+	}
+	if s.is(replacesConverts) {
+		h.shared = r.Shared
+	}
+	if s.is(replacesForgetsAtLeast) {
+		h.atLeast = time.Time{}
+	}
+	if s.w.g.Lease {
+		h.until = later(h.until, s.w.now().Add(r.TTL))
+	}
+	return s.grant(h), nil
+}
+
+// Extend implements driver.Store.
+func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
+	if err := s.check(name, "TTL", ttl); err != nil {
+		return g, err
+	}
+	err = s.ask(ctx, func() error { g, err = s.extend(s.w.entry(name), token, ttl); return err })
+	if err != nil {
+		return driver.Grant{}, s.blab(err, token)
+	}
+	return g, nil
+}
+
+func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, error) {
+	w := s.w
+	h, err := w.find(e, token)
+	if err != nil && ttl > 0 {
+		h, err = w.revive(e, token)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if ttl == 0 && s.is(verifyRenews) && w.g.Lease {
+		h.until = later(h.until, w.now().Add(100*time.Millisecond))
+	}
+	if ttl == 0 || !w.g.Lease {
+		return s.grant(h), nil
+	}
+	end := w.now().Add(ttl)
+	switch {
+	case s.is(extendShortens):
+		h.until = later(end, h.atLeast)
+	case s.is(extendCutsAtLeast) && !h.atLeast.IsZero():
+		h.until = end
+	case s.is(extendDoesNothing):
+	default:
+		h.until = later(h.until, end)
+	}
+	return s.grant(h), nil
+}
+
+// find returns the live hold of token, or says why there is none.
+func (w *world) find(e *entry, token string) (*hold, error) {
+	if h := w.live(e, token); h != nil && !h.reserved {
+		return h, nil
+	}
+	for _, h := range e.holds {
+		if h.token == token {
+			return nil, driver.ErrExpired
+		}
+	}
+	return nil, driver.ErrLost
+}
+
+// revive is what Extend must not do.
+func (w *world) revive(e *entry, token string) (*hold, error) {
+	for _, h := range e.holds {
+		switch {
+		case h.token == token && w.bug == extendRevives:
+			h.until = w.now().Add(time.Minute)
+			return h, nil
+		case h.token == token || w.bug == expiredForLost:
+			return nil, driver.ErrExpired
+		}
+	}
+	switch {
+	case w.bug == extendAfterRelease && e.past[token] == driver.Released && len(e.holds) == 0:
+		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Minute)}}
+		return e.holds[0], nil
+	case w.bug == extendAnybody && len(e.holds) == 1 && w.lives(e.holds[0]) && e.past[token] == 0:
+		return e.holds[0], nil
+	case w.bug == extendTheTaker && len(e.holds) == 1 && e.past[token] == driver.Taken:
+		return e.holds[0], nil
+	}
+	return nil, driver.ErrLost
+}
+
+// Release implements driver.Store.
+func (s *ref) Release(ctx context.Context, name, token string, keep time.Duration) (o driver.Outcome, err error) {
+	if keep != 0 && !s.w.g.CoolDown {
+		return o, fmt.Errorf("keep: %w", errors.ErrUnsupported)
+	}
+	if err := s.check(name, "keep", keep); err != nil {
+		return o, err
+	}
+	err = s.ask(ctx, func() error {
+		e := s.w.entry(name)
+		o = s.release(e, token, keep)
+		e.signal()
+		return nil
+	})
+	if err != nil {
+		return driver.Gone, s.blab(err, token)
+	}
+	return o, nil
+}
+
+func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome {
+	w := s.w
+	if e.leave(token) {
+		return driver.Released
+	}
+	for _, h := range e.holds {
+		if h.token == token {
+			return s.releaseHold(e, h, keep)
+		}
+	}
+	past, known := e.past[token]
+	switch {
+	case s.is(releaseAnybody) && !known && len(e.holds) > 0:
+		e.holds = nil
+	case s.is(staleReleaseRemoves) && past == driver.Taken:
+		e.holds = nil
+	case s.is(secondReleaseRemoves) && past == driver.Released:
+		e.holds = nil
+	case s.is(staleReleaseCools) && keep > 0:
+		e.cooling = w.now().Add(keep)
+	case s.is(secondReleaseSaysReleased) && past == driver.Released:
+		return driver.Released
+	case s.is(wrongTokenIsTaken) && len(e.holds) > 0:
+		return driver.Taken
+	}
+	if past == driver.Released {
+		return driver.Gone
+	}
+	return past
+}
+
+func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome {
+	w := s.w
+	if !w.lives(h) {
+		w.drop(e, h.token, driver.Gone)
+		if s.is(lateReleaseSaysReleased) {
+			return driver.Released
+		}
+		return driver.Expired
+	}
+	end := later(h.atLeast, w.now().Add(keep))
+	if s.is(atLeastDiesWithRelease) {
+		end = w.now().Add(keep)
+	}
+	if s.is(keepReplacesAtLeast) && keep > 0 {
+		end = w.now().Add(keep)
+	}
+	if !s.is(coolDownForgotten) || keep == 0 {
+		e.cooling = later(e.cooling, end)
+	}
+	if e.intent == h.token && !s.is(intentOutlivesRelease) {
+		e.intent = ""
+	}
+	w.drop(e, h.token, driver.Released)
+	if s.is(releaseFreesAllReaders) && h.shared {
+		e.holds = nil
+	}
+	return driver.Released
+}
+
+// Guarantees implements driver.Store.
+func (s *ref) Guarantees() driver.Guarantees {
+	g := s.w.g
+	if s.is(guaranteesChange) {
+		g.Notes = []string{fmt.Sprint(s.w.foil.Add(1))}
+	}
+	return g
+}
+
+// Close implements driver.Store.
+func (s *ref) Close() error {
+	s.once.Do(func() {
+		close(s.done)
+		s.unbind(driver.ErrClosed)
+		if s.w.g.Bound != driver.ToNothing || s.is(closeDropsHolds) {
+			s.w.mu.Lock()
+			defer s.w.mu.Unlock()
+			s.w.dropAll(s)
+		}
+	})
+	if !s.is(closeForgetsWaiters) {
+		s.waits.Wait()
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Wait implements driver.Waiter.
+func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := s.validate(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.travel(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	w := s.w
+	s.waits.Add(1)
+	defer s.waits.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, p := w.entry(r.Name), &waiting{r.Token, r.Shared}
+	switch {
+	case s.is(lastComeFirst) && reserve:
+		e.queue = slices.Insert(e.queue, 0, p)
+	case reserve || s.is(everyWaitTakesAPlace):
+		e.queue = append(e.queue, p)
+	}
+	missed := s.is(wakeUpMissed)
+	for {
+		if !missed && w.turn(e, p, &r, reserve) || s.is(waitSpins) {
+			return s.handOver(e, &r, reserve), nil
+		}
+		if err := s.pause(ctx, e); err != nil {
+			return driver.Grant{}, s.leaveQueue(e, p, &r, err)
+		}
+		missed = false
+	}
+}
+
+// turn reports whether it is worth trying, for a waiter in the queue or beside.
+func (w *world) turn(e *entry, p *waiting, r *driver.Request, reserve bool) bool {
+	if reserve && (len(e.queue) == 0 || e.queue[0] != p) {
+		return false
+	}
+	if !reserve && len(e.queue) > 0 && e.queue[0] != p && w.live(e, r.Token) == nil {
+		return false
+	}
+	return w.free(e, r)
+}
+
+// handOver takes the waiter out of the queue.
+func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
+	if !s.is(wokenKeepsItsPlace) && !(s.is(everyWaitTakesAPlace) && !reserve) {
+		e.leave(r.Token)
+	}
+	defer e.signal()
+	if s.is(waitSpins) || !reserve && !s.is(reservesUnasked) || s.is(wokenKeepsItsPlace) {
+		return driver.Grant{}
+	}
+	h := s.add(e, r, driver.MaxReservation)
+	h.reserved, h.until = true, h.since.Add(driver.MaxReservation)
+	g := s.grant(h)
+	if g.TTL = driver.MaxReservation; s.w.timers {
+		g.From = driver.SystemClock().Now()
+	}
+	if s.is(reservationForEver) {
+		h.until = h.since.Add(24 * time.Hour)
+	}
+	if s.is(reservationIsShort) {
+		h.until = h.since.Add(driver.MaxReservation / 5)
+	}
+	return g
+}
+
+// pause waits, without the world's mutex, until something has changed.
+func (s *ref) pause(ctx context.Context, e *entry) error {
+	changed, until := e.changed, s.w.nextEnd(e)
+	s.w.mu.Unlock()
+	defer s.w.mu.Lock()
+	t := time.NewTimer(until)
+	defer t.Stop()
+	done := s.done
+	if s.is(closeForgetsWaiters) {
+		done = nil
+	}
+	var alarm <-chan time.Time
+	if until > 0 && !s.is(wakesOnlyAtRelease) {
+		alarm = t.C
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-alarm:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-done:
+		return driver.ErrClosed
+	}
+}
+
+// nextEnd is the time until something in the way ends by itself.
+func (w *world) nextEnd(e *entry) time.Duration {
+	if !w.timers {
+		return time.Millisecond
+	}
+	now, next := w.now(), time.Duration(0)
+	ends := []time.Time{e.cooling, e.intends}
+	for _, h := range e.holds {
+		ends = append(ends, h.until)
+	}
+	for _, t := range ends {
+		if d := t.Sub(now); d > 0 && (next == 0 || d < next) {
+			next = d
+		}
+	}
+	return next
+}
+
+func (s *ref) leaveQueue(e *entry, p *waiting, r *driver.Request, why error) error {
+	if !s.is(cancelStays) {
+		e.leave(p.token)
+	}
+	if s.is(givenUpWaitDropsHold) {
+		s.w.drop(e, r.Token, driver.Released)
+	}
+	e.signal()
+	if s.is(cancelIsARefusal) {
+		return s.w.heldError(e, r)
+	}
+	return why
+}
+
+func (e *entry) leave(token string) bool {
+	n := len(e.queue)
+	e.queue = slices.DeleteFunc(e.queue, func(p *waiting) bool { return p.token == token })
+	return len(e.queue) < n
+}
+
+// Convert implements driver.Converter.
+func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	if err := s.validate(&r); err != nil {
+		return g, err
+	}
+	err = s.ask(ctx, func() error {
+		e := s.w.entry(r.Name)
+		h, err := s.w.find(e, r.Token)
+		if err != nil && s.is(convertTakes) && s.w.free(e, &r) && len(e.holds) > 0 {
+			h, err = s.add(e, &r, r.TTL), nil
+		}
+		if err == nil {
+			g, err = s.convert(e, h, &r)
+		}
+		e.signal()
+		return err
+	})
+	return g, s.blab(err, r.Token)
+}
+
+func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
+	if h.shared && !r.Shared {
+		if err := s.promote(e, h, r); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	if e.intent == h.token && !s.is(intentNotWithdrawn) {
+		e.intent = ""
+	}
+	if !h.shared && r.Shared && s.is(demotionMints) {
+		h.fence = s.w.mint(e, 0)
+	}
+	if !s.is(demotionDoesNothing) || !r.Shared {
+		h.shared = r.Shared
+	}
+	return s.grant(h), nil
+}
+
+func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
+	w := s.w
+	if s.w.g.Promotion == driver.NoPromotion {
+		return errors.ErrUnsupported
+	}
+	if t := w.intending(e); t != "" && t != h.token && !s.is(promotersWaitForEachOther) {
+		return driver.ErrPromotionConflict
+	}
+	if others := slices.ContainsFunc(e.holds, func(o *hold) bool { return o != h && w.lives(o) }); others && !s.is(promotesBesideReaders) {
+		e.intent, e.intends = h.token, w.now().Add(driver.MaxIntent)
+		if s.is(promotionLosesHold) || w.g.Promotion == driver.Regrant {
+			w.drop(e, h.token, driver.Taken)
+			e.intent = ""
+		}
+		if w.g.Promotion == driver.Regrant {
+			return driver.ErrLost
+		}
+		return w.heldError(e, r)
+	}
+	if !s.is(promotionKeepsFence) {
+		h.fence = w.mint(e, 0)
+	}
+	return nil
+}
+
+// intending returns whose intent keeps readers out, if anybody's.
+func (w *world) intending(e *entry) string {
+	if w.bug != intentForEver && !e.intends.After(w.now()) {
+		return ""
+	}
+	if w.bug != intentOutlivesRelease && w.live(e, e.intent) == nil {
+		return ""
+	}
+	return e.intent
+}
+
+func (s *ref) validate(r *driver.Request) error {
+	g := s.w.g
+	if s.is(anyTTL) {
+		r.TTL = max(driver.MinTTL, r.TTL)
+	}
+	if s.is(anyLabel) && len(r.Holder.Label) > driver.MaxLabel {
+		r.Holder.Label = r.Holder.Label[:driver.MaxLabel]
+	}
+	err := r.Validate(&g)
+	if err != nil && s.is(invalidUnnamed) {
+		return driver.ErrInvalid
+	}
+	return err
+}
+
+func (s *ref) check(name, param string, d time.Duration) error {
+	err := driver.CheckName(name)
+	if s.is(anyName) {
+		err = nil
+	}
+	if err == nil && d != 0 {
+		err = driver.CheckTTL(param, d, &s.w.g)
+	}
+	return err
+}
+
+// blab puts the token into the error, if that is the bug.
+func (s *ref) blab(err error, token string) error {
+	if err != nil && s.is(tokenInError) {
+		return fmt.Errorf("hold %s: %w", token, err)
+	}
+	return err
+}
+
+// mangle is what stores do to names that they should not.
+func mangle(b bug, name string) string {
+	switch b {
+	case namesCut:
+		return name[:min(len(name), 255)]
+	case namesFolded:
+		return strings.ToLower(name)
+	case namesHashed:
+		return fmt.Sprint(crc32.ChecksumIEEE([]byte(name)))
+	case namesTrimmed:
+		return strings.TrimRight(name, " ")
+	case namesCleaned:
+		return path.Clean(name)
+	case namesUTF8:
+		return strings.ToValidUTF8(name, "?")
+	case namesEndAtZero:
+		name, _, _ := strings.Cut(name, "\x00")
+		return name
+	case namesHaveKeysBeside:
+		return strings.TrimSuffix(name, ":fence")
+	}
+	return name
+}
+
+func (w *world) heldError(e *entry, r *driver.Request) error {
+	err := &driver.HeldError{Holds: w.reports(e, r.Token), Waiters: len(e.queue)}
+	for _, h := range err.Holds {
+		err.Until = later(err.Until, h.Until)
+	}
+	if w.bug == heldErrorIsPlain {
+		return driver.ErrHeld
+	}
+	return err
+}
+
+func (w *world) reports(e *entry, except string) (out []driver.Hold) {
+	wall := func(t time.Time) time.Time { return time.Now().Add(t.Sub(w.now())) }
+	for _, h := range e.holds {
+		if h.token == except || !w.lives(h) && w.bug != inspectTellsLapsed {
+			continue
+		}
+		v := driver.Hold{Holder: h.holder, Shared: h.shared, Since: wall(h.since), Foreign: h.owner == nil}
+		if w.g.Lease {
+			v.Until = wall(h.until)
+		}
+		if h.holder.Plan > 0 {
+			v.PlannedEnd = v.Since.Add(h.holder.Plan)
+		}
+		out = append(out, w.garble(v))
+	}
+	if e.cooling.After(w.now()) {
+		out = append(out, driver.Hold{Cooling: w.bug != coolDownLooksHeld, Until: wall(e.cooling)})
+	}
+	if w.bug == heldByTheFirst && len(out) > 1 {
+		out = out[:1]
+	}
+	return out
+}
+
+func (w *world) garble(v driver.Hold) driver.Hold {
+	switch w.bug {
+	case heldByNobody:
+		v.Holder = driver.Holder{}
+	case heldSinceLong:
+		v.Since = v.Since.Add(-time.Hour)
+	case heldWithoutPlan:
+		v.PlannedEnd = time.Time{}
+	case heldUntilTheStart:
+		v.Until = v.Since.Add(10 * time.Second)
+	}
+	return v
+}

@@ -1,0 +1,184 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// testCase is one rule of the contract and how it is checked: by requests of
+// its own, or by watching the answers to the requests of all cases.
+type testCase struct {
+	name   string
+	clause string
+	about  string // the words of package driver that it is about, for the meta-test
+	needs  []need // what the store or the harness must have
+	alone  bool   // disturbs other cases, so it runs after them, by itself
+	f      func(*check)
+	watch  func(*run, *call) string // returns what is wrong, or ""
+}
+
+// run is one run of the suite over one store.
+type run struct {
+	h        Harness
+	id       string
+	g        driver.Guarantees
+	has      abilities
+	a, b     driver.Store
+	unit     time.Duration // the shortest lease
+	patience time.Duration // how long an answer may take
+	seq      atomic.Int64
+
+	mu       sync.Mutex
+	advanced time.Duration // by Harness.Advance
+	started  time.Time
+	watched  map[string][]Failure
+	ran      int
+}
+
+// start opens the two stores that cases share, and finds out what they can do.
+func start(h Harness) (*run, error) {
+	r := &run{h: h, id: randomID(), started: time.Now(), watched: make(map[string][]Failure)}
+	r.patience = 10 * time.Second
+	if h.Slow {
+		r.patience *= 3
+	}
+	var err error
+	if r.a, err = r.open(); err != nil {
+		return nil, err
+	}
+	if r.b, err = r.open(); err != nil {
+		r.a.Close()
+		return nil, err
+	}
+	r.g = r.a.Guarantees()
+	r.unit = max(driver.MinTTL, r.g.MinTTL)
+	r.has = r.probe()
+	return r, nil
+}
+
+func (r *run) open() (driver.Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	defer cancel()
+	return r.h.Open(ctx)
+}
+
+// finish closes the shared stores.
+func (r *run) finish() []Failure {
+	var out []Failure
+	for _, s := range []driver.Store{r.a, r.b} {
+		if err := s.Close(); err != nil {
+			out = append(out, Failure{"close", "Close gives back what the store uses.", err.Error(), "Harness.Open"})
+		}
+	}
+	return out
+}
+
+// each calls do for every case that applies: side by side, then one by one
+// those that disturb the others, then those that watched.
+func (r *run) each(do func(*testCase)) {
+	var crowd, alone, watchers []*testCase
+	for i := range table {
+		k := &table[i]
+		switch {
+		case len(r.missing(k)) > 0:
+		case k.watch != nil:
+			watchers = append(watchers, k)
+		case k.alone || r.h.Advance != nil:
+			alone = append(alone, k)
+		default:
+			crowd = append(crowd, k)
+		}
+	}
+	r.together(crowd, do)
+	for _, k := range append(alone, watchers...) {
+		do(k)
+	}
+}
+
+func (r *run) together(cases []*testCase, do func(*testCase)) {
+	n := r.h.Parallel
+	if n <= 0 {
+		n = 32
+	}
+	slots := make(chan struct{}, n)
+	var wg sync.WaitGroup
+	for _, k := range cases {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(k)
+		})
+	}
+	wg.Wait()
+}
+
+// perform runs a case until it was fast enough to tell.
+func (r *run) perform(k *testCase) []Failure {
+	r.mu.Lock()
+	r.ran++
+	found := r.watched[k.name]
+	r.mu.Unlock()
+	if k.watch != nil {
+		return found
+	}
+	unit := r.unit
+	for range 5 {
+		c := r.newCheck(k, unit)
+		c.perform()
+		if !c.slow {
+			return c.failures
+		}
+		unit *= 3
+	}
+	return []Failure{{k.name, k.clause, "cannot tell: requests took longer than the leases they are about, five times", "perform"}}
+}
+
+// perform runs the case once, and gives up on it when it hangs.
+func (c *check) perform() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer c.cleanUp()
+		defer c.recover()
+		c.k.f(c)
+	}()
+	limit := time.NewTimer(6 * c.patience)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		c.errorf("a method did not return, though its context ended long ago")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
+
+// stop ends a case from within.
+type stop struct{ slow bool }
+
+func (c *check) recover() {
+	switch p := recover().(type) {
+	case nil:
+	case stop:
+		c.slow = p.slow
+	default:
+		c.errorf("panic: %v\n%s", p, debug.Stack())
+	}
+}
+
+func randomID() string {
+	b := make([]byte, 5)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func (r *run) uniqueStem() string { return fmt.Sprintf("%s%s.%d.", r.h.Prefix, r.id, r.seq.Add(1)) }

@@ -1,0 +1,24 @@
+package drivertest
+
+import (
+	"slices"
+	"strings"
+)
+
+// table holds every case. It is filled by init because the cases themselves
+// look into it, for those that watch.
+var table []testCase
+
+func init() {
+	table = slices.Concat(
+		acquireCases, heldCases, extendCases, releaseCases, coolDownCases, atLeastCases, replacesCases,
+		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
+		waitCases, queueCases, reserveCases, contextCases, faultCases,
+		nameCases, limitCases, inspectCases, listCases, breakCases,
+		boundCases, closeCases, crowdCases, watchCases,
+	)
+}
+
+func containsFold(s, sub string) bool {
+	return strings.Contains(strings.ToLower(s), strings.ToLower(sub))
+}
