@@ -73,12 +73,15 @@ func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }
 
 // Wait bounds how long Acquire and Do wait for the lock; the context bounds it
 // too, and the first to end decides. When this time is over the error answers
-// errors.Is for ErrHeld. Wait(0) is one try. Without Wait, the context alone
-// decides. A negative time is an error.
+// errors.Is for ErrHeld. Wait(0) is one try. Without Wait, or with the longest
+// Duration, the context alone decides. A negative time is an error.
 func Wait(d time.Duration) Option {
 	return option(func(s *settings) {
-		if s.wait = d; d < 0 {
+		switch s.wait = d; {
+		case d < 0:
 			s.wait = invalidWait
+		case d == 1<<63-1:
+			s.wait = waitForContext
 		}
 	})
 }

@@ -1,0 +1,166 @@
+package stampede_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stampede"
+)
+
+func TestDoAndDoPer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		ran := 0
+		work := func(context.Context) error { ran++; <-time.After(time.Second); return nil }
+		for round := range 3 {
+			var wg sync.WaitGroup
+			for _, c := range f.caches {
+				wg.Go(func() {
+					if _, err := c.Do(t.Context(), "do", work); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if ran != round+1 {
+				t.Fatalf("%d runs in round %d", ran, round+1)
+			}
+		}
+		ran = 0
+		for range 60 { // each minute for an hour, on three machines
+			for _, c := range f.caches {
+				if _, err := c.DoPer(t.Context(), "per", 10*time.Minute, work); err != nil {
+					t.Error(err)
+				}
+			}
+			<-time.After(time.Minute)
+		}
+		if ran < 6 || ran > 7 {
+			t.Errorf("%d runs in an hour, once per 10 minutes", ran)
+		}
+	})
+}
+
+func TestPrevent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 2)
+		guard, err := f.caches[0].Prevent(t.Context(), "flag")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.caches[1].Prevent(t.Context(), "flag"); !errors.Is(err, padlock.ErrHeld) {
+			t.Errorf("the second got %v", err)
+		}
+		guard.Release()
+		guard, err = f.caches[1].Prevent(t.Context(), "flag")
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard.Release()
+	})
+}
+
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "page.html")
+	l := padlock.New(memstore.New())
+	c := stampede.New(l, stampede.NewMemory(0))
+	defer l.Close(context.Background())
+	runs := 0
+	write := func(_ context.Context, w io.Writer) error {
+		runs++
+		_, err := fmt.Fprint(w, strings.Repeat("x", 1<<16), runs)
+		return err
+	}
+	ask := func(maxAge time.Duration) string {
+		if err := c.File(t.Context(), path, maxAge, write); err != nil {
+			t.Error(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.TrimLeft(string(data), "x")
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if v := ask(time.Hour); v != "1" {
+				t.Errorf("a reader found %q", v)
+			}
+		})
+	}
+	wg.Wait()
+	past := time.Now().Add(-2 * time.Hour)
+	os.Chtimes(path, past, past)
+	if v := ask(time.Hour); v != "2" {
+		t.Errorf("after it went stale a reader found %q", v)
+	}
+	os.Chtimes(path, past, past)
+	guard, _ := l.Acquire(t.Context(), "stampede:file:"+path)
+	if v := ask(time.Hour); v != "2" {
+		t.Errorf("while somebody renews it a reader found %q", v)
+	}
+	guard.Release()
+	failing := func(context.Context, io.Writer) error { return errors.New("no data") }
+	if err := c.File(t.Context(), path, time.Hour, failing); err == nil {
+		t.Error("a failing write is no error")
+	}
+	if err := c.File(t.Context(), path, time.Hour, failing, stampede.StaleIfError(24*time.Hour)); err != nil {
+		t.Errorf("with StaleIfError: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := errors.Join(stampede.Remove(path), stampede.Remove(path)); err != nil {
+		t.Errorf("removing twice: %v", err)
+	}
+}
+
+func TestDir(t *testing.T) {
+	ctx := context.Background()
+	l := padlock.New(memstore.New())
+	defer l.Close(ctx)
+	d, err := stampede.NewDir(filepath.Join(t.TempDir(), "cache"), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stampede.New(l, d)
+	runs := 0
+	fn := func(context.Context) (map[string]int, error) { runs++; return map[string]int{"runs": runs}, nil }
+	for _, key := range []string{"k", "k", "a/b", "../k", "k\x00"} {
+		v, err := stampede.Remember(ctx, c, key, time.Hour, fn)
+		if err != nil || v["runs"] != runs {
+			t.Errorf("%q: %v, %v after %d runs", key, v, err, runs)
+		}
+	}
+	if runs != 4 {
+		t.Errorf("%d runs for 4 keys", runs)
+	}
+	before, _ := d.Load(ctx, "k")
+	if err := c.Invalidate(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if ok, _ := d.Store(ctx, "k", before); ok {
+		t.Error("a value from before the invalidation was kept")
+	}
+	if v, _ := stampede.Remember(ctx, c, "k", time.Hour, fn); v["runs"] != 5 {
+		t.Errorf("after the invalidation: %v", v)
+	}
+	if err := d.Clean(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := d.Load(ctx, "k"); e.Value == nil {
+		t.Error("Clean removed a value that is to be kept")
+	}
+}
