@@ -55,10 +55,14 @@ func makeDir(dir string, access access) error {
 // checkFileSystem refuses file systems whose locks do not hold, or not for all.
 func checkFileSystem(dir string, allowNetwork bool) error {
 	kind, err := networkFileSystem(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		return unavailable(dir, err)
-	case kind == "" || allowNetwork:
+	}
+	return refuseNetwork(dir, kind, allowNetwork)
+}
+
+func refuseNetwork(dir, kind string, allow bool) error {
+	if kind == "" || allow {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is on a network file system (%s), where file locks may not hold: use a directory on a local disk, "+

@@ -101,7 +101,7 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	state.Path = path
 	state.Name = string(rec.name)
 	if !rec.valid {
-		state.Name, _ = nameOf(file)
+		state.Name = nameOf(file)
 	}
 	return state, len(state.Holds) > 0 && (state.Name == "" || strings.HasPrefix(state.Name, prefix))
 }

@@ -47,11 +47,13 @@ func plain(c byte) bool {
 		c == '.' || c == '_' || c == '-'
 }
 
-// nameOf guesses the lock's name from the name of its file, for files that
-// hold no record: it can be told when nothing of it was replaced or cut.
-func nameOf(file string) (name string, ok bool) {
-	a, ok := readablePart(file)
-	return a, ok && a != "" && fileName(a) == file
+// nameOf returns the lock's name that belongs to a file without a record, or
+// "": it can be told when nothing of it was replaced or cut.
+func nameOf(file string) string {
+	if a, ok := readablePart(file); ok && fileName(a) == file {
+		return a
+	}
+	return ""
 }
 
 // readablePart returns A of a lock file's name; ok is false for other files.

@@ -28,5 +28,7 @@ func networkFileSystem(dir string) (string, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", err
 	}
-	return networkKinds[uint32(st.Type)], nil
+	return networkKind(&st), nil
 }
+
+func networkKind(st *syscall.Statfs_t) string { return networkKinds[uint32(st.Type)] }

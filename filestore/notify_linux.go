@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -21,6 +22,7 @@ type notifier struct {
 	closed bool
 	files  map[int32]map[*file]bool // by watch
 	ended  chan struct{}
+	told   atomic.Int64 // how often files were told of
 }
 
 // watched is what the notifier watches for a file; guarded by notifier.mu.
@@ -137,6 +139,7 @@ func (n *notifier) wake(id int32, mask uint32) {
 		}
 	}
 	n.mu.Unlock()
+	n.told.Add(int64(len(files)))
 	for _, f := range files {
 		f.queue.wake()
 	}

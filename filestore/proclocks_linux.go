@@ -19,6 +19,7 @@ type calibration struct {
 	device string        // of the directory, as /proc/locks prints it
 	cost   time.Duration // of reading the list the last time
 	at     time.Time     // when that was
+	narrow bool          // for tests: as in a container
 }
 
 // tooDear is what reading the list may take for news that nobody asked for.
@@ -72,7 +73,7 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 			break
 		}
 	}
-	return locks, machine().sees, nil
+	return locks, machine().sees && !k.narrow, nil
 }
 
 // calibrate finds out how the directory's device is printed.

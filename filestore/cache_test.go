@@ -1,0 +1,100 @@
+//go:build linux
+
+package filestore
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// filesOpen counts the descriptors that this process has below dir.
+func filesOpen(t testing.TB, dir string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if to, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(to, dir+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestDescriptorsKeptAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{0, 1, 5, DefaultMaxOpen} {
+		s := open(t, t.TempDir(), MaxOpen(limit))
+		const names = 300
+		for i := range names {
+			for _, r := range []driver.Request{request(fmt.Sprint(i), "us"), shared(fmt.Sprint(i), "us")} {
+				take(t, s, r)
+				release(t, s, r.Name, "us", driver.Released)
+			}
+		}
+		if n := filesOpen(t, s.Dir()); n != limit {
+			t.Errorf("%d files stay open, the limit is %d", n, limit)
+		}
+		if len(s.files) != limit || s.idle.len != limit {
+			t.Errorf("%d names are remembered, %d listed, the limit is %d", len(s.files), s.idle.len, limit)
+		}
+		take(t, s, request("0", "us"))
+		release(t, s, "0", "us", driver.Released)
+		s.Close()
+		if n := filesOpen(t, s.Dir()); n != 0 {
+			t.Errorf("%d files stay open after Close", n)
+		}
+	}
+}
+
+// Many holds and many readers need a descriptor each, and give it back.
+func TestDescriptorsOfHolds(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir(), MaxOpen(2))
+	const n = 20
+	for i := range n {
+		take(t, s, request(fmt.Sprint(i), "us"))
+		take(t, s, shared("read", fmt.Sprint(i)))
+	}
+	if open := filesOpen(t, s.Dir()); open != 2*n {
+		t.Errorf("%d files are open for %d holds", open, 2*n)
+	}
+	for i := range n {
+		release(t, s, fmt.Sprint(i), "us", driver.Released)
+		release(t, s, "read", fmt.Sprint(i), driver.Released)
+	}
+	if open := filesOpen(t, s.Dir()); open > 2 {
+		t.Errorf("%d files stay open", open)
+	}
+}
+
+// Close leaves no goroutine behind: the bubble would not end.
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Wait(t.Context(), request("job", "us"), true)
+		if err != nil || g.Fence == 0 {
+			t.Error(g, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if n := filesOpen(t, dir); n != 0 {
+		t.Errorf("%d files stay open", n)
+	}
+	take(t, open(t, dir), request("job", "next"))
+}

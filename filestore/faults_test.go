@@ -1,0 +1,276 @@
+//go:build linux
+
+package filestore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func init() {
+	scripts["full disk"] = fullDisk
+	scripts["few descriptors"] = fewDescriptors
+	scripts["no rights"] = noRights
+}
+
+// The record that is lost costs a cool-down, not the lock, nor the order of
+// fences.
+func TestLostRecord(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range map[string]func(path string) error{
+		"empty":   func(path string) error { return os.Truncate(path, 0) },
+		"cut":     func(path string) error { return os.Truncate(path, 40) },
+		"garbage": func(path string) error { return overwrite(path, bytes.Repeat([]byte{0xa5}, 8000)) },
+		"text":    func(path string) error { return overwrite(path, []byte("4711\n")) },
+		"zeroes":  func(path string) error { return overwrite(path, make([]byte, 100_000)) },
+	} {
+		for _, uses := range []int{1, 20} { // also after the file has been mapped
+			s := open(t, t.TempDir())
+			other := open(t, s.Dir())
+			for range uses {
+				take(t, s, request("job", "us"))
+				release(t, s, "job", "us", driver.Released)
+			}
+			first := take(t, s, request("job", "us"))
+			if err := spoil(pathOf(s, "job")); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, other, request("job", "them"))
+			held(t, s, "job", "us") // writes the record again
+			if h := refused(t, other, request("job", "them")); h.Holds[0].Label != "us" {
+				t.Errorf("%s: held by %+v", what, h.Holds)
+			}
+			if err := spoil(pathOf(s, "job")); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, "job", "us", driver.Released)
+			if next := take(t, other, request("job", "them")); next.Fence <= first.Fence {
+				t.Errorf("%s: fences went from %d to %d", what, first.Fence, next.Fence)
+			}
+		}
+	}
+}
+
+// overwrite writes into the file as a shell does with 1<>.
+func overwrite(path string, b []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.Write(b)
+	return err
+}
+
+// Somebody cuts the file to nothing again and again, as a shell does with >,
+// while its first page is mapped.
+func TestTruncationUnderAMappedPage(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	stop := make(chan struct{})
+	var cutting sync.WaitGroup
+	cutting.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.Truncate(pathOf(s, "job"), 0)
+			}
+		}
+	})
+	last := uint64(0)
+	for range 20_000 {
+		release(t, s, "job", "us", driver.Released)
+		g, err := s.Acquire(background, request("job", "us"))
+		if err != nil || g.Fence < last {
+			t.Fatalf("%d after %d, %v", g.Fence, last, err)
+		}
+		last = g.Fence
+	}
+	close(stop)
+	cutting.Wait()
+}
+
+func TestTouchPageSurvivesAFault(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(t.TempDir() + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	page, err := syscall.Mmap(int(file.Fd()), 0, pageSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(page)
+	var b [16]byte
+	if touchPage(b[:], page) || touchPage(page, b[:]) {
+		t.Error("an empty file has no page to touch")
+	}
+	if err := file.Truncate(1); err != nil {
+		t.Fatal(err)
+	}
+	if !touchPage(b[:], page) || !touchPage(page, []byte("x")) {
+		t.Error("a file of one byte has a page")
+	}
+}
+
+// Fences grow although the wall clock is set back, as long as the file is there.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	first := take(t, s, request("job", "us"))
+	release(t, s, "job", "us", driver.Released)
+	s.config.wall = func() time.Time { return time.Now().Add(-24 * time.Hour) }
+	second := take(t, s, request("job", "us"))
+	if second.Fence != first.Fence+1 {
+		t.Errorf("fences went from %d to %d", first.Fence, second.Fence)
+	}
+	if _, err := s.Release(patience(t), "job", "us", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s.config.wall = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	if h := refused(t, s, request("job", "us")); !h.Holds[0].Cooling {
+		t.Errorf("%+v", h) // cool-downs go by the boot clock
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	start(t, "full disk", t.TempDir(), nil).end()
+}
+
+// fullDisk has no room for any byte: a lock is a lock all the same, and what
+// needs the record says that it cannot be had.
+func fullDisk(dir string) error {
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
+		return err
+	}
+	s, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	other, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	is := func(err, want error) error {
+		if !errors.Is(err, want) {
+			return fmt.Errorf("got %v, want %v", err, want)
+		}
+		return nil
+	}
+	acquire := func(s *Store, r driver.Request) error { _, err := s.Acquire(background, r); return err }
+	atLeast, above := request("job", "us"), request("job", "us")
+	atLeast.AtLeast, above.FenceAbove = time.Minute, driver.MaxFence-3
+	return check(
+		func() error { return is(acquire(s, atLeast), driver.ErrUnavailable) },
+		func() error { return is(acquire(s, above), driver.ErrUnavailable) },
+		func() error { return acquire(s, request("job", "us")) },
+		func() error { return is(acquire(other, request("job", "them")), driver.ErrHeld) },
+		func() error { _, err := s.Extend(background, "job", "us", 0); return err },
+		func() error {
+			return is(s.RaiseFence(background, "job", "us", driver.MaxFence-3), driver.ErrUnavailable)
+		},
+		func() error {
+			_, err := s.Release(background, "job", "us", time.Minute)
+			return is(err, driver.ErrUnavailable)
+		},
+		func() error { return is(acquire(other, request("job", "them")), driver.ErrHeld) },
+		func() error {
+			if o, err := s.Release(background, "job", "us", 0); o != driver.Released {
+				return fmt.Errorf("%v, %w", o, err)
+			}
+			return nil
+		},
+		func() error { return acquire(other, shared("job", "reader")) },
+		func() error { return acquire(s, shared("job", "reader")) },
+		s.Close, other.Close,
+	)
+}
+
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	start(t, "few descriptors", t.TempDir(), nil).end()
+}
+
+// fewDescriptors gives up what it keeps for later before it gives up.
+func fewDescriptors(dir string) error {
+	const limit = 64
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return err
+	}
+	s, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	for i := range 2 * limit { // nobody holds these, but their files stay open
+		name := fmt.Sprint("idle ", i)
+		if _, err := s.Acquire(background, request(name, "us")); err != nil {
+			return err
+		}
+		if _, err := s.Release(background, name, "us", 0); err != nil {
+			return err
+		}
+	}
+	n := 0
+	for ; n < 2*limit; n++ {
+		if _, err = s.Acquire(background, request(fmt.Sprint(n), "us")); err != nil {
+			break
+		}
+	}
+	if n < limit/2 || !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, syscall.EMFILE) {
+		return fmt.Errorf("after %d holds: %w", n, err)
+	}
+	if _, err := s.Release(background, "0", "us", 0); err != nil {
+		return err
+	}
+	_, err = s.Acquire(background, request("0", "us"))
+	return err
+}
+
+func TestNoRights(t *testing.T) {
+	t.Parallel()
+	start(t, "no rights", worldReadable(t), asNobody).end()
+}
+
+// noRights has a directory that cannot be written to, files that cannot be
+// opened, and one that stands there already.
+func noRights(dir string) error {
+	mine := dir + "/mine"
+	s, err := Open(mine)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Acquire(background, request("there", "us")); err != nil {
+		return err
+	}
+	if _, err := s.Release(background, "there", "us", 0); err != nil {
+		return err
+	}
+	denied := func(name, word string) error {
+		_, err := s.Acquire(background, request(name, "us"))
+		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, os.ErrPermission) || !bytes.Contains([]byte(err.Error()), []byte(word)) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+	return check(
+		func() error { return os.WriteFile(s.Dir()+"/"+fileName("closed"), nil, 0) },
+		func() error { return denied("closed", "own") },
+		func() error { return os.Chmod(mine, 0o500) },
+		func() error { return denied("new", "own") },
+		func() error { _, err := s.Acquire(background, request("there", "us")); return err },
+		s.Close,
+	)
+}

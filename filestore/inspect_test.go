@@ -1,0 +1,209 @@
+//go:build linux
+
+package filestore
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func TestInspectTakesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	if state := inspect(t, s, "job"); len(state.Holds) != 0 || state.Name != "job" || state.Path != pathOf(s, "job") || state.Waiters != -1 {
+		t.Errorf("a name nobody used: %+v", state)
+	}
+	if _, err := os.Stat(pathOf(s, "job")); err == nil {
+		t.Error("Inspect made a file")
+	}
+	r := request("job", "us")
+	r.Holder.Plan = time.Hour
+	g := take(t, s, r)
+	release(t, s, "job", "us", driver.Released)
+	if state := inspect(t, s, "job"); len(state.Holds) != 0 || state.Fence != g.Fence {
+		t.Errorf("free again: %+v", state)
+	}
+	take(t, s, r)
+	h := inspect(t, open(t, s.Dir()), "job").Holds
+	if len(h) != 1 || h[0].Holder != r.Holder || h[0].PlannedEnd.Sub(h[0].Since) != time.Hour || time.Since(h[0].Since) > time.Minute {
+		t.Errorf("held: %+v", h)
+	}
+}
+
+func TestHolderWithoutAName(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, driver.Request{Name: "job", Token: "us", TTL: time.Minute})
+	h := inspect(t, s, "job").Holds
+	if len(h) != 1 || h[0].PID != os.Getpid() || h[0].Host != machine().host {
+		t.Errorf("%+v", h)
+	}
+}
+
+// More readers than there are slots: all are seen, those without a slot by
+// their process only.
+func TestManyReaders(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	const n = slotCount + 3
+	for i := range n {
+		take(t, s, shared("job", strings.Repeat("r", i+1)))
+	}
+	h := inspect(t, s, "job").Holds
+	labels := map[string]int{}
+	for i := range h {
+		labels[h[i].Label]++
+	}
+	if len(h) != n || len(labels) != slotCount+1 || labels[""] != 3 {
+		t.Errorf("%d readers: %d holds, %d labels, %d without", n, len(h), len(labels), labels[""])
+	}
+	for i := range n {
+		release(t, s, "job", strings.Repeat("r", i+1), driver.Released)
+	}
+	take(t, s, shared("job", "later")) // slots are free again
+	if h := inspect(t, s, "job").Holds; len(h) != 1 || h[0].Label != "later" {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	for _, name := range []string{"a/free", "a/cooling", "a/held", "a/read", "b/held"} {
+		take(t, s, request(name, "us"))
+	}
+	release(t, s, "a/free", "us", driver.Released)
+	release(t, s, "a/read", "us", driver.Released)
+	take(t, s, shared("a/read", "us"))
+	if _, err := s.Release(patience(t), "a/cooling", "us", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	foreign(t, s, "plain-name", syscall.LOCK_EX)
+	foreign(t, s, "odd name", syscall.LOCK_SH)
+	for prefix, want := range map[string]string{
+		"":       "a/cooling a/held a/read b/held plain-name ?",
+		"a/":     "a/cooling a/held a/read",
+		"a/held": "a/held",
+		"plain":  "plain-name",
+		"odd":    "?",
+		"odd na": "?",
+		"x":      "",
+	} {
+		states, err := s.List(patience(t), prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		for _, state := range states {
+			if state.Name == "" {
+				state.Name = "?"
+			}
+			got[state.Name] = true
+			if len(state.Holds) != 1 || state.Path == "" {
+				t.Errorf("%+v", state)
+			}
+		}
+		for _, name := range strings.Fields(want) {
+			if !got[name] {
+				t.Errorf("List(%q) has no %q: %v", prefix, name, got)
+			}
+			delete(got, name)
+		}
+		if len(got) != 0 {
+			t.Errorf("List(%q) has %v too", prefix, got)
+		}
+	}
+}
+
+// Where the kernel's list does not show everybody's locks, a name that seems
+// free is not called free.
+func TestCannotKnow(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	other := open(t, s.Dir())
+	for _, st := range []*Store{s, other} {
+		st.seen.narrow = true
+	}
+	take(t, s, request("job", "us"))
+	if state := inspect(t, other, "job"); len(state.Holds) != 1 || state.Holds[0].Label != "us" {
+		t.Errorf("what shows is known: %+v", state)
+	}
+	fence := take(t, s, request("free", "us")).Fence
+	release(t, s, "free", "us", driver.Released)
+	state, err := other.Inspect(patience(t), "free")
+	if !errors.Is(err, errors.ErrUnsupported) || len(state.Holds) != 1 || state.Holds[0] != (driver.Hold{}) || state.Fence != fence {
+		t.Errorf("%+v, %v", state, err)
+	}
+	states, err := other.List(patience(t), "")
+	if !errors.Is(err, errors.ErrUnsupported) || len(states) != 1 || states[0].Name != "job" {
+		t.Errorf("%+v, %v", states, err)
+	}
+}
+
+// Without the list at all, the record says who holds what another found held.
+func TestHeldWithoutTheList(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	s.seen.cost, s.seen.at = time.Hour, time.Now() // too dear to be read
+	take(t, s, request("job", "us"))
+	if h := refused(t, s, request("job", "them")).Holds; len(h) != 1 || h[0].Label != "us" {
+		t.Errorf("%+v", h)
+	}
+	take(t, s, shared("read", "us"))
+	if h := refused(t, s, request("read", "them")).Holds; len(h) != 1 || h[0].Label != "us" || !h[0].Shared {
+		t.Errorf("%+v", h)
+	}
+}
+
+// A process that took the lock by other means is foreign, whatever an old
+// record says.
+func TestOldRecordIsNotTheHolders(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	c := start(t, "hold", s.Dir(), nil)
+	c.expect("fence")
+	c.kill()
+	foreign(t, s, "job", syscall.LOCK_EX)
+	if h := refused(t, s, request("job", "us")).Holds; len(h) != 1 || !h[0].Foreign || h[0].PID != os.Getpid() {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestVanishedDirectoryIsNotFree(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir()+"/locks")
+	if err := os.RemoveAll(s.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Inspect(patience(t), "job")
+	wantErr(t, err, driver.ErrUnavailable, "directory is gone")
+	_, err = s.List(patience(t), "")
+	wantErr(t, err, driver.ErrUnavailable, "directory is gone")
+	_, err = s.Acquire(patience(t), request("job", "us"))
+	wantErr(t, err, driver.ErrUnavailable, "directory is gone")
+}
+
+func TestParseLocks(t *testing.T) {
+	const text = `1: POSIX  ADVISORY  WRITE 11 fe:00:131 0 EOF
+2: FLOCK  ADVISORY  WRITE 12 fe:00:131 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 13 fe:00:131 0 EOF
+3: FLOCK  ADVISORY  READ 14 fe:00:132 0 EOF
+4: FLOCK  ADVISORY  READ 15 fe:00:132 0 EOF
+5: FLOCK  ADVISORY  WRITE 16 00:2b:131 0 EOF
+6: OFDLCK ADVISORY  WRITE -1 fe:00:131 0 EOF
+7: FLOCK  ADVISORY  WRITE
+`
+	locks := parseLocks([]byte(text), "fe:00", 0)
+	if len(locks) != 2 || len(locks[131]) != 1 || locks[131][0] != (kernelLock{12, false}) || len(locks[132]) != 2 || !locks[132][1].shared {
+		t.Errorf("%+v", locks)
+	}
+	if d := deviceOf([]byte(text), 131, 16); d != "00:2b" {
+		t.Errorf("device %q", d)
+	}
+}

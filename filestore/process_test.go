@@ -1,0 +1,250 @@
+//go:build linux
+
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func init() {
+	scripts["hold"] = func(dir string) error { return holdOn(dir, request("job", "child")) }
+	scripts["read"] = func(dir string) error { return holdOn(dir, shared("job", "child")) }
+	scripts["hold a while"] = func(dir string) error {
+		r := request("job", "child")
+		r.AtLeast = time.Minute
+		return holdOn(dir, r)
+	}
+	scripts["pass on"] = passOn
+	scripts["nothing"] = func(string) error { fmt.Println("ready"); pause(); return nil }
+}
+
+func holdOn(dir string, r driver.Request) error {
+	s, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	g, err := s.Acquire(background, r)
+	if err != nil {
+		return err
+	}
+	fmt.Println("fence", g.Fence)
+	pause()
+	return s.Close()
+}
+
+// passOn gives its hold to a child of its own and ends.
+func passOn(dir string) error {
+	s, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	if _, err = s.Acquire(background, request("job", "child")); err != nil {
+		return err
+	}
+	file, err := s.File("job", "child")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("/proc/self/exe", dir)
+	cmd.Env = append(os.Environ(), childEnv+"=nothing")
+	cmd.ExtraFiles = []*os.File{file}
+	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	fmt.Println("child", cmd.Process.Pid)
+	return nil
+}
+
+func fenceOf(t testing.TB, line string) uint64 {
+	t.Helper()
+	_, number, _ := strings.Cut(line, " ")
+	fence, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fence
+}
+
+func TestKillFreesAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"hold", "read"} {
+		s := open(t, t.TempDir())
+		c := start(t, script, s.Dir(), nil)
+		fence := fenceOf(t, c.expect("fence"))
+		h := refused(t, s, request("job", "us"))
+		if len(h.Holds) != 1 || h.Holds[0].Label != "child" || h.Holds[0].Foreign || h.Holds[0].Shared != (script == "read") {
+			t.Errorf("%s: held by %+v", script, h.Holds)
+		}
+		c.kill() // returns when the process is gone
+		if g := take(t, s, request("job", "us")); g.Fence <= fence {
+			t.Errorf("%s: fences went from %d to %d", script, fence, g.Fence)
+		}
+	}
+}
+
+func TestKillDoesNotShortenAtLeast(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	c := start(t, "hold a while", s.Dir(), nil)
+	c.expect("fence")
+	c.kill()
+	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
+		h := refused(t, s, r)
+		if left := time.Until(h.Until); !h.Holds[0].Cooling || left < 50*time.Second || left > time.Minute {
+			t.Errorf("%v: %+v", r.Shared, h)
+		}
+	}
+	if state := inspect(t, s, "job"); len(state.Holds) != 1 || !state.Holds[0].Cooling {
+		t.Errorf("%+v", state)
+	}
+}
+
+func TestKillEndsAWait(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	c := start(t, "hold", s.Dir(), nil)
+	c.expect("fence")
+	w := wait(t, s, request("job", "us"))
+	c.kill()
+	if g := w.get(t); g.Fence == 0 {
+		t.Error("nothing was handed over")
+	}
+}
+
+func TestHoldPassedToAChildOutlivesItsTaker(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	c := start(t, "pass on", s.Dir(), nil)
+	pid := int(fenceOf(t, c.expect("child")))
+	c.expect("done")
+	c.expect("ready")
+	if h := refused(t, s, request("job", "us")); h.Holds[0].Label != "child" || h.Holds[0].Foreign {
+		t.Errorf("held by %+v", h.Holds)
+	}
+	if state := inspect(t, s, "job"); len(state.Holds) != 1 || state.Holds[0].Label != "child" {
+		t.Errorf("%+v", state)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if g := wait(t, s, request("job", "us")).get(t); g.Fence == 0 {
+		t.Error("nothing was handed over")
+	}
+}
+
+// The child that was given the file holds on after Release.
+func TestReleaseOfAPassedHold(t *testing.T) {
+	t.Parallel()
+	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
+		s := open(t, t.TempDir())
+		take(t, s, r)
+		if r.Shared {
+			take(t, s, shared("job", "another reader"))
+		}
+		c := start(t, "nothing", s.Dir(), func(cmd *exec.Cmd) {
+			file, err := s.File("job", "us")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.ExtraFiles = []*os.File{file}
+			t.Cleanup(func() { file.Close() })
+		})
+		c.expect("ready")
+		closeFiles(t, c.cmd)
+		release(t, s, "job", "us", driver.Passed)
+		release(t, s, "job", "us", driver.Gone)
+		lost(t, s, "job", "us")
+		refused(t, s, request("job", "next"))
+		c.end()
+		if r.Shared {
+			release(t, s, "job", "another reader", driver.Released)
+		}
+		take(t, s, request("job", "next"))
+	}
+}
+
+func closeFiles(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	for _, f := range cmd.ExtraFiles {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// When the copy was closed before, Release is the end of the hold.
+func TestReleaseAfterTheCopyWasClosed(t *testing.T) {
+	t.Parallel()
+	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
+		s := open(t, t.TempDir())
+		take(t, s, r)
+		file, err := s.File("job", "us")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		release(t, s, "job", "us", driver.Released)
+		take(t, open(t, s.Dir()), request("job", "next"))
+	}
+}
+
+// A child that unlocks what it was given has ended the hold.
+func TestChildUnlocks(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	file, err := s.File("job", "us")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, s.Dir())
+	take(t, other, request("job", "next"))
+	lost(t, s, "job", "us")
+	held(t, other, "job", "next")
+}
+
+// Children that were given nothing keep nothing, although they were started
+// while the lock was held.
+func TestOtherChildrenInheritNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	c := start(t, "nothing", s.Dir(), nil)
+	c.expect("ready")
+	links, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", c.cmd.Process.Pid, l.Name()))
+		if strings.HasPrefix(to, s.Dir()) {
+			t.Errorf("the child has %s", to)
+		}
+	}
+	s.Close()
+	take(t, open(t, s.Dir()), request("job", "next"))
+}
+
+func TestFileOfAnotherToken(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	if _, err := s.File("job", "them"); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,267 @@
+//go:build linux
+
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func TestNamesOfAllKinds(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	other := open(t, s.Dir())
+	names := []string{
+		strings.Repeat("x", 1024), strings.Repeat("x", 1023), strings.Repeat("/", 1024), "../../etc", "..", ".", "/", "\x00", "a\x00b", "a\x00",
+		"\xff\xfe", "é", " ", "\n", "sf.x.1234567.lock", "nightly report", "nightly-report", strings.Repeat("é", 512),
+	}
+	for _, name := range names {
+		take(t, s, request(name, "us"))
+	}
+	for _, name := range names {
+		if h := refused(t, other, request(name, "them")); h.Holds[0].Label != "us" {
+			t.Errorf("%q is held by %+v", name, h.Holds)
+		}
+		if state := inspect(t, other, name); state.Name != name || !strings.HasPrefix(state.Path, s.Dir()+"/sf.") {
+			t.Errorf("Inspect(%q) = %+v", name, state)
+		}
+		release(t, s, name, "us", driver.Released)
+	}
+	entries, err := os.ReadDir(s.Dir())
+	if err != nil || len(entries) != len(names) {
+		t.Errorf("%d files for %d names, %v", len(entries), len(names), err)
+	}
+}
+
+// Two names that Symfony's file names cannot tell apart: readable parts equal,
+// hashes equal in 42 bits.
+const (
+	collides1 = "nightly-report-of-the-branch-office-in-the-north-1509303"
+	collides2 = "nightly-report-of-the-branch-office-in-the-north-1660377"
+)
+
+func TestCollidingNamesExcludeEachOtherAndSaySo(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	if fileName(collides1) != fileName(collides2) {
+		t.Fatal("these names do not collide")
+	}
+	first := take(t, s, request(collides1, "one"))
+	_, err := s.Acquire(patience(t), request(collides2, "two"))
+	wantErr(t, err, driver.ErrHeld, collides1, "same file", "rename")
+	var refusal *driver.HeldError
+	if !errors.As(err, &refusal) || refusal.Holds[0].Label != "one" {
+		t.Errorf("got %v", err)
+	}
+	release(t, s, collides2, "one", driver.Gone)
+	if _, err := s.Release(patience(t), collides1, "one", 200*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(patience(t), request(collides2, "two"))
+	wantErr(t, err, driver.ErrHeld, collides1, "cools down")
+	eventually(t, "the cool-down ends", func() bool { _, err = s.Acquire(patience(t), request(collides2, "two")); return err == nil })
+	if second := held(t, s, collides2, "two"); second.Fence <= first.Fence {
+		t.Errorf("fences of one file went from %d to %d", first.Fence, second.Fence)
+	}
+}
+
+func TestFilesAreOursAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	take(t, s, shared("readers", "us"))
+	entries, err := os.ReadDir(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+	// A file that PHP left open to everybody becomes ours alone.
+	if err := os.WriteFile(pathOf(s, "php"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pathOf(s, "php"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, request("php", "us"))
+	if info, err := os.Stat(pathOf(s, "php")); err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestWhatIsNotALockFileIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	elsewhere := s.Dir() + "/elsewhere"
+	text := []byte("something of the user's")
+	for name, put := range map[string]func(path string) error{
+		"symbolic link":    func(path string) error { return os.Symlink(elsewhere, path) },
+		"hard link":        func(path string) error { return os.Link(elsewhere, path) },
+		"directory":        func(path string) error { return os.Mkdir(path, 0o700) },
+		"fifo":             func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"broken link":      func(path string) error { return os.Symlink(s.Dir()+"/nothing", path) },
+		"link to a device": func(path string) error { return os.Symlink("/dev/null", path) },
+	} {
+		if err := os.WriteFile(elsewhere, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(pathOf(s, name)); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []driver.Request{request(name, "us"), shared(name, "us")} {
+			if _, err := s.Acquire(patience(t), r); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := s.Wait(patience(t), request(name, "us"), true); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("%s: Wait: %v", name, err)
+		}
+		if got, _ := os.ReadFile(elsewhere); !bytes.Equal(got, text) {
+			t.Errorf("%s: what it leads to was changed to %q", name, got)
+		}
+	}
+	if _, err := os.Lstat(s.Dir() + "/nothing"); err == nil {
+		t.Error("a file was made at the end of a link")
+	}
+}
+
+// Whoever holds a file that was removed or replaced is told, and never frees
+// what the next one holds.
+func TestFileRemovedOrReplaced(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range map[string]func(dir, path string) error{
+		"removed":           func(_, path string) error { return os.Remove(path) },
+		"replaced":          func(_, path string) error { return replace(path) },
+		"moved away":        func(_, path string) error { return os.Rename(path, path+".old") },
+		"directory moved":   func(dir, _ string) error { return os.Rename(dir, dir+".old") },
+		"directory removed": func(dir, _ string) error { return os.RemoveAll(dir) },
+	} {
+		for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
+			t.Run(fmt.Sprintf("%s/shared=%v", what, r.Shared), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir() + "/locks"
+				s := open(t, dir)
+				take(t, s, r)
+				if err := spoil(dir, pathOf(s, "job")); err != nil {
+					t.Fatal(err)
+				}
+				open(t, dir) // makes the directory if need be
+				next := take(t, open(t, dir), request("job", "next"))
+				lost(t, s, "job", "us")
+				release(t, s, "job", "us", driver.Gone)
+				if h := refused(t, s, request("job", "us again")); h.Holds[0].Label != "next" {
+					t.Errorf("held by %+v, want next with fence %d", h.Holds, next.Fence)
+				}
+			})
+		}
+	}
+}
+
+func replace(path string) error {
+	if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Release of a file that is gone answers Gone even when nobody asked before.
+func TestReleaseOfARemovedFile(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	if err := os.Remove(pathOf(s, "job")); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Release(patience(t), "job", "us", time.Minute); o != driver.Gone || err != nil {
+		t.Errorf("%v, %v", o, err)
+	}
+	take(t, s, request("job", "next"))
+}
+
+// A repeat after the loss is a fresh grant with a new fence.
+func TestRepeatAfterLoss(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	before := take(t, s, request("job", "us"))
+	if err := os.Remove(pathOf(s, "job")); err != nil {
+		t.Fatal(err)
+	}
+	if after := take(t, s, request("job", "us")); after.Fence <= before.Fence {
+		t.Errorf("fences went from %d to %d", before.Fence, after.Fence)
+	}
+}
+
+// Many take and give back while somebody keeps removing the file. Then two may
+// have holds at once; but after the later grant the earlier hold is never
+// called live again.
+func TestUnlinkRace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stop := make(chan struct{})
+	var removing, taking sync.WaitGroup
+	removing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Microsecond):
+				os.Remove(dir + "/" + fileName("job"))
+			}
+		}
+	})
+	var last atomic.Uint64
+	var losses atomic.Int64
+	for i := range 4 {
+		s := open(t, dir)
+		taking.Go(func() { contend(t, s, fmt.Sprint("party ", i), &last, &losses) })
+	}
+	taking.Wait()
+	close(stop)
+	removing.Wait()
+	if losses.Load() == 0 {
+		t.Error("nobody ever lost his file, so nothing was tried")
+	}
+}
+
+func contend(t *testing.T, s *Store, token string, last *atomic.Uint64, losses *atomic.Int64) {
+	ctx := context.Background()
+	for range 2000 {
+		g, err := s.Acquire(ctx, request("job", token))
+		if err != nil {
+			if !errors.Is(err, driver.ErrHeld) {
+				t.Error(err)
+			}
+			continue
+		}
+		for old := last.Load(); old < g.Fence && !last.CompareAndSwap(old, g.Fence); old = last.Load() {
+		}
+		runtime.Gosched()
+		later := last.Load() > g.Fence
+		_, err = s.Extend(ctx, "job", token, 0)
+		if later && err == nil {
+			t.Errorf("a hold with fence %d is called live after a grant with fence %d", g.Fence, last.Load())
+		}
+		if errors.Is(err, driver.ErrLost) {
+			losses.Add(1)
+		}
+		if _, err := s.Release(ctx, "job", token, 0); err != nil {
+			t.Error(err)
+		}
+	}
+}

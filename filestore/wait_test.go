@@ -1,0 +1,323 @@
+//go:build linux
+
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// waiting is a Wait that is under way.
+type waiting struct {
+	grant chan driver.Grant
+	err   chan error
+}
+
+// wait begins to wait, with a reservation.
+func wait(t testing.TB, s *Store, r driver.Request) *waiting {
+	t.Helper()
+	return waitOn(patience(t), s, r, true)
+}
+
+func waitOn(ctx context.Context, s *Store, r driver.Request, reserve bool) *waiting {
+	w := &waiting{make(chan driver.Grant, 1), make(chan error, 1)}
+	go func() {
+		g, err := s.Wait(ctx, r, reserve)
+		w.grant <- g
+		w.err <- err
+	}()
+	return w
+}
+
+func (w *waiting) get(t testing.TB) driver.Grant {
+	t.Helper()
+	g, err := <-w.grant, <-w.err
+	if err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	return g
+}
+
+// waits returns when the store has looked at the name and waits to be told.
+func (s *Store) waits(t testing.TB, name string) {
+	t.Helper()
+	eventually(t, "somebody waits for "+name, func() bool {
+		st, err := os.Stat(pathOf(s, name))
+		return err == nil && st.Size() == sizeWaited
+	})
+}
+
+// A release in another process wakes the waiter long before he would have
+// looked by himself.
+func TestReleaseWakesOtherProcesses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other := open(t, dir)
+	for _, give := range []func(*Store){
+		func(s *Store) { release(t, s, "job", "us", driver.Released) },
+		func(s *Store) { s.Close() },
+	} {
+		s := open(t, dir)
+		take(t, s, request("job", "us"))
+		w := wait(t, other, request("job", "them"))
+		other.waits(t, "job")
+		looks := countLooks(other)
+		give(s)
+		g := w.get(t)
+		if g.Fence == 0 || g.TTL <= 0 || g.TTL > driver.MaxReservation {
+			t.Fatalf("handed over: %+v", g)
+		}
+		if again := take(t, other, request("job", "them")); again.Fence != g.Fence || again.TTL != 0 {
+			t.Errorf("the claim of %+v gives %+v", g, again)
+		}
+		if looks() == 0 {
+			t.Error("nobody was told")
+		}
+		release(t, other, "job", "them", driver.Released)
+	}
+}
+
+// countLooks counts the wake-ups that the kernel gave to the store from now on.
+func countLooks(s *Store) func() int64 {
+	before := s.notify.told.Load()
+	return func() int64 { return s.notify.told.Load() - before }
+}
+
+// Foreign parties that close the file wake, those that only unlock it are
+// found by a look.
+func TestForeignReleaseIsFound(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	for what, give := range map[string]func(*os.File) error{
+		"closed":   (*os.File).Close,
+		"unlocked": func(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) },
+		"removed": func(f *os.File) error {
+			return errors.Join(os.Remove(f.Name()), syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
+		},
+	} {
+		file := foreign(t, s, "job", syscall.LOCK_EX)
+		w := wait(t, s, request("job", "us"))
+		s.waits(t, "job")
+		if err := give(file); err != nil {
+			t.Fatal(err)
+		}
+		if g := w.get(t); g.Fence == 0 {
+			t.Errorf("%s: nothing was handed over", what)
+		}
+		release(t, s, "job", "us", driver.Released)
+	}
+}
+
+// foreign takes a lock as other programs do.
+func foreign(t testing.TB, s *Store, name string, how int) *os.File {
+	t.Helper()
+	file, err := os.OpenFile(pathOf(s, name), os.O_RDONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	if err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestThousandWaitersOfOneName(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	threads := threadCount(t)
+	var all sync.WaitGroup
+	ctx := patience(t)
+	var inside int // guarded by the lock itself
+	for i := range n {
+		token := fmt.Sprint("waiter ", i)
+		all.Go(func() {
+			g, err := s.Wait(ctx, request("job", token), true)
+			if err != nil || g.Fence == 0 {
+				t.Errorf("%+v, %v", g, err)
+				return
+			}
+			inside++
+			if inside != 1 {
+				t.Errorf("%d are inside", inside)
+			}
+			inside--
+			if _, err := s.Release(ctx, "job", token, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "all wait", func() bool { return s.waiters("job") == n })
+	if more := threadCount(t) - threads; more > 20 {
+		t.Errorf("%d waiters need %d threads more", n, more)
+	}
+	looks := countLooks(s)
+	release(t, s, "job", "us", driver.Released)
+	all.Wait()
+	if l := looks(); l > 4*n {
+		t.Errorf("%d hand-overs took %d wake-ups by the kernel", n, l)
+	}
+}
+
+// waiters counts who waits in this store.
+func (s *Store) waiters(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files[name]
+	if f == nil {
+		return 0
+	}
+	f.queue.mu.Lock()
+	defer f.queue.mu.Unlock()
+	return len(f.queue.waiters)
+}
+
+func threadCount(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// A thousand names, more than descriptors are kept for, and one goroutine in
+// the kernel's ear.
+func TestThousandWaitersOfAThousandNames(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	s := open(t, t.TempDir())
+	other := open(t, s.Dir())
+	for i := range n {
+		take(t, other, request(fmt.Sprint(i), "them"))
+	}
+	var all sync.WaitGroup
+	ctx := patience(t)
+	for i := range n {
+		all.Go(func() {
+			g, err := s.Wait(ctx, request(fmt.Sprint(i), "us"), true)
+			if err != nil || g.Fence == 0 {
+				t.Errorf("%d: %+v, %v", i, g, err)
+			}
+		})
+	}
+	for i := range n {
+		s.waits(t, fmt.Sprint(i))
+	}
+	for i := range n {
+		release(t, other, fmt.Sprint(i), "them", driver.Released)
+	}
+	all.Wait()
+}
+
+// Nobody is woken by his own looks: a waiter at rest stays at rest.
+func TestWaitersRest(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]Option{nil, {MaxOpen(0)}} {
+		s := open(t, t.TempDir(), opts...)
+		other := open(t, s.Dir(), opts...)
+		r := request("cooling", "them")
+		take(t, other, r)
+		if _, err := other.Release(patience(t), "cooling", "them", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		take(t, other, request("held", "them"))
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		looks := countLooks(s)
+		a := waitOn(ctx, s, request("cooling", "us"), true)
+		b := waitOn(ctx, s, request("held", "us"), true)
+		for _, w := range []*waiting{a, b} {
+			if <-w.grant; !errors.Is(<-w.err, context.DeadlineExceeded) {
+				t.Error("the wait ended otherwise")
+			}
+		}
+		if l := looks(); l > 10 {
+			t.Errorf("%d wake-ups for nothing", l)
+		}
+	}
+}
+
+func TestCoolDownEndsAWait(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	before := time.Now()
+	if _, err := s.Release(patience(t), "job", "us", 300*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, s, request("job", "next")).get(t)
+	if d := time.Since(before); d < 300*time.Millisecond {
+		t.Errorf("a cool-down of 300 ms ended after %v", d)
+	}
+}
+
+// Waits without inotify, as on other systems or when it is used up.
+func TestWaitByPolling(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	s.notify.closed = true
+	other := open(t, s.Dir())
+	take(t, other, request("job", "them"))
+	w := wait(t, s, request("job", "us"))
+	eventually(t, "it waits", func() bool { return s.waiters("job") == 1 })
+	release(t, other, "job", "them", driver.Released)
+	if g := w.get(t); g.Fence == 0 {
+		t.Error("nothing was handed over")
+	}
+}
+
+func TestPaceOfPolling(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		var p pacer
+		for range 20 {
+			d := p.next(look{refusal: &refusal{}, told: told})
+			if d < time.Millisecond || d > slowLook*3/2+1 || !told && d > pollLook*3/2+1 {
+				t.Errorf("told %v: a look after %v", told, d)
+			}
+		}
+	}
+}
+
+func TestUnclaimedReservationLapses(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	r := request("job", "us")
+	r.AtLeast = time.Hour // armed by the claim only
+	g, err := s.Wait(patience(t), r, true)
+	if err != nil || g.Fence == 0 {
+		t.Fatal(g, err)
+	}
+	lost(t, s, "job", "us")
+	refused(t, s, request("job", "next"))
+	if n := wait(t, s, request("job", "next")).get(t); n.Fence <= g.Fence {
+		t.Errorf("fences went from %d to %d", g.Fence, n.Fence)
+	}
+	release(t, s, "job", "us", driver.Gone)
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	other := open(t, s.Dir())
+	take(t, other, request("job", "them"))
+	a := wait(t, s, request("job", "one"))
+	b := wait(t, s, request("job", "two"))
+	s.waits(t, "job")
+	s.Close()
+	for _, w := range []*waiting{a, b} {
+		if <-w.grant; !errors.Is(<-w.err, driver.ErrClosed) {
+			t.Error("the wait ended otherwise")
+		}
+	}
+}
