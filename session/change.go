@@ -1,0 +1,89 @@
+package session
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// fieldSet is what the ops of a Change work on.
+type fieldSet interface {
+	Get(key string) (value []byte, ok bool)
+	Set(key string, value []byte) error
+	Delete(key string) error
+}
+
+// adder adds to an encoded integer; old is nil if there is none.
+type adder func(old []byte, delta int64) ([]byte, error)
+
+// apply does ops in order. After an error the set is of no use.
+func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
+	values := make([][]byte, len(ops))
+	for i, op := range ops {
+		var err error
+		switch op.Kind {
+		case OpPut:
+			err = set.Set(op.Key, op.Value)
+		case OpDelete:
+			err = set.Delete(op.Key)
+		case OpTake:
+			if v, ok := set.Get(op.Key); ok {
+				values[i] = v
+				err = set.Delete(op.Key)
+			}
+		case OpIncr:
+			old, ok := set.Get(op.Key)
+			if ok && old == nil {
+				old = []byte{}
+			}
+			var sum []byte
+			if sum, err = add(old, op.Delta); err == nil {
+				values[i] = sum
+				err = set.Set(op.Key, sum)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// checkUnchanged returns a *ConflictError with the keys that differ.
+func checkUnchanged(conditions []Condition, get func(string) ([]byte, bool), same func(a, b []byte) bool) error {
+	var changed []string
+	for _, c := range conditions {
+		v, ok := get(c.Key)
+		if ok == c.Absent || ok && !same(v, c.Value) {
+			changed = append(changed, c.Key)
+		}
+	}
+	if changed == nil {
+		return nil
+	}
+	slices.Sort(changed)
+	return &ConflictError{slices.Compact(changed)}
+}
+
+// addDecimal adds to decimal text, as OpIncr says.
+func addDecimal(old []byte, delta int64) ([]byte, error) {
+	var n int64
+	if old != nil {
+		var err error
+		n, err = strconv.ParseInt(string(old), 10, 64)
+		if err != nil || !bytes.Equal(old, strconv.AppendInt(nil, n, 10)) {
+			return nil, ErrNotNumber
+		}
+	}
+	sum, ok := addInt64(n, delta)
+	if !ok {
+		return nil, ErrNotNumber
+	}
+	return strconv.AppendInt(nil, sum, 10), nil
+}
+
+// addInt64 says whether the sum fits.
+func addInt64(a, b int64) (int64, bool) {
+	sum := a + b
+	return sum, (sum > a) == (b > 0)
+}

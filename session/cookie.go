@@ -1,0 +1,105 @@
+package session
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// DefaultCookieName is the cookie's name. The prefix makes browsers refuse one
+// that another host of the same domain, or an attacker on plain HTTP, sets.
+const DefaultCookieName = "__Host-session"
+
+// Cookie is how clients keep the id. The zero value is the safest: HttpOnly,
+// Secure, SameSite=Lax, for this host only, and gone when the browser ends.
+type Cookie struct {
+	Name   string // DefaultCookieName; "session" if Insecure
+	Path   string // "/"; with another the name must not begin with "__Host-"
+	Domain string // as with Path
+	// Insecure lets the cookie travel over plain HTTP, for development.
+	Insecure bool
+	// Scripts lets scripts of the page read the id.
+	Scripts  bool
+	SameSite http.SameSite // Lax
+	// Persist keeps the cookie for the session's lifetime when the browser
+	// ends.
+	Persist     bool
+	Partitioned bool
+}
+
+func (c *Cookie) setDefaults() {
+	if c.Name == "" {
+		c.Name = DefaultCookieName
+		if c.Insecure || c.Domain != "" || c.Path != "" && c.Path != "/" {
+			c.Name = "session"
+		}
+	}
+	if c.Path == "" {
+		c.Path = "/"
+	}
+	if c.SameSite == 0 {
+		c.SameSite = http.SameSiteLaxMode
+	}
+}
+
+func (c *Cookie) check() error {
+	if err := c.make("x", 0).Valid(); err != nil {
+		return err
+	}
+	if strings.HasPrefix(c.Name, "__Host-") && (c.Insecure || c.Domain != "" || c.Path != "/") {
+		return errors.New(`a cookie "__Host-…" must be secure, with path "/" and without a domain`)
+	}
+	if c.Insecure && strings.HasPrefix(c.Name, "__Secure-") {
+		return errors.New(`a cookie "__Secure-…" must be secure`)
+	}
+	if c.SameSite == http.SameSiteNoneMode && c.Insecure {
+		return errors.New("a cookie with SameSite=None must be secure")
+	}
+	return nil
+}
+
+// make returns the cookie; a negative age deletes it.
+func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
+	h := &http.Cookie{
+		Name: c.Name, Value: id, Path: c.Path, Domain: c.Domain,
+		Secure: !c.Insecure, HttpOnly: !c.Scripts, SameSite: c.SameSite, Partitioned: c.Partitioned,
+	}
+	switch {
+	case age < 0:
+		h.Value, h.MaxAge = "", -1
+	case c.Persist && age > 0:
+		h.MaxAge = int(age / time.Second)
+	}
+	return h
+}
+
+// idFrom returns the first id that may be one, or "".
+func (m *Manager) idFrom(r *http.Request) string {
+	for _, c := range r.CookiesNamed(m.cfg.cookie.Name) {
+		if m.cfg.ids.valid(c.Value) {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// setCookie sends s's id if the client does not have it, or ends its cookie.
+// s.mu is held.
+func (s *Session) setCookie(h http.Header) {
+	if s.touched {
+		h.Add("Vary", "Cookie")
+	}
+	var cookie *http.Cookie
+	switch {
+	case s.ended && s.sent != "":
+		cookie = s.m.cfg.cookie.make("", -1)
+	case !s.ended && s.id != "" && s.id != s.sent:
+		cookie = s.m.cfg.cookie.make(s.id, s.m.cfg.lifetime)
+	default:
+		return
+	}
+	s.sent = cookie.Value
+	h.Add("Set-Cookie", cookie.String())
+	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
+}

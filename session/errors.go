@@ -1,0 +1,138 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// What calls answer when they fail; ask with errors.Is.
+var (
+	// ErrConflict: another request changed what this one had read and now
+	// wants to write. Nothing was saved. The error is a *ConflictError.
+	ErrConflict = errors.New("session was changed by another request")
+	// ErrDestroyed: the session ended while the request worked: logged out or
+	// expired. Nothing was saved.
+	ErrDestroyed = errors.New("session was destroyed")
+	// ErrMoved: the session got a new id, and the one that the client sent may
+	// only read what was there before.
+	ErrMoved = errors.New("session has a new id")
+	// ErrReadOnly: the route's mode is ReadOnly.
+	ErrReadOnly = errors.New("session is read-only here")
+	// ErrClosed: the session was saved already, by Commit or with the first
+	// byte of the answer. Update still works.
+	ErrClosed = errors.New("session was saved already")
+	// ErrAbandoned: the handler said Abandon.
+	ErrAbandoned = errors.New("session was abandoned")
+	// ErrBusy: the session's lock was not to be had in time. The error is a
+	// *BusyError.
+	ErrBusy = errors.New("session is in use by other requests")
+	// ErrTooManyWaiters: as many requests wait for this session as MaxWaiters
+	// allows.
+	ErrTooManyWaiters = errors.New("too many requests wait for the session")
+	// ErrTooLarge: the session would exceed MaxSize.
+	ErrTooLarge = errors.New("session is too large")
+	// ErrNotNumber: the value is no integer, or would leave 64 bits.
+	ErrNotNumber = errors.New("session value is no integer")
+	// ErrKey: the key is empty, longer than MaxKey, or not to be had in the
+	// format that the session is kept in.
+	ErrKey = errors.New("invalid session key")
+	// ErrNoSession: the context does not come from a Manager's Middleware.
+	ErrNoSession = errors.New("no session in this context")
+	// ErrUnsaved: the store did not confirm: what was written may be saved or
+	// not.
+	ErrUnsaved = errors.New("session may not have been saved")
+	// ErrRefused: the stored session is not what its format allows, or the
+	// change would damage it.
+	ErrRefused = errors.New("stored session cannot be used")
+	// ErrUnavailable: the store could not be asked.
+	ErrUnavailable = errors.New("session store is unavailable")
+)
+
+// What stores answer beside; the Manager turns them into the above.
+var (
+	// ErrNotFound: there is no such session.
+	ErrNotFound = errors.New("no such session")
+	// ErrExists: Change.Create found the key taken.
+	ErrExists = errors.New("session exists already")
+)
+
+// A ConflictError says which keys were changed by somebody else. It answers
+// errors.Is for ErrConflict.
+type ConflictError struct {
+	Keys []string // empty if the store compared the session as a whole
+}
+
+// Is reports whether target is ErrConflict.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// Error names the keys.
+func (e *ConflictError) Error() string {
+	if len(e.Keys) == 0 {
+		return ErrConflict.Error()
+	}
+	return ErrConflict.Error() + fmt.Sprintf(": %q", e.Keys)
+}
+
+// A MovedError comes from a store: the record is a tombstone. It answers
+// errors.Is for ErrMoved.
+type MovedError struct{ Moved Moved }
+
+// Is reports whether target is ErrMoved.
+func (e *MovedError) Is(target error) bool { return target == ErrMoved }
+
+// Error does not tell where to: the key may be a secret.
+func (e *MovedError) Error() string { return ErrMoved.Error() }
+
+// A BusyError says for how long the lock was waited for. It answers errors.Is
+// for ErrBusy.
+type BusyError struct {
+	Waited time.Duration
+	Lock   string // the lock's name, shortened where it contains the session's id
+	Holder string // who has it, as far as that is known
+
+	// Foreign says that a program other than padlock has the lock and gave no
+	// time at which it ends. If that program crashed, the lock stays until
+	// somebody deletes it.
+	Foreign bool
+}
+
+// Is reports whether target is ErrBusy.
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
+// Error names the lock, its holder, and what to do if it was left behind.
+func (e *BusyError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: waited %v for lock %q", ErrBusy, e.Waited, e.Lock)
+	if e.Holder != "" {
+		fmt.Fprintf(&b, ", held by %s", e.Holder)
+	}
+	if e.Foreign {
+		b.WriteString("; it has no expiry: if its holder crashed it stays until it is deleted (PHP: set redis.session.lock_expire)")
+	}
+	return b.String()
+}
+
+// Status is the HTTP status that tells a client of err: 409 when another
+// request was faster and the client should look again, 503 otherwise.
+func Status(err error) int {
+	for _, e := range []error{ErrConflict, ErrDestroyed, ErrMoved} {
+		if errors.Is(err, e) {
+			return http.StatusConflict
+		}
+	}
+	return http.StatusServiceUnavailable
+}
+
+// both joins two errors in one line; either may be nil.
+func both(first, second error) error {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return fmt.Errorf("%w: %w", first, second)
+}

@@ -1,0 +1,155 @@
+package session
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Format makes one value out of a session, for stores that keep it as such.
+type Format interface {
+	// Parse reads a session. It bounds its time and memory by the length of
+	// data, and keeps what it does not understand as it is.
+	Parse(data []byte) (Document, error)
+	// New is a session without fields.
+	New(deadline time.Time) Document
+	// Same reports whether two encoded values mean the same.
+	Same(a, b []byte) bool
+	// Add adds delta to an encoded integer, nil counting 0. ErrNotNumber.
+	Add(old []byte, delta int64) ([]byte, error)
+}
+
+// A Document is a parsed session. It is not for concurrent use.
+type Document interface {
+	// Fields lists the fields in their order.
+	Fields() []Field
+	// Get returns one of them.
+	Get(key string) (value []byte, ok bool)
+	// Set changes a field, or adds it at the end.
+	Set(key string, value []byte) error
+	// Delete removes a field, if it is there.
+	Delete(key string) error
+	// Deadline is what New was given, if the format can keep it.
+	Deadline() time.Time
+	// Encode returns the session as one value.
+	Encode() ([]byte, error)
+}
+
+// Packed is the format of sessions that only padlock reads: an ordered list of
+// keys and values, each with its length before it.
+func Packed() Format { return packed{} }
+
+type packed struct{}
+
+// packedMagic begins every packed session; its last byte is the version.
+const packedMagic = "PLS\x01"
+
+var errPacked = fmt.Errorf("%w: it is damaged", ErrRefused)
+
+func (packed) New(deadline time.Time) Document { return &packedDoc{deadline: deadline} }
+
+func (packed) Same(a, b []byte) bool { return slices.Equal(a, b) }
+
+func (packed) Add(old []byte, delta int64) ([]byte, error) { return addDecimal(old, delta) }
+
+func (packed) Parse(data []byte) (Document, error) {
+	if len(data) < len(packedMagic) || string(data[:len(packedMagic)]) != packedMagic {
+		return nil, fmt.Errorf("%w: it begins otherwise", errPacked)
+	}
+	p := unpacker{rest: data[len(packedMagic):]}
+	d := &packedDoc{}
+	if ms := p.number(); ms != 0 {
+		d.deadline = time.UnixMilli(int64(ms))
+	}
+	seen := make(map[string]bool)
+	for len(p.rest) > 0 && !p.bad {
+		key, value := string(p.bytes()), p.bytes()
+		if seen[key] {
+			p.bad = true
+		}
+		seen[key] = true
+		d.fields = append(d.fields, Field{key, value})
+	}
+	if p.bad {
+		return nil, errPacked
+	}
+	return d, nil
+}
+
+// unpacker reads numbers and byte strings; what it reads after the first
+// mistake is empty.
+type unpacker struct {
+	rest []byte
+	bad  bool
+}
+
+func (p *unpacker) number() uint64 {
+	n, size := binary.Uvarint(p.rest)
+	if size <= 0 {
+		p.bad, p.rest = true, nil
+		return 0
+	}
+	p.rest = p.rest[size:]
+	return n
+}
+
+func (p *unpacker) bytes() []byte {
+	n := p.number()
+	if n > uint64(len(p.rest)) {
+		p.bad, p.rest = true, nil
+		return nil
+	}
+	b := p.rest[:n:n]
+	p.rest = p.rest[n:]
+	return b
+}
+
+type packedDoc struct {
+	deadline time.Time
+	fields   []Field
+}
+
+func (d *packedDoc) Fields() []Field     { return d.fields }
+func (d *packedDoc) Deadline() time.Time { return d.deadline }
+
+func (d *packedDoc) find(key string) int {
+	return slices.IndexFunc(d.fields, func(f Field) bool { return f.Key == key })
+}
+
+func (d *packedDoc) Get(key string) ([]byte, bool) {
+	if i := d.find(key); i >= 0 {
+		return d.fields[i].Value, true
+	}
+	return nil, false
+}
+
+func (d *packedDoc) Set(key string, value []byte) error {
+	if i := d.find(key); i >= 0 {
+		d.fields[i].Value = value
+	} else {
+		d.fields = append(d.fields, Field{key, value})
+	}
+	return nil
+}
+
+func (d *packedDoc) Delete(key string) error {
+	d.fields = slices.DeleteFunc(d.fields, func(f Field) bool { return f.Key == key })
+	return nil
+}
+
+func (d *packedDoc) Encode() ([]byte, error) {
+	b := []byte(packedMagic)
+	var ms int64
+	if !d.deadline.IsZero() {
+		ms = d.deadline.UnixMilli()
+	}
+	b = binary.AppendUvarint(b, uint64(ms))
+	for _, f := range d.fields {
+		b = binary.AppendUvarint(b, uint64(len(f.Key)))
+		b = append(b, f.Key...)
+		b = binary.AppendUvarint(b, uint64(len(f.Value)))
+		b = append(b, f.Value...)
+	}
+	return b, nil
+}

@@ -1,0 +1,69 @@
+package session
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+// idBytes are random: 256 bits, so that an id is never guessed and never made
+// twice.
+const idBytes = 32
+
+// idRules is how ids look and where sessions stand in the store.
+type idRules struct {
+	php    bool
+	prefix string // of keys
+	suffix string // of locks
+}
+
+// newID makes an id from the system's generator.
+func (r *idRules) newID() string {
+	var raw [idBytes]byte
+	rand.Read(raw[:])
+	if r.php {
+		return hex.EncodeToString(raw[:]) // letters that PHP allows
+	}
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+// valid tells whether id may be one, before the store is asked.
+func (r *idRules) valid(id string) bool {
+	if r.php {
+		return len(id) >= 22 && len(id) <= 256 && strings.Trim(id, phpIDLetters) == ""
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	return len(id) == base64.RawURLEncoding.EncodedLen(idBytes) && err == nil && len(raw) == idBytes
+}
+
+const phpIDLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,-"
+
+// key is where the session is kept. Whoever reads the store learns no ids from
+// it, except in PHP mode, where the key is PHP's.
+func (r *idRules) key(id string) string {
+	if r.php {
+		return r.prefix + id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return r.prefix + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// lock is the name of a session's lock.
+func (r *idRules) lock(key string) string {
+	if r.php {
+		return key + r.suffix
+	}
+	return "session:" + key
+}
+
+// redacted is the lock's name as people may see it. In PHP mode the id is in
+// it; its beginning is enough to find the key.
+func (r *idRules) redacted(key string) string {
+	const show = 6
+	if id, ok := strings.CutPrefix(key, r.prefix); ok && r.php && len(id) > show {
+		return r.prefix + id[:show] + "…" + r.suffix
+	}
+	return r.lock(key)
+}

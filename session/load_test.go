@@ -1,0 +1,170 @@
+package session_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+)
+
+const crowd = 100
+
+// start returns a client with a session on a server whose writers work in mode.
+func start(t *testing.T, store session.Store, mode session.Mode, opts ...session.Option) *load.Client {
+	t.Helper()
+	// A test on a busy machine may take longer than a visitor waits.
+	opts = append(opts, session.MaxWait(time.Minute))
+	c := serve(t, load.Handler(newManager(t, store, opts...), mode))
+	if err := c.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (r report) only(t *testing.T, status int) {
+	t.Helper()
+	if len(r.Errors) > 0 || len(r.Statuses) != 1 || r.Statuses[status] == 0 {
+		t.Errorf("answers %v, errors %v, want only %d", r.Statuses, r.Errors, status)
+	}
+}
+
+type report load.Report
+
+// TestCrowdKeepsAll is the reason for this package: requests that each set a
+// key of their own.
+func TestCrowdKeepsAll(t *testing.T) {
+	t.Parallel()
+	modes := map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive, "LastWriteWins": session.LastWriteWins}
+	for name, mode := range modes {
+		for store, open := range stores {
+			t.Run(name+"/"+store, func(t *testing.T) {
+				t.Parallel()
+				c := start(t, open(), mode)
+				for _, p := range []load.Plan{
+					load.Set(crowd, 25*time.Millisecond, 0), load.Set(crowd, 0, 0), load.Set(crowd, 5*time.Millisecond, time.Second/4),
+				} {
+					if err := c.Start(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					r := c.Run(t.Context(), p)
+					report(r).only(t, http.StatusOK)
+					if n, err := c.Kept(t.Context(), crowd); n != crowd || err != nil {
+						t.Errorf("%d of %d kept in %v, %v", n, crowd, r.Wall, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestCrowdCounts(t *testing.T) {
+	t.Parallel()
+	for store, open := range stores {
+		t.Run("Exclusive adds all/"+store, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, open(), session.Exclusive)
+			report(c.Run(t.Context(), load.Add(crowd, time.Millisecond))).only(t, http.StatusOK)
+			if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
+				t.Errorf("counted %d of %d", n, crowd)
+			}
+		})
+		t.Run("Delta adds or refuses/"+store, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, open(), session.Delta)
+			r := c.Run(t.Context(), load.Add(crowd, 5*time.Millisecond))
+			n := must[int](t)(c.Value(t.Context(), "n"))
+			if n != r.Statuses[http.StatusOK] || n+r.Statuses[http.StatusConflict] != crowd || n == 0 {
+				t.Errorf("counted %d, answers %v %v", n, r.Statuses, r.Errors)
+			}
+		})
+		t.Run("LastWriteWins loses/"+store, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, open(), session.LastWriteWins)
+			r := c.Run(t.Context(), load.Add(crowd, 5*time.Millisecond))
+			report(r).only(t, http.StatusOK)
+			if n := must[int](t)(c.Value(t.Context(), "n")); n >= crowd {
+				t.Errorf("counted %d: the test above proves nothing", n)
+			}
+		})
+		t.Run("Incr/"+store, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, open(), session.Delta)
+			report(c.Run(t.Context(), load.Incr(crowd))).only(t, http.StatusOK)
+			if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
+				t.Errorf("counted %d of %d", n, crowd)
+			}
+		})
+	}
+}
+
+// TestConflictRetried lets the handler run again until it counts.
+func TestConflictRetried(t *testing.T) {
+	t.Parallel()
+	c := start(t, session.NewMemory(), session.Delta, session.OnConflict(session.RetryBodyless(10*crowd)))
+	report(c.Run(t.Context(), load.Add(crowd, 0))).only(t, http.StatusOK)
+	if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
+		t.Errorf("counted %d of %d", n, crowd)
+	}
+}
+
+// TestLogoutHolds logs out while slow requests work: none of them brings the
+// session back.
+func TestLogoutHolds(t *testing.T) {
+	t.Parallel()
+	for name, open := range stores {
+		for round := range 5 {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				c := start(t, open(), session.Delta)
+				done := make(chan load.Report)
+				go func() { done <- c.Run(t.Context(), load.Set(5, 100*time.Millisecond, 0)) }()
+				gate := time.NewTimer(time.Duration(10+round*10) * time.Millisecond)
+				<-gate.C
+				a, err := c.Get(t.Context(), 0, "/logout")
+				if err != nil || a.Status != http.StatusOK || a.Cookie == nil || a.Cookie.MaxAge >= 0 {
+					t.Errorf("logout: %v %v", a, err)
+				}
+				// Those that had not looked yet find no session and begin a new
+				// one, with a cookie of its own.
+				for _, a := range (<-done).Answers {
+					if a.Status != http.StatusConflict && a.Cookie == nil {
+						t.Errorf("a late writer was answered %d %q", a.Status, a.Body)
+					}
+				}
+				if n, err := c.Kept(t.Context(), 5); n != 0 || err != nil {
+					t.Errorf("the session is back: %d keys, %v", n, err)
+				}
+				if a, _ := c.Get(t.Context(), 0, "/keys"); a.Body != "\n" {
+					t.Errorf("the session is back: %q", a.Body)
+				}
+			})
+		}
+	}
+}
+
+// TestExclusiveOneAtATime checks that handlers of one session do not overlap,
+// and that those of two sessions do.
+func TestExclusiveOneAtATime(t *testing.T) {
+	t.Parallel()
+	store := session.NewMemory()
+	m := newManager(t, store, session.MaxWait(time.Minute))
+	var inside atomic.Int32
+	h := routes{"/": func(w http.ResponseWriter, r *http.Request) {
+		s := session.From(r.Context())
+		n, err := session.Get[int](s, "n")
+		if err == nil && inside.Add(1) != 1 {
+			http.Error(w, "two at once", http.StatusTeapot)
+		}
+		<-time.After(2 * time.Millisecond)
+		s.Put("n", n+1)
+		inside.Add(-1)
+	}}
+	c := serve(t, m.With(session.Exclusive)(h.behind(m)))
+	get(t, c, "/")
+	r := c.Run(t.Context(), load.Plan{Requests: 20, Path: func(int) string { return "/" }})
+	report(r).only(t, http.StatusOK)
+}

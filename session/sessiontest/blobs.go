@@ -1,0 +1,100 @@
+package sessiontest
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// Blobs keeps single values in memory, for tests of what is built on a
+// session.BlobStore. It is safe for concurrent use.
+type Blobs struct {
+	mu     sync.Mutex
+	values map[string]blob
+}
+
+type blob struct {
+	data    []byte
+	expires time.Time // zero: never
+}
+
+// NewBlobs returns an empty one.
+func NewBlobs() *Blobs { return &Blobs{values: make(map[string]blob)} }
+
+// at returns what lives at key.
+func (b *Blobs) at(key string) *session.Blob {
+	v, ok := b.values[key]
+	switch {
+	case !ok:
+		return nil
+	case v.expires.IsZero():
+		return &session.Blob{Data: v.data}
+	}
+	left := time.Until(v.expires)
+	if left <= 0 {
+		delete(b.values, key)
+		return nil
+	}
+	return &session.Blob{Data: v.data, TTL: left}
+}
+
+// Get implements session.BlobStore.
+func (b *Blobs) Get(_ context.Context, key string) (session.Blob, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if v := b.at(key); v != nil {
+		return *v, nil
+	}
+	return session.Blob{}, session.ErrNotFound
+}
+
+func same(a, b *session.Blob) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return bytes.Equal(a.Data, b.Data)
+}
+
+// Swap implements session.BlobStore.
+func (b *Blobs) Swap(_ context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := b.at(key); !same(now, old) {
+		return false, now, nil
+	}
+	b.set(key, bytes.Clone(data), ttl)
+	return true, nil, nil
+}
+
+func (b *Blobs) set(key string, data []byte, ttl time.Duration) {
+	v := blob{data: data}
+	if ttl > 0 {
+		v.expires = time.Now().Add(ttl)
+	}
+	b.values[key] = v
+}
+
+// Remove implements session.BlobStore.
+func (b *Blobs) Remove(_ context.Context, key string, old *session.Blob) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.at(key)
+	if now == nil || old != nil && !same(now, old) {
+		return false, nil
+	}
+	delete(b.values, key)
+	return true, nil
+}
+
+// Touch implements session.BlobStore.
+func (b *Blobs) Touch(_ context.Context, key string, ttl time.Duration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := b.at(key); now != nil {
+		b.set(key, now.Data, ttl)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// Handler serves the paths of this package with m. writers is the mode of the
+// routes that write; the others are ReadOnly.
+func Handler(m *session.Manager, writers ...session.RouteOption) http.Handler {
+	mux := http.NewServeMux()
+	write := func(path string, h handler) { mux.Handle("GET "+path, m.With(writers...)(h)) }
+	read := func(path string, h handler) { mux.Handle("GET "+path, m.With(session.ReadOnly)(h)) }
+	write("/start", func(s *session.Session, _ *http.Request) (string, error) { return "", s.Put("started", 1) })
+	write("/set", set)
+	write("/add", add)
+	write("/incr", func(s *session.Session, r *http.Request) (string, error) {
+		n, err := s.Incr(r.FormValue("key"), 1)
+		return fmt.Sprint(n), err
+	})
+	write("/logout", func(s *session.Session, r *http.Request) (string, error) { return "", s.Destroy(r.Context()) })
+	read("/read", func(s *session.Session, r *http.Request) (string, error) {
+		_, err := session.Get[int](s, "started")
+		work(r)
+		return "", err
+	})
+	read("/keys", func(s *session.Session, _ *http.Request) (string, error) {
+		keys, err := s.Keys()
+		return strings.Join(keys, "\n"), err
+	})
+	read("/value", func(s *session.Session, r *http.Request) (string, error) {
+		n, err := session.Get[int](s, r.FormValue("key"))
+		return fmt.Sprint(n), err
+	})
+	return mux
+}
+
+// Bare serves /read without any session, to compare with.
+func Bare() http.Handler {
+	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { work(r) })
+}
+
+type handler func(*session.Session, *http.Request) (string, error)
+
+// ServeHTTP leaves failures of the session to its middleware.
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := h(session.From(r.Context()), r)
+	if errors.Is(err, session.ErrNotNumber) {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintln(w, text)
+}
+
+func set(s *session.Session, r *http.Request) (string, error) {
+	if _, err := session.Get[int](s, "started"); err != nil {
+		return "", err
+	}
+	work(r)
+	return "", s.Put(r.FormValue("key"), 1)
+}
+
+func add(s *session.Session, r *http.Request) (string, error) {
+	key := r.FormValue("key")
+	n, err := session.Get[int](s, key)
+	if err != nil {
+		return "", err
+	}
+	work(r)
+	return "", s.Put(key, n+1)
+}
+
+// work takes as long as the request says.
+func work(r *http.Request) {
+	if d, err := time.ParseDuration(r.FormValue("work")); err == nil && d > 0 {
+		wait(r.Context(), d)
+	}
+}

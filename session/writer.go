@@ -1,0 +1,201 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+)
+
+func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handler, set settings) {
+	for attempt := 1; r != nil; attempt++ {
+		r = m.run(w, r, next, set, attempt)
+	}
+}
+
+// run lets the handler work once. It returns the request with which it is to
+// work again, or nil.
+func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, set settings, attempt int) *http.Request {
+	s := m.newSession(r, set)
+	// A panic drops what was written and passes on.
+	defer s.drop()
+	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: maps.Clone(w.Header())}
+	next.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), contextKey{}, s)))
+	if !rw.begun {
+		rw.begin(http.StatusOK)
+	}
+	return rw.again
+}
+
+// writer saves the session before the first byte. It is used by one goroutine
+// at a time, as every ResponseWriter.
+type writer struct {
+	http.ResponseWriter
+	s       *Session
+	r       *http.Request
+	attempt int
+	before  http.Header // before the handler ran
+	begun   bool        // the session is saved, or was refused
+	refused error       // the handler's answer is dropped
+	again   *http.Request
+}
+
+// Unwrap lets http.ResponseController find what is beneath.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader saves the session, unless it is an interim answer.
+func (w *writer) WriteHeader(code int) {
+	if code < 200 && code >= 100 && code != http.StatusSwitchingProtocols {
+		if w.refused == nil {
+			w.ResponseWriter.WriteHeader(code)
+		}
+		return
+	}
+	if w.begun && w.refused == nil || !w.begun && w.begin(code) {
+		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// begin saves the session and sends its cookie. If that fails and the answer
+// is no error, it is replaced, and begin returns false.
+func (w *writer) begin(code int) bool {
+	w.begun = true
+	err := w.s.close(w.r.Context(), w.Header())
+	if err == nil {
+		return true
+	}
+	if code >= 400 {
+		w.s.m.event(Event{Kind: EventFailed, Err: err})
+		return true
+	}
+	w.refused = err
+	w.refuse(err)
+	return false
+}
+
+// close saves before the answer. The client's leaving does not end it.
+func (s *Session) close(ctx context.Context, h http.Header) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
+	defer cancel()
+	err := s.save(ctx)
+	s.begun = true
+	s.setCookie(h)
+	return err
+}
+
+// refuse answers instead of the handler, or has it run again.
+func (w *writer) refuse(err error) {
+	m := w.s.m
+	cookies := w.Header()["Set-Cookie"]
+	clear(w.Header())
+	maps.Copy(w.Header(), w.before)
+	if errors.Is(err, ErrConflict) {
+		m.event(Event{Kind: EventConflict, Err: err})
+		if m.cfg.onConflict != nil {
+			if w.again = m.cfg.onConflict(w.r, w.attempt); w.again != nil {
+				return
+			}
+		}
+	} else {
+		m.event(Event{Kind: EventFailed, Err: err})
+	}
+	w.keepOwnCookie(cookies)
+	if m.cfg.onError != nil {
+		m.cfg.onError(w.ResponseWriter, w.r, err)
+		return
+	}
+	code := Status(err)
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w.ResponseWriter, publicText(err), code)
+}
+
+// keepOwnCookie sends a new id also with an error: without it the client would
+// have lost its session.
+func (w *writer) keepOwnCookie(all []string) {
+	name := w.s.m.cfg.cookie.Name + "="
+	for _, c := range all {
+		if len(c) > len(name) && c[:len(name)] == name {
+			w.Header().Add("Set-Cookie", c)
+		}
+	}
+}
+
+// publicText is what a client may know.
+func publicText(err error) string {
+	var busy *BusyError
+	if errors.As(err, &busy) && busy.Foreign {
+		return "The session is locked by another program, and its lock " + busy.Lock + " has no expiry."
+	}
+	for _, known := range []error{ErrConflict, ErrDestroyed, ErrMoved, ErrBusy, ErrTooManyWaiters, ErrUnsaved} {
+		if errors.Is(err, known) {
+			return "The " + known.Error() + "."
+		}
+	}
+	return "The session is not available."
+}
+
+// Write saves the session first.
+func (w *writer) Write(p []byte) (int, error) {
+	if !w.ready() {
+		return 0, w.refused
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// WriteString saves the session first.
+func (w *writer) WriteString(s string) (int, error) {
+	if !w.ready() {
+		return 0, w.refused
+	}
+	return io.WriteString(w.ResponseWriter, s)
+}
+
+// ReadFrom saves the session first, and lets the kernel copy files.
+func (w *writer) ReadFrom(r io.Reader) (int64, error) {
+	if !w.ready() {
+		return 0, w.refused
+	}
+	return io.Copy(w.ResponseWriter, r)
+}
+
+// ready makes sure that the answer has begun.
+func (w *writer) ready() bool {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.refused == nil
+}
+
+// FlushError saves the session first.
+func (w *writer) FlushError() error {
+	if !w.ready() {
+		return w.refused
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Flush saves the session first.
+func (w *writer) Flush() { _ = w.FlushError() }
+
+// Hijack saves the session first. The cookie of a new session stands in the
+// header then, and whoever writes the answer must send it.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.refused != nil {
+		return nil, nil, w.refused
+	}
+	if !w.begun {
+		if err := w.s.close(w.r.Context(), w.Header()); err != nil {
+			return nil, nil, err
+		}
+		w.begun = true
+	}
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
