@@ -23,6 +23,10 @@ const anything = "*"
 // module of its own.
 var rootTests = []string{".", "driver", "drivertest", "drivertest/server", "padlocktest", "memstore", "filestore", "quorum"}
 
+// sessionTests are what tests of sessions may use beside: the suite for their
+// stores and the load client.
+var sessionTests = append(slices.Clone(rootTests), "session", "session/sessiontest", "session/sessiontest/load")
+
 // storeTests are what the tests of a store may use.
 var storeTests = []string{".", "driver", "drivertest", "drivertest/server"}
 
@@ -47,7 +51,10 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 	arrowRow{dir: "drivertest/server"},
 	arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
-	arrowRow{dir: "session", code: []string{"."}, tests: rootTests},
+	arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
+	arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},
+	arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},
+	arrowRow{dir: "session/scsstore", code: []string{"session"}, tests: sessionTests},
 	arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: storeTests},
 	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
