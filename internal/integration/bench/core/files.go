@@ -51,7 +51,7 @@ func gofrs(dir string, d time.Duration) (measure.Figures, error) {
 	l := flock.New(filepath.Join(dir, "nightly-report.lock"))
 	return loop(d, func() error {
 		if ok, err := l.TryLock(); !ok || err != nil {
-			return fmt.Errorf("TryLock: %v, %w", ok, err)
+			return fmt.Errorf("locked: %v, %w", ok, err)
 		}
 		return l.Unlock()
 	})
@@ -79,7 +79,7 @@ func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 			return err
 		}
 		if found, err := s.Release(ctx, request.Name, request.Token, 0); found != driver.Released {
-			return fmt.Errorf("Release: %v, %w", found, err)
+			return fmt.Errorf("the release found the lock %v, %w", found, err)
 		}
 		return nil
 	})

@@ -57,15 +57,19 @@ func drainChannel(waiters int) (time.Duration, error) {
 	for asked.Load() < int64(waiters) {
 		runtime.Gosched()
 	}
-	time.Sleep(settle)
+	rest()
 	start := time.Now()
 	turn <- struct{}{}
 	<-turn
 	return time.Since(start), nil
 }
 
-// settle is how long after its announcement a goroutine is asleep for sure.
-const settle = 2 * time.Millisecond
+// rest lets everybody who has said that he waits fall asleep, and sweeps away
+// what the preparations left: it is no part of a hand-over.
+func rest() {
+	time.Sleep(2 * time.Millisecond)
+	runtime.GC()
+}
 
 // drainFace does the same with locks.
 func drainFace(waiters int) (time.Duration, error) {
@@ -110,7 +114,7 @@ func startCrowd(l *padlock.Locker, waiters int) (*crowd, error) {
 	for l.Stats().Waiting < waiters && c.err.Load() == nil {
 		runtime.Gosched()
 	}
-	time.Sleep(settle)
+	rest()
 	return c, nil
 }
 

@@ -19,8 +19,10 @@ import (
 // for one name. Its stack is part of it.
 func memoryOfWaiters(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
-		Name:    "memory, bytes of a waiter",
-		Columns: []measure.Column{{Name: "bytes/waiter", Format: "%.0f"}},
+		Name: "memory, bytes of a waiter",
+		Columns: []measure.Column{
+			{Name: "bytes/waiter", Format: "%.0f"}, {Name: "of it heap", Format: "%.0f"}, {Name: "of it stack", Format: "%.0f"},
+		},
 	}
 	for _, n := range p.crowds {
 		name := strconv.Itoa(n) + " waiters"
@@ -31,15 +33,18 @@ func memoryOfWaiters(p *plan) *measure.Experiment {
 }
 
 func weighCrowd(n int) (measure.Figures, error) {
-	before := measure.Memory()
+	heap, stacks := measure.Memory()
 	l := padlock.New(memstore.New(), padlock.MaxWaiters(n))
 	c, err := startCrowd(l, n)
 	if err != nil {
 		return nil, err
 	}
-	each := (measure.Memory() - before) / float64(n)
+	heapNow, stacksNow := measure.Memory()
+	heap, stacks = (heapNow-heap)/float64(n), (stacksNow-stacks)/float64(n)
 	err = c.drain()
-	return measure.Figures{"bytes/waiter": each}, errors.Join(err, l.Close(context.Background()))
+	return measure.Figures{
+		"bytes/waiter": heap + stacks, "of it heap": heap, "of it stack": stacks,
+	}, errors.Join(err, l.Close(context.Background()))
 }
 
 // manyHolds takes very many locks and counts what they cost while they are
@@ -57,14 +62,16 @@ func manyHolds(p *plan) *measure.Experiment {
 }
 
 func weighHolds(n int) (measure.Figures, error) {
-	routines, before := runtime.NumGoroutine(), measure.Memory()
+	routines := runtime.NumGoroutine()
+	before, _ := measure.Memory()
 	l := padlock.New(memstore.New())
 	start := time.Now()
 	held, err := hold(l, n)
 	took := time.Since(start)
+	after, _ := measure.Memory()
 	figures := measure.Figures{
 		"acquire ns": float64(took.Nanoseconds()) / float64(n),
-		"bytes/hold": (measure.Memory() - before) / float64(n), // its name, in the store and here, included
+		"bytes/hold": (after - before) / float64(n), // its name, in the store and here, included
 		"goroutines": float64(runtime.NumGoroutine() - routines),
 	}
 	runtime.KeepAlive(held)

@@ -25,12 +25,12 @@ func Used() Usage {
 
 // Memory is what the heap and the stacks of goroutines hold now, in bytes,
 // after the garbage is gone.
-func Memory() float64 {
+func Memory() (heap, stacks float64) {
 	runtime.GC()
 	runtime.GC() // what had finalizers goes with the second
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc + m.StackInuse)
+	return float64(m.HeapAlloc), float64(m.StackInuse)
 }
 
 // Allocations is how many objects were ever allocated.
