@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+const (
+	dialTimeout  = 2 * time.Second
+	keepAlive    = time.Second                          // between two looks whether a silent server answers
+	replyTimeout = 2500 * time.Millisecond              // for that look; both, and once more, are below driver.MaxSilence
+	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
+)
+
+type dialFunc func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error)
+
+// clientOption makes the settings that Open's comment names.
+func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
+	o.DisableRetry, o.DisableCache, o.AlwaysPipelining = true, true, true
+	o.DisableAutoPipelining = false
+	o.PipelineMultiplex = -1
+	o.ConnLifetime = 0
+	o.ReplicaOnly, o.SendToReplicas, o.ReadNodeSelector = false, nil, nil
+	o.Standalone = rueidis.StandaloneOption{}
+	if o.Dialer.Timeout <= 0 || o.Dialer.Timeout > dialTimeout {
+		o.Dialer.Timeout = dialTimeout
+	}
+	if o.ConnWriteTimeout <= 0 || o.ConnWriteTimeout > replyTimeout {
+		o.ConnWriteTimeout = replyTimeout
+	}
+	o.Dialer.KeepAlive = keepAlive
+	if o.ReadBufferEachConn == 0 {
+		o.ReadBufferEachConn = 1 << 16
+	}
+	if o.WriteBufferEachConn == 0 {
+		o.WriteBufferEachConn = 1 << 16
+	}
+	if o.ClusterOption.MaxMovedRedirections == 0 {
+		o.ClusterOption.MaxMovedRedirections = 8
+	}
+	if o.Sentinel.MasterSet != "" && o.Sentinel.TopologyRefreshInterval == 0 {
+		o.Sentinel.TopologyRefreshInterval = 5 * time.Second
+	}
+	o.DialCtxFn, o.DialFn = s.watched(dialer(o)), nil
+	return o
+}
+
+// dialer is how o says to dial, as the client itself would.
+func dialer(o rueidis.ClientOption) dialFunc {
+	if o.DialCtxFn != nil {
+		return o.DialCtxFn
+	}
+	if dial := o.DialFn; dial != nil {
+		return func(_ context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+			return dial(dst, d, t)
+		}
+	}
+	return func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		if t != nil {
+			return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", dst)
+		}
+		return d.DialContext(ctx, "tcp", dst)
+	}
+}
+
+// watched tells the gate of every connection that is made or lost, and marks
+// the error of one that is not made. Close does not wait for a dial.
+func (s *Store) watched(dial dialFunc) dialFunc {
+	return func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		conn, err := dial(ctx, dst, d, t)
+		if err != nil {
+			return nil, &dialError{err}
+		}
+		s.gate.turn()
+		return &watchedConn{conn, &s.gate}, nil
+	}
+}
+
+type watchedConn struct {
+	net.Conn
+	gate *gate
+}
+
+// Close tells the gate.
+func (c *watchedConn) Close() error {
+	c.gate.turn()
+	return c.Conn.Close()
+}

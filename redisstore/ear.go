@@ -1,0 +1,183 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// ear is the one connection on which the waiters of a store are called,
+// however many they are. It is made for the first of them. What was said while
+// it was down is lost, so all of them look for themselves when it is back.
+type ear struct {
+	s       *Store
+	channel string
+	waits   sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	up      chan struct{} // closed while it listens
+	err     error         // why it does not
+	waiters map[uint64]*waiter
+	lastID  uint64
+	ended   chan struct{} // closed when listen has returned
+}
+
+// waiter is a caller of Wait. Its number stands for it in messages, for these
+// can be read by others and the token is secret.
+type waiter struct {
+	id     uint64
+	called chan message // of a few: what does not fit is less than a look tells
+}
+
+// message is what a waiter is told: h handed over with a fence, f to look in
+// so many ms as the first in line, b to try, l to look now.
+type message struct {
+	kind  byte
+	value int64
+}
+
+func (e *ear) init(s *Store) {
+	e.s, e.channel = s, newID()
+	e.up = make(chan struct{})
+	e.waiters = map[uint64]*waiter{}
+	e.ended = make(chan struct{})
+}
+
+func (e *ear) add() *waiter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lastID++
+	w := &waiter{e.lastID, make(chan message, 4)}
+	e.waiters[w.id] = w
+	return w
+}
+
+func (e *ear) remove(w *waiter) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.waiters, w.id)
+}
+
+// listening waits until the ear hears: before that, the server would take
+// those who wait for gone.
+func (e *ear) listening(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.started {
+		e.started = true
+		go e.listen()
+	}
+	up := e.up
+	e.mu.Unlock()
+	select {
+	case <-up:
+		return nil
+	default:
+	}
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-up:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.err != nil {
+			return unavailable("it cannot be listened to: %v", e.err)
+		}
+		return unavailable("it cannot be listened to")
+	}
+}
+
+// listen subscribes, again and again, until Close.
+func (e *ear) listen() {
+	defer close(e.ended)
+	for pause := time.Millisecond; e.s.ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		since := time.Now()
+		err := e.subscribe()
+		e.down(err)
+		if time.Since(since) > time.Second {
+			pause = time.Millisecond
+		}
+		_ = e.s.sleep(e.s.ctx, pause)
+	}
+}
+
+// subscribe returns when the connection is lost.
+func (e *ear) subscribe() error {
+	c, err := e.s.ready(e.s.ctx, false)
+	if err != nil {
+		return err
+	}
+	d, giveBack := c.Dedicate()
+	defer giveBack()
+	defer d.Close() // not back into the pool: it may be half dead
+	ctx := rueidis.WithOnSubscriptionHook(e.s.ctx, func(u rueidis.PubSubSubscription) {
+		if u.Kind == "subscribe" {
+			e.hears()
+		}
+	})
+	return d.Receive(ctx, d.B().Subscribe().Channel("padlock:"+e.channel).Build(), e.hear)
+}
+
+func (e *ear) hears() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.up:
+	default:
+		close(e.up)
+	}
+	for _, w := range e.waiters {
+		w.call(message{kind: 'l'})
+	}
+}
+
+func (e *ear) down(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+	select {
+	case <-e.up:
+		e.up = make(chan struct{})
+	default:
+	}
+}
+
+func (e *ear) hear(m rueidis.PubSubMessage) {
+	kind, rest, _ := strings.Cut(m.Message, " ")
+	who, what, _ := strings.Cut(rest, " ")
+	id, err := strconv.ParseUint(who, 10, 64)
+	if err != nil || len(kind) != 1 {
+		return // somebody else's idea of a message
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w := e.waiters[id]; w != nil {
+		w.call(message{kind[0], atoi(what)})
+	}
+}
+
+func (w *waiter) call(m message) {
+	select {
+	case w.called <- m:
+	default:
+	}
+}
+
+// close waits until the listener is gone. Store.ctx has ended.
+func (e *ear) close() {
+	e.mu.Lock()
+	started := e.started
+	e.started = true // nobody starts it any more
+	e.mu.Unlock()
+	if started {
+		<-e.ended
+	}
+}

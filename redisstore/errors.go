@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}
+
+func unavailable(format string, args ...any) error {
+	return fmt.Errorf("%w: redis: "+format, append([]any{driver.ErrUnavailable}, args...)...)
+}
+
+// joined is errors.Join in one line.
+type joined struct{ first, second error }
+
+func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
+
+func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
+
+// dialError is a connection that was not made: nothing was sent.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+
+func (e *dialError) Unwrap() error { return e.err }
+
+// failure maps the error of a request that may have been sent.
+func (s *Store) failure(ctx context.Context, err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		return refusal(reply.Error())
+	}
+	var dial *dialError
+	switch {
+	case errors.As(err, &dial):
+		return &joined{driver.ErrUnavailable, err}
+	case ctx.Err() != nil:
+		return &joined{ctx.Err(), driver.ErrUncertain}
+	case errors.Is(err, rueidis.ErrClosing) && s.closed():
+		return &joined{driver.ErrClosed, driver.ErrUncertain}
+	case errors.Is(err, rueidis.ErrNoSlot):
+		return unavailable("no node of the cluster serves this name's slot")
+	}
+	return &joined{driver.ErrUncertain, err}
+}
+
+// before are replies that say that nothing was changed, and what to do. The
+// server checks for memory, role and disk before the first write of a script.
+var before = []struct{ code, advice string }{
+	{"OOM", "it has no memory left; raise maxmemory"},
+	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
+	{"LOADING", "it is loading its data after a restart"},
+	{"NOAUTH", "it wants a password"},
+	{"WRONGPASS", "it does not accept the user or the password"},
+	{"MASTERDOWN", "it is a replica without a primary"},
+	{"CLUSTERDOWN", "the cluster does not serve this name's slot now"},
+	{"TRYAGAIN", "the cluster is moving this name's slot"},
+	{"MOVED", "the cluster is moving this name's slot"},
+	{"ASK", "the cluster is moving this name's slot"},
+	{"CROSSSLOT", "it wants all keys in one slot; is there a proxy in between?"},
+	{"BUSY", "it is executing somebody else's long script"},
+	{"MISCONF", "it cannot save its data, and refuses to write"},
+	{"NOREPLICAS", "too few replicas are connected (min-replicas-to-write)"},
+	{"NOPROTO", "it does not speak this protocol"},
+}
+
+// refusal maps a reply that is an error.
+func refusal(text string) error {
+	// An unknown command is told with its arguments: tokens, passwords.
+	text, _, _ = strings.Cut(text, ", with args")
+	code, rest, _ := strings.Cut(text, " ")
+	switch {
+	case code == "PADLOCKTYPE":
+		return invalid("name: the key holds a %s, which is no lock of this layout", rest)
+	case code == "WRONGTYPE":
+		return invalid("name: the key holds something that is no lock of this layout")
+	case code == "NOPERM" && !strings.Contains(text, "script"):
+		return unavailable("the user lacks a right that the documentation of the store lists: %s", text)
+	}
+	for _, b := range before {
+		if code == b.code {
+			return unavailable("%s (%s)", b.advice, code)
+		}
+	}
+	if strings.Contains(text, "unknown command") || strings.Contains(text, "max number of clients") {
+		return unavailable("%s", text)
+	}
+	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
+}

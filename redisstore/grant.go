@@ -1,0 +1,181 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Acquire implements driver.Store.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	c, err := s.ready(ctx, true)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if s.quick(&r) {
+		if g, err, done := s.quickAcquire(ctx, c, &r); done {
+			return s.confirmed(ctx, &r, g, err)
+		}
+	}
+	if r.Shared && s.config.strings {
+		return driver.Grant{}, errShared
+	}
+	g, err := s.fullAcquire(ctx, c, &r)
+	return s.confirmed(ctx, &r, g, err)
+}
+
+// confirmed looks at a grant once more when a connection was made or lost
+// meanwhile: it may come from a server that has restarted.
+func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
+	if err != nil || s.gate.open.Load() {
+		return g, err
+	}
+	if err := s.prepare(ctx, true); err != nil {
+		s.background(func() { s.forget(r.Name, r.Token) })
+		return driver.Grant{}, &joined{err, driver.ErrUncertain}
+	}
+	return g, nil
+}
+
+func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
+	return s.granting(ctx, c, s.scripts.acquire, r.Name, r.Token,
+		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), s.formats.holder(&r.Holder), r.Replaces)
+}
+
+// Extend implements driver.Store.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.Grant{}, err
+	}
+	if ttl != 0 {
+		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if s.config.replicas == 0 && token != "" {
+		if g, err, done := s.quickExtend(ctx, c, name, token, ttl); done {
+			return g, err
+		}
+	}
+	return s.granting(ctx, c, s.scripts.extend, name, token, token, millis(ttl))
+}
+
+// Release implements driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Gone, err
+	}
+	if token == "" {
+		return driver.Gone, nil
+	}
+	return s.release(ctx, name, token, keep)
+}
+
+func (s *Store) release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return driver.Gone, err
+	}
+	if keep == 0 && !s.config.foreign && !s.handed.take(token) {
+		if done, err := s.quickRelease(ctx, c, name, token); done || err != nil {
+			return driver.Released, err
+		}
+	}
+	a, err := s.run(ctx, c, s.scripts.release, name, token, millis(keep))
+	if err != nil {
+		return driver.Gone, err
+	}
+	switch a.kind {
+	case "R":
+		return driver.Released, nil
+	case "E":
+		return driver.Expired, nil
+	}
+	return driver.Gone, nil
+}
+
+// Convert implements driver.Converter.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if r.Shared && s.config.strings {
+		return driver.Grant{}, errShared
+	}
+	return s.granting(ctx, c, s.scripts.convert, r.Name, r.Token, r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove))
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) error {
+	if err := driver.CheckName(name); err != nil {
+		return err
+	}
+	if to >= driver.MaxFence {
+		return invalid("fence: it is not below 2^53")
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return err
+	}
+	_, err = s.granting(ctx, c, s.scripts.raise, name, token, token, fence(to))
+	return err
+}
+
+// Break implements driver.Breaker.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name); err != nil {
+		return 0, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	g, err := s.granting(ctx, c, s.scripts.break_, name, "", fence(seenFence))
+	return g.Fence, err
+}
+
+// granting runs a script whose answer is a grant, and waits for replicas if
+// that is asked for. token is given up if they do not have it.
+func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
+	if s.config.replicas > 0 && token != "" {
+		return s.replicated(ctx, c, sc, name, token, args)
+	}
+	a, err := s.run(ctx, c, sc, name, args...)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return a.grant()
+}

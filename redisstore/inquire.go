@@ -1,0 +1,195 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// node is what a server says of itself. What it does not say is "".
+type node struct {
+	addr string
+	err  error
+	info map[string]string // INFO
+	conf map[string]string // CONFIG GET append*, which users often may not
+}
+
+func (n *node) number(field string) int64 {
+	v, err := strconv.ParseInt(n.info[field], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return v
+}
+
+func (n *node) replica() bool { return n.info["role"] == "slave" }
+
+// durable: every change is on disk before it is answered.
+func (n *node) durable() bool {
+	return n.conf["appendonly"] == "yes" && n.conf["appendfsync"] == "always"
+}
+
+// evicts reports whether the server drops keys with an expiry to make room.
+func (n *node) evicts() bool {
+	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
+}
+
+// inquire asks every node, and says how many turns there had been before.
+func (s *Store) inquire(ctx context.Context) (turns uint64, nodes []node, err error) {
+	g := &s.gate
+	if g.client.Load() == nil {
+		c, err := rueidis.NewClient(g.option)
+		if err != nil {
+			if c != nil {
+				c.Close()
+			}
+			return 0, nil, s.unreached(ctx, err)
+		}
+		g.client.Store(s.connected(c))
+	} else {
+		s.askAll(ctx, (*node).ping) // dials what is not connected
+	}
+	turns = g.turns.Load()
+	nodes = s.askAll(ctx, (*node).ask)
+	for i := range nodes {
+		if nodes[i].err == nil {
+			return turns, nodes, nil
+		}
+		err = nodes[i].err
+	}
+	return 0, nil, s.unreached(ctx, err)
+}
+
+// connected makes the setting that goes with c. In a cluster PUBLISH counts
+// those who listen at one node only.
+func (s *Store) connected(c rueidis.Client) *connected {
+	counts := c.Mode() != rueidis.ClientModeCluster
+	return &connected{c, s.keepArg + " " + digit(counts) + " " + digit(s.config.foreign) + " " + digit(s.config.alone)}
+}
+
+// unreached is the error of a look that failed: nothing but the look was sent.
+func (s *Store) unreached(ctx context.Context, err error) error {
+	if s.closed() {
+		return driver.ErrClosed
+	}
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		err = refusal(reply.Error())
+	}
+	return unavailable("%v", err)
+}
+
+func (s *Store) askAll(ctx context.Context, ask func(*node, context.Context, rueidis.Client)) []node {
+	clients := s.gate.client.Load().Nodes()
+	nodes := make([]node, 0, len(clients))
+	for addr := range clients {
+		nodes = append(nodes, node{addr: addr})
+	}
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() { ask(&nodes[i], ctx, clients[nodes[i].addr]) })
+	}
+	wg.Wait()
+	return nodes
+}
+
+func (n *node) ping(ctx context.Context, c rueidis.Client) {
+	n.err = c.Do(ctx, c.B().Ping().Build()).NonRedisError()
+}
+
+func (n *node) ask(ctx context.Context, c rueidis.Client) {
+	got := c.DoMulti(ctx, c.B().Info().Build(), c.B().ConfigGet().Parameter("append*").Build())
+	text, err := got[0].ToString()
+	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
+		n.err = err
+		return
+	}
+	n.info = map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			n.info[key] = value
+		}
+	}
+	if conf, err := got[1].AsStrMap(); err == nil {
+		n.conf = conf
+	}
+}
+
+// judge finds out what stands against grants. The caller holds the gate's mu.
+func (s *Store) judge() {
+	g := &s.gate
+	g.why, g.holdOff = nil, 0
+	cluster := g.client.Load().Mode() == rueidis.ClientModeCluster
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		if n.err != nil || n.replica() && cluster {
+			continue
+		}
+		if why := s.verdict(n); why != nil && g.why == nil {
+			g.why = why
+		}
+		if off := s.restartGuard(n); off > 0 {
+			g.holdOff = max(g.holdOff, s.clock.Now().Add(off))
+		}
+	}
+}
+
+func (s *Store) verdict(n *node) error {
+	policy := n.info["maxmemory_policy"]
+	major, minor := n.version()
+	switch {
+	case major > 0 && (major < 6 || major == 6 && minor < 2):
+		return unavailable("the server is version %s; padlock needs 6.2 or newer", n.info["redis_version"])
+	case n.replica():
+		return unavailable("%s is a replica; a lock there is seen by nobody else", n.addr)
+	case !s.config.evicts && policy == "":
+		return unavailable("the eviction policy cannot be read: allow the user INFO, or AllowEviction (eviction=allow)")
+	case !s.config.evicts && n.evicts():
+		return unavailable("maxmemory-policy is %s, which drops locks that are held to make room: set it to noeviction, "+
+			"or accept that with AllowEviction (eviction=allow)", policy)
+	case s.config.durable && !n.durable():
+		return unavailable("not every change is on disk before its reply: set appendonly yes and appendfsync always, or do without Durable (durable=yes)")
+	}
+	return nil
+}
+
+func (n *node) version() (major, minor int) {
+	parts := strings.SplitN(n.info["redis_version"], ".", 3)
+	if len(parts) < 2 {
+		return 0, 0
+	}
+	major, _ = strconv.Atoi(parts[0])
+	minor, _ = strconv.Atoi(parts[1])
+	return major, minor
+}
+
+// restartGuard remembers under which run id n was seen, and says for how long
+// it gives no locks.
+func (s *Store) restartGuard(n *node) time.Duration {
+	id := n.info["run_id"]
+	uptime := n.number("uptime_in_seconds")
+	if s.config.guard == GuardOff || id == "" || uptime < 0 {
+		return 0
+	}
+	// One line: the run id, and whether the server was known under another
+	// before. What cannot be read is not known.
+	line, _ := s.config.runIDs.Load(n.addr)
+	before, _, _ := strings.Cut(line, " ")
+	restarted := before != "" && before != id || line == id+" restarted"
+	now := id
+	if restarted {
+		now += " restarted"
+	}
+	if now != line {
+		_ = s.config.runIDs.Store(n.addr, now) // Status tells
+	}
+	if n.durable() || !restarted && s.config.guard != GuardStrict {
+		return 0
+	}
+	longest := s.config.maxTTL + s.config.maxTTL/100 + time.Second
+	return max(0, longest-time.Duration(uptime)*time.Second)
+}

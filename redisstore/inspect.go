@@ -1,0 +1,148 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// Inspect implements driver.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.State{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.State{}, err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return driver.State{}, err
+	}
+	a, err := s.run(ctx, c, s.scripts.inspect, name)
+	if err != nil {
+		return driver.State{}, err
+	}
+	return a.state(name)
+}
+
+// state reads S: now, waiters, holds, fence.
+func (a *answer) state(name string) (driver.State, error) {
+	if a.kind != "S" || len(a.rest) < 4 {
+		return driver.State{}, strange()
+	}
+	return driver.State{
+		Name: name, Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0)), Fence: uint64(a.number(3)),
+	}, nil
+}
+
+// List implements driver.Lister. It looks at every key of the server that
+// begins with the prefix, in portions. With PlainStrings any string with an
+// expiry is taken for a lock.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	patterns := []string{glob(s.config.prefix + prefix)}
+	if common := min(len(prefix), len(reserved)); prefix[:common] == reserved[:common] {
+		patterns = append(patterns, glob(s.config.prefix+reserved)+"???}n:"+glob(prefix))
+	}
+	l := lister{s: s, c: c, prefix: prefix, seen: map[string]bool{}}
+	for _, node := range c.Nodes() {
+		for _, p := range patterns {
+			if err := l.scan(ctx, node, p+"*"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return l.states, nil
+}
+
+// glob makes a pattern that matches text and nothing else.
+func glob(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if strings.IndexByte(`*?[]\^-`, text[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+type lister struct {
+	s      *Store
+	c      *connected
+	prefix string
+	seen   map[string]bool
+	states []driver.State
+}
+
+// scan goes over the keys of one node.
+func (l *lister) scan(ctx context.Context, node rueidis.Client, pattern string) error {
+	kind := "zset"
+	if l.s.config.strings {
+		kind = "string"
+	}
+	for cursor := uint64(0); ; {
+		e, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Type(kind).Build()).AsScanEntry()
+		if err != nil {
+			return l.s.failure(ctx, err)
+		}
+		if err := l.inspect(ctx, e.Elements); err != nil {
+			return err
+		}
+		if cursor = e.Cursor; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// inspect adds those of keys that are locks and taken, all in one go.
+func (l *lister) inspect(ctx context.Context, keys []string) error {
+	var names []string
+	var cmds []rueidis.Completed
+	for _, key := range keys {
+		name, ok := l.s.keys.nameOf(key)
+		if !ok || l.seen[name] || !strings.HasPrefix(name, l.prefix) || len(name) > driver.MaxName {
+			continue
+		}
+		l.seen[name] = true
+		names = append(names, name)
+		all := l.s.keys.lock(name).all()
+		cmds = append(cmds, l.s.scripts.inspect.command(l.c, &all, []string{l.c.setting}))
+	}
+	if len(cmds) == 0 {
+		return nil
+	}
+	for i, resp := range l.c.DoMulti(ctx, cmds...) {
+		st, err := l.one(ctx, names[i], resp)
+		if err != nil {
+			return err
+		}
+		if len(st.Holds) > 0 || st.Waiters > 0 {
+			l.states = append(l.states, st)
+		}
+	}
+	return nil
+}
+
+func (l *lister) one(ctx context.Context, name string, resp rueidis.RedisResult) (driver.State, error) {
+	if forgotten(resp) {
+		a, err := l.s.run(ctx, l.c, l.s.scripts.inspect, name)
+		if err != nil {
+			return driver.State{}, err
+		}
+		return a.state(name)
+	}
+	a, err := l.s.answer(ctx, resp)
+	if err != nil {
+		return driver.State{}, err
+	}
+	return a.state(name)
+}

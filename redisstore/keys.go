@@ -1,0 +1,90 @@
+package redisstore
+
+import "strings"
+
+// reserved is how companion keys begin. A name that begins so itself is kept
+// at a key of its own (n:), which other programs do not share.
+const reserved = "padlock:{"
+
+// keyer makes keys of names.
+type keyer struct {
+	prefix string
+	tags   *[slots][3]byte
+}
+
+// lock is the key of a name, and the beginning of its companion keys.
+type lock struct {
+	key  string // as other programs see it
+	stem string // "padlock:{tag}", with the prefix before it
+	name string
+}
+
+func (k *keyer) lock(name string) lock {
+	key := name
+	if k.prefix != "" {
+		key = k.prefix + name
+	}
+	tag := &k.tags[slotOf(key)]
+	l := lock{key: key, name: name}
+	l.stem = k.prefix + reserved + string(tag[:]) + "}"
+	if strings.HasPrefix(name, reserved) {
+		l.key = l.stem + "n:" + name
+	}
+	return l
+}
+
+func (k *keyer) key(name string) string {
+	if k.prefix == "" && !strings.HasPrefix(name, reserved) {
+		return name
+	}
+	return k.lock(name).key
+}
+
+// pair makes the key and the one companion of the fast scripts, with one
+// allocation less than lock.
+func (k *keyer) pair(name string) (key, note string) {
+	if k.prefix == "" && !strings.HasPrefix(name, reserved) {
+		tag := &k.tags[slotOf(name)]
+		return name, reserved + string(tag[:]) + "}f:" + name
+	}
+	l := k.lock(name)
+	return l.key, l.stem + "f:" + name
+}
+
+// all are the keys of the scripts, in their order.
+func (l lock) all() [6]string {
+	return [6]string{
+		l.key, l.stem + "f:" + l.name, l.stem + "h:" + l.name,
+		l.stem + "q:" + l.name, l.stem + "b:" + l.name, l.stem + "x:" + l.name,
+	}
+}
+
+// nameOf is the name whose lock is kept at key; false for companions and what
+// lies outside of the prefix.
+func (k *keyer) nameOf(key string) (string, bool) {
+	name, ok := strings.CutPrefix(key, k.prefix)
+	if !ok {
+		return "", false
+	}
+	rest, companion := strings.CutPrefix(name, reserved)
+	if !companion {
+		return name, name != ""
+	}
+	if len(rest) < 6 || rest[3:6] != "}n:" {
+		return "", false
+	}
+	return rest[6:], true
+}
+
+// checkPrefix refuses a prefix that would make a hash tag together with what
+// comes after it: then the keys of one lock would lie in several slots.
+func checkPrefix(prefix string) error {
+	open := strings.IndexByte(prefix, '{')
+	if len(prefix) > 256 {
+		return invalid("prefix: it has %d bytes, at most 256 are allowed", len(prefix))
+	}
+	if open >= 0 && strings.IndexByte(prefix[open+1:], '}') <= 0 {
+		return invalid("prefix: a { in it needs a } after it, with something between them")
+	}
+	return nil
+}

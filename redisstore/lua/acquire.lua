@@ -1,0 +1,48 @@
+-- Makes one try, repeats one, claims a reservation or swaps a token.
+-- ARGV: 2 token 3 mode 4 ttl 5 at-least 6 above 7 holder 8 replaces
+local token, shared, ttl, atleast, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local holder, old = ARGV[7], ARGV[8]
+if redis.call('ZSCORE', X, token) then return { 'L' } end -- released before: it came too late
+purge()
+dispatch(token)
+local e = live(token)
+if e then
+  local r = record(token)
+  local til = math.max(e, ms + math.max(ttl, atleast))
+  if r then
+    if r.state == 'r' then
+      r.state, r.since, r.holder = 'h', ms, holder
+      r.atleast = atleast > 0 and ms + atleast or 0
+    end
+    put(r)
+  end
+  add(token, not writing(), til)
+  finish()
+  return granted(r, til)
+end
+if old ~= '' then
+  local oe, r = live(old), record(old)
+  if not oe then return lost(token) end
+  local was = not writing()
+  remove(old)
+  forget(old)
+  withdraw(old)
+  local til = ms + math.max(ttl, atleast)
+  local fence = grant(token, was, til, above, holder, 'h', math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
+  if was then -- readers share a fence, but who was swapped must be below
+    fence = mint(false, above)
+    local n = record(token)
+    n.fence = fence
+    put(n)
+  end
+  finish()
+  return { 'G', int(fence), int(til - ms) }
+end
+if blocked(shared) or redis.call('ZCARD', Q) > 0 then
+  finish()
+  return held(token)
+end
+local til = ms + math.max(ttl, atleast)
+local fence = grant(token, shared, til, above, holder, 'h', atleast > 0 and ms + atleast or 0)
+finish()
+return { 'G', int(fence), int(til - ms) }

@@ -1,0 +1,13 @@
+-- Ends everybody's hold if the fence is the one that was seen.
+-- ARGV: 2 fence
+if note.fence ~= tonumber(ARGV[2]) then return { 'L' } end
+clear()
+note.token = nil
+for _, f in ipairs(redis.call('HKEYS', H)) do
+  local kind = string.sub(f, 1, 1)
+  if kind ~= 'w' then redis.call('HDEL', H, f) end
+end
+local fence = mint(false, 0)
+dispatch(nil, true)
+finish()
+return { 'G', int(fence), '0' }

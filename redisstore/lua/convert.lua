@@ -1,0 +1,32 @@
+-- Changes the mode of a live hold.
+-- ARGV: 2 token 3 mode 4 ttl 5 above
+local token, shared, ttl, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5])
+purge()
+local e = live(token)
+if not e then return lost(token) end
+local r = record(token) or { token = token, shared = not writing(), fence = 0, since = ms, state = 'h', atleast = 0, holder = '' }
+local til = math.max(e, ms + ttl)
+if shared == not writing() then -- the mode it has
+  withdraw(token)
+elseif shared then
+  forget(token)
+  r.shared = true
+  put(r)
+  demote(token)
+elseif only(token) then
+  forget(token)
+  r.shared = false
+  r.fence = mint(false, above)
+  put(r)
+  withdraw(token)
+else
+  local i = intent()
+  if i and i ~= token then return { 'C' } end
+  redis.call('HSET', H, 'i', int(ms + 2000) .. ' ' .. token)
+  finish()
+  return held(token)
+end
+add(token, shared, til)
+dispatch()
+finish()
+return granted(record(token), til)

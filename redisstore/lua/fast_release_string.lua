@@ -1,0 +1,10 @@
+-- Ends the hold of a name that nobody waits for.
+-- KEYS: 1 name 2 note   ARGV: 1 token 2 ALONE
+-- Answers 1, or 0: ask release.lua.
+local v = redis.call('MGET', KEYS[1], KEYS[2])
+if v[1] ~= ARGV[1] then return 0 end
+if v[2] then
+  if string.byte(v[2]) == 33 then return 0 end -- !
+  if ARGV[2] == '1' then redis.call('SET', KEYS[2], string.sub(v[2], 1, 17), 'KEEPTTL') end
+end
+return redis.call('DEL', KEYS[1])

@@ -1,0 +1,157 @@
+-- Who waits, and what happens when the name comes free. Every script that may
+-- have changed anything ends with finish().
+
+local function intent() -- the reader that means to be promoted, or nil
+  local v = redis.call('HGET', H, 'i')
+  if not v then return nil end
+  local til, token = string.match(v, '^(%d+) (.*)$')
+  if tonumber(til) > ms and live(token) then return token end
+  redis.call('HDEL', H, 'i')
+end
+local function withdraw(token)
+  local v = redis.call('HGET', H, 'i')
+  if v and string.match(v, '^%d+ (.*)$') == token then redis.call('HDEL', H, 'i') end
+end
+
+-- With YIELDS, a name that padlock has used for BUSY without a pause is left
+-- free for GAP: longer than others sleep between two looks.
+local function gap() -- its end, or 0
+  if not YIELDS then return 0 end
+  local til = tonumber(redis.call('HGET', H, 'g') or 0)
+  return til > ms and til or 0
+end
+local function begins()
+  if not YIELDS then return end
+  local last = tonumber(redis.call('HGET', H, 'e') or 0)
+  if last + GAP < ms then redis.call('HSET', H, 'b', int(ms)) end
+end
+local function ends() -- reports whether a gap begins
+  if not YIELDS or taken() then return end
+  local busy = tonumber(redis.call('HGET', H, 'b') or ms)
+  redis.call('HSET', H, 'e', int(ms))
+  if ms - busy < BUSY then return end
+  redis.call('HSET', H, 'g', int(ms + GAP))
+  return true
+end
+
+local function blocked(shared) -- for whoever holds nothing and is the next
+  if gap() > 0 then return true end
+  if shared then return writing() or intent() end
+  return taken()
+end
+local function grant(token, shared, til, above, holder, state, atleast)
+  local fence = mint(shared, above)
+  add(token, shared, til)
+  put({ token = token, shared = shared, fence = fence, since = ms, state = state, atleast = atleast, holder = holder })
+  begins()
+  return fence
+end
+
+-- A waiter in the hash: seen (ms), next look (ms), channel, id, mode, above, holder.
+local function waiter(token)
+  local v = redis.call('HGET', H, 'w' .. token)
+  if not v then return nil end
+  local seen, look, chan, id, mode, above, holder = string.match(v, '^(%d+) (%d+) (%x+) (%d+) (%a) (%d+) (.*)$')
+  return {
+    seen = tonumber(seen), look = tonumber(look), chan = chan, id = id,
+    shared = mode == 's', above = tonumber(above), holder = holder,
+  }
+end
+local function leave(token)
+  redis.call('HDEL', H, 'w' .. token)
+  return redis.call('ZREM', Q, token) == 1
+end
+-- tell sends a message, and reports false if its process is known to be gone.
+local function tell(chan, message)
+  local n = redis.pcall('PUBLISH', 'padlock:' .. chan, message) -- may be forbidden
+  return type(n) ~= 'number' or n > 0 or not COUNTS
+end
+local function left() return math.max(top(), gap()) - ms end
+
+-- ring wakes who waits without a place: all of them, when they may try.
+local function ring()
+  if redis.call('EXISTS', B) == 0 then return end
+  local queued = redis.call('ZCARD', Q) > 0
+  for _, b in ipairs(redis.call('ZRANGE', B, 0, -1)) do
+    local chan, id, mode, token = string.match(b, '^(%x+) (%d+) (%a) (.*)$')
+    local may
+    if live(token) then may = only(token) else may = not queued and not blocked(mode == 's') end
+    if may then
+      redis.call('ZREM', B, b)
+      tell(chan, 'b ' .. id)
+    end
+  end
+end
+
+-- dispatch hands the name to the head of the queue, and to the readers that
+-- follow a reader. own is the token of the caller, who hears it by the reply.
+-- A new head that would not look for itself soon is told that it is the head.
+local function dispatch(own, moved)
+  while true do
+    local head = redis.call('ZRANGE', Q, 0, 0)[1]
+    if not head then break end
+    local w = waiter(head)
+    if not w or w.seen + SIGN < ms then
+      leave(head) -- gone: it did not look for so long
+      moved = true
+    elseif blocked(w.shared) then
+      if not moved or head == own then break end
+      local til = left()
+      if w.look <= ms + math.min(til, RESERVE) then break end
+      if tell(w.chan, 'f ' .. w.id .. ' ' .. int(til)) then break end
+      leave(head)
+    else
+      leave(head)
+      moved = true
+      local fence = grant(head, w.shared, ms + RESERVE, w.above, w.holder, 'r', 0)
+      if head ~= own and not tell(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
+        remove(head) -- nobody listens any more
+        forget(head)
+      end
+    end
+  end
+  ring()
+end
+
+-- finish writes the note, so that the fast scripts know what they may do.
+local function finish()
+  if note.token and note.state == 'r' and not live(note.token) then note.token = nil end
+  local slow = note.token and (note.state == 'r' or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
+  local til = math.max(top() < ms + 1e9 and top() or ms, ms + SIGN) + LINGER
+  if slow then redis.call('PEXPIREAT', H, til) end
+  if not slow and not note.token and note.fence == 0 then return redis.call('DEL', F) end
+  local v = (slow and '!' or '-') .. string.format('%016.0f', note.fence)
+  if note.token then
+    v = v .. string.format('%013.0f%03d', note.since, #note.token) .. note.token .. note.state
+      .. string.format('%013.0f', note.atleast) .. note.holder
+  end
+  if KEEP > 0 then til = math.max(math.ceil(note.fence / 1000), til) + KEEP end
+  redis.call('SET', F, v, 'PXAT', til)
+end
+
+-- Answers. Who holds the name: kind (p padlock's, f foreign, c nobody's), end,
+-- mode, since, holder. A token is never told.
+local function holds(except)
+  local out = {}
+  each(function(token, til, shared)
+    if token == except then return end
+    local r = record(token)
+    local kind = string.sub(token, 1, #COOL) == COOL and 'c' or (r and 'p' or 'f')
+    out[#out + 1] = { kind, int(til), shared and 's' or 'x', r and int(r.since) or '0', r and r.holder or '' }
+  end)
+  if gap() > 0 then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
+  return out
+end
+local function held(token) return { 'H', int(ms), redis.call('ZCARD', Q), holds(token) } end
+local function granted(r, til) return { 'G', int(r and r.fence or 0), int(til - ms) } end
+-- why a token that is not live holds nothing: L lost, E expired and free since.
+local function why(token)
+  if ALONE and note.token == token and not taken() then return 'E' end
+  return 'L'
+end
+local function lost(token)
+  local w = why(token)
+  dispatch()
+  finish()
+  return { w }
+end

@@ -1,0 +1,15 @@
+-- Lifts the fence of a live hold, and with it all later ones.
+-- ARGV: 2 token 3 fence
+local token, fence = ARGV[2], tonumber(ARGV[3])
+purge()
+local e = live(token)
+if not e then return lost(token) end
+if KEEP == 0 then return granted(nil, e) end
+local r = record(token)
+note.fence = math.max(note.fence, fence)
+if r then
+  r.fence = math.max(r.fence, fence)
+  put(r)
+end
+finish()
+return granted(r, e)

@@ -1,0 +1,27 @@
+-- Ends a hold, a reservation or a queue place.
+-- ARGV: 2 token 3 keep
+local token, cool = ARGV[2], tonumber(ARGV[3])
+purge()
+local answer, moved
+if live(token) then
+  local r = record(token)
+  local shared = not writing()
+  remove(token)
+  forget(token)
+  local til = math.max(cool > 0 and ms + cool or 0, r and r.atleast or 0)
+  if til > ms then add(COOL .. int(us), shared, til) end
+  answer, moved = 'R', ends()
+elseif leave(token) then
+  answer, moved = 'R', true
+else
+  answer = why(token)
+  forget(token)
+  -- An acquire of this token may still be on its way.
+  redis.call('ZREMRANGEBYSCORE', X, '-inf', int(ms))
+  redis.call('ZADD', X, ms + LINGER, token)
+  redis.call('PEXPIRE', X, LINGER)
+end
+withdraw(token)
+dispatch(nil, moved)
+finish()
+return { answer }

@@ -1,0 +1,56 @@
+-- The key as Symfony keeps it: a sorted set of tokens, each with the end of
+-- its lease, and WRITE among them when the hold is exclusive. The key expires
+-- with its last member.
+local plain -- the key is a string: a lock by another recipe, in everybody's way
+local kind = redis.call('TYPE', K).ok
+if kind == 'string' and redis.call('PTTL', K) > 0 then
+  plain = true
+elseif kind ~= 'zset' and kind ~= 'none' then
+  return redis.error_reply('PADLOCKTYPE ' .. kind)
+end
+
+local function live(token) -- the end of its lease, or nil
+  if plain then return nil end
+  local e = redis.call('ZSCORE', K, token)
+  return e and tonumber(e) > ms and tonumber(e) or nil
+end
+local function touch()
+  local last = redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')[2]
+  if last then redis.call('PEXPIREAT', K, last) end
+end
+local function purge()
+  if plain then return end
+  local lapsed = redis.call('ZRANGEBYSCORE', K, '-inf', int(ms))
+  if #lapsed == 0 then return end
+  redis.call('ZREMRANGEBYSCORE', K, '-inf', int(ms))
+  for _, token in ipairs(lapsed) do
+    if token ~= WRITE and token ~= note.token then redis.call('HDEL', H, 't' .. token) end
+  end
+end
+local function top() -- when the last lease in it ends
+  if plain then return ms + redis.call('PTTL', K) end
+  return tonumber(redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')[2] or 0)
+end
+local function taken() return plain or redis.call('EXISTS', K) == 1 end
+local function writing() return plain or redis.call('ZSCORE', K, WRITE) end
+local function only(token) return not plain and redis.call('ZCARD', K) == 1 and live(token) end
+local function add(token, shared, til)
+  if shared then redis.call('ZADD', K, til, token) else redis.call('ZADD', K, til, token, til, WRITE) end
+  touch()
+end
+local function remove(token)
+  if redis.call('ZREM', K, token) == 1 and redis.call('ZSCORE', K, WRITE) then redis.call('ZREM', K, WRITE) end
+  touch()
+end
+local function demote(token) redis.call('ZREM', K, WRITE) touch() end
+local function clear() redis.call('DEL', K) plain = nil end
+-- each calls f for every live member: token, end, shared.
+local function each(f)
+  if plain then return f('', ms + redis.call('PTTL', K), false) end
+  local all = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
+  local w = tonumber(redis.call('ZSCORE', K, WRITE) or 0) > ms
+  for i = 1, #all, 2 do
+    local til = tonumber(all[i + 1])
+    if all[i] ~= WRITE and til > ms then f(all[i], til, not w) end
+  end
+end

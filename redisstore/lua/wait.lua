@@ -1,0 +1,57 @@
+-- Joins the queue, or looks again from within it: a sign of life.
+-- ARGV: 2 token 3 mode 4 above 5 holder 6 channel 7 id 8 reserve
+local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
+local reserve = ARGV[8] == '1'
+purge()
+local mine = live(token)
+local fresh
+if reserve and not mine then
+  fresh = not redis.call('ZSCORE', Q, token)
+  if fresh then
+    local last = redis.call('ZREVRANGE', Q, 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', Q, math.max(us, tonumber(last or 0) + 1), token)
+  end
+  redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
+  redis.call('PEXPIRE', Q, SIGN + LINGER)
+end
+dispatch(token)
+if reserve then
+  mine = live(token)
+  if mine then
+    finish()
+    return granted(record(token), mine)
+  end
+else
+  local may
+  if mine then may = only(token) else may = not blocked(shared) and redis.call('ZCARD', Q) == 0 end
+  if may then
+    finish()
+    return { 'N' }
+  end
+  redis.call('ZREMRANGEBYSCORE', B, '-inf', int(ms - SIGN))
+  redis.call('ZADD', B, ms, table.concat({ chan, id, ARGV[3], token }, ' '))
+  redis.call('PEXPIRE', B, SIGN + LINGER)
+end
+
+-- When to look next. Only the head looks at the end of what is in its way;
+-- the two behind it stand in for a head that is gone; all others seldom.
+local rank = reserve and redis.call('ZRANK', Q, token) or 0
+local look = math.max(left(), 0) + 1
+if not reserve then
+  look = math.min(look, 2000)
+elseif rank == 0 then
+  local poll = 1000
+  if YIELDS then
+    each(function(t) if not record(t) and string.sub(t, 1, #COOL) ~= COOL then poll = 25 end end)
+  end
+  look = math.min(look, poll)
+elseif fresh then
+  look = RESERVE
+else
+  look = rank <= 2 and math.min(math.max(look + RESERVE * rank, 1000), 15000) or 15000
+end
+if reserve then
+  redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms + look), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
+end
+finish()
+return { 'W', look }

@@ -1,0 +1,180 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// The quick way is for exclusive holds of names that nobody waits for: small
+// scripts that touch the name and its note only, and leave everything else to
+// the full ones.
+
+// quick reports whether r may go the quick way.
+func (s *Store) quick(r *driver.Request) bool {
+	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && !s.config.foreign && s.config.replicas == 0 &&
+		!s.handed.has(r.Token)
+}
+
+// quickAcquire reports whether it has the answer.
+func (s *Store) quickAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
+	if s.config.strings && !s.config.fences {
+		return s.plainAcquire(ctx, c, r)
+	}
+	key, note := s.keys.pair(r.Name)
+	resp := s.scripts.fastAcquire.call(ctx, c, key, note,
+		r.Token, s.formats.ttl(r.TTL), fence(r.FenceAbove), s.keepArg, s.noteEnd(r))
+	m, err := resp.ToMessage()
+	if err != nil {
+		return driver.Grant{}, s.failure(ctx, err), true
+	}
+	if m.IsArray() {
+		err := s.quickHeld(&m)
+		return driver.Grant{}, err, err != nil
+	}
+	f, err := m.ToInt64()
+	if err != nil || f == 0 {
+		return driver.Grant{}, nil, false
+	}
+	if !s.config.fences {
+		f = 0
+	}
+	return driver.Grant{Fence: uint64(f), TTL: ceilMillis(r.TTL)}, nil, true
+}
+
+// plainAcquire is the plain recipe: it needs no script.
+func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error, bool) {
+	key := s.keys.key(r.Name)
+	resp := c.Do(ctx, c.B().Arbitrary("SET").Keys(key).Args(r.Token, "NX", "PX", s.formats.ttl(r.TTL)).Build())
+	err := resp.Error()
+	switch {
+	case err == nil:
+		return driver.Grant{TTL: ceilMillis(r.TTL)}, nil, true
+	case rueidis.IsRedisNil(err):
+		return driver.Grant{}, nil, false
+	}
+	return driver.Grant{}, s.failure(ctx, err), true
+}
+
+func ceilMillis(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+const noAtLeast = "h0000000000000"
+
+// noteEnd is the end of the note of a hold: token, state, at-least and holder.
+func (s *Store) noteEnd(r *driver.Request) string {
+	return counted(r.Token) + noAtLeast + s.formats.holder(&r.Holder)
+}
+
+// counted is a token after its length in three digits.
+func counted(token string) string {
+	n := len(token)
+	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)}) + token
+}
+
+// quickHeld reads the note of the holder in the way, the end of its lease and
+// the server's time. It is nil if the note cannot be read.
+func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
+	parts, err := m.AsStrSlice()
+	if err != nil || len(parts) < 3 {
+		return nil
+	}
+	note, end, now := parts[0], atoi(parts[1]), atoi(parts[2])
+	n, err := strconv.Atoi(note[30:33])
+	if err != nil || len(note) < 33+n+len(noAtLeast) {
+		return nil
+	}
+	wall := time.Now()
+	h := driver.Hold{Holder: readHolder(note[33+n+len(noAtLeast):]), Until: wall.Add(time.Duration(end-now) * time.Millisecond)}
+	if since := atoi(note[17:30]); since > 0 {
+		h.Since = wall.Add(time.Duration(since-now) * time.Millisecond)
+	}
+	finishHold(&h)
+	held := &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
+	if strings.HasPrefix(note, "-") {
+		held.Waiters = 0
+	}
+	return held
+}
+
+// quickExtend reports whether it has the answer.
+func (s *Store) quickExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
+	key, note := s.keys.pair(name)
+	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.quickToken(token), s.formats.ttl(ttl), s.keepArg)
+	m, err := resp.ToMessage()
+	if err != nil {
+		return driver.Grant{}, s.failure(ctx, err), true
+	}
+	parts, err := m.ToArray()
+	if err != nil || len(parts) < 2 {
+		return driver.Grant{}, nil, false
+	}
+	return driver.Grant{Fence: uint64(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}, nil, true
+}
+
+// quickToken is how the quick scripts of the layout want a token.
+func (s *Store) quickToken(token string) string {
+	if s.config.strings {
+		return token
+	}
+	return counted(token)
+}
+
+// quickRelease reports whether the hold was ended.
+func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
+	key, note := s.keys.pair(name)
+	n, err := s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token), digit(s.config.alone)).ToInt64()
+	if err != nil {
+		return false, s.failure(ctx, err)
+	}
+	return n == 1, nil
+}
+
+// handed are the tokens that were handed a name and not released since. Their
+// names are wanted by many, so the quick way would be a detour.
+type handed struct {
+	n  atomic.Int64
+	mu sync.Mutex
+	m  map[string]struct{}
+}
+
+const maxHanded = 1 << 14 // holds that are never released must not pile up
+
+func (h *handed) add(token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.m) >= maxHanded {
+		clear(h.m)
+	}
+	h.m[token] = struct{}{}
+	h.n.Store(int64(len(h.m)))
+}
+
+func (h *handed) has(token string) bool {
+	if h.n.Load() == 0 {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.m[token]
+	return ok
+}
+
+func (h *handed) take(token string) bool {
+	if h.n.Load() == 0 {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.m[token]
+	delete(h.m, token)
+	h.n.Store(int64(len(h.m)))
+	return ok
+}

@@ -1,0 +1,47 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// replicated runs a script and waits until enough replicas have what it
+// wrote. WAIT counts what its own connection wrote, so both go over one that
+// nobody else uses meanwhile.
+func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name, token string, args []string) (driver.Grant, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patience := s.config.patience
+	if patience == 0 {
+		patience = time.Second
+	}
+	var g driver.Grant
+	err := c.Dedicated(func(d rueidis.DedicatedClient) error {
+		a, err := s.answer(ctx, s.send(ctx, d, c.setting, sc, name, args))
+		if err == nil {
+			g, err = a.grant()
+		}
+		if err != nil {
+			return err
+		}
+		n, err := d.Do(ctx, d.B().Wait().Numreplicas(int64(s.config.replicas)).Timeout(patience.Milliseconds()).Build()).AsInt64()
+		if err != nil {
+			return s.failure(ctx, err)
+		}
+		if n < int64(s.config.replicas) {
+			return &joined{unavailable("%d of %d replicas have the lock", n, s.config.replicas), driver.ErrUncertain}
+		}
+		return nil
+	})
+	if err == nil {
+		return g, nil
+	}
+	if errors.Is(err, driver.ErrUncertain) && sc != s.scripts.extend {
+		s.background(func() { s.forget(name, token) })
+	}
+	return driver.Grant{}, err
+}

@@ -1,0 +1,220 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+var errShared = fmt.Errorf("layout=string has no shared mode: %w", errors.ErrUnsupported)
+
+// answer is the reply of a script: G granted, H held, L lost, E expired, C
+// conflict, R released, N try now, W wait, S state.
+type answer struct {
+	kind string
+	rest []rueidis.RedisMessage
+}
+
+// run runs a script with all keys of name.
+func (s *Store) run(ctx context.Context, c *connected, sc *script, name string, args ...string) (answer, error) {
+	return s.answer(ctx, s.send(ctx, c, c.setting, sc, name, args))
+}
+
+func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, sc *script, name string, args []string) rueidis.RedisResult {
+	keys := s.keys.lock(name).all()
+	all := append(make([]string, 0, 9), setting)
+	return sc.run(ctx, c, &keys, append(all, args...)...)
+}
+
+func (s *Store) answer(ctx context.Context, resp rueidis.RedisResult) (answer, error) {
+	parts, err := resp.ToArray()
+	if err != nil {
+		return answer{}, s.failure(ctx, err)
+	}
+	if len(parts) == 0 {
+		return answer{}, strange()
+	}
+	kind, err := parts[0].ToString()
+	if err != nil {
+		return answer{}, strange()
+	}
+	return answer{kind, parts[1:]}, nil
+}
+
+// strange is a reply that no script of ours makes.
+func strange() error {
+	return fmt.Errorf("%w: redis: the reply cannot be read", driver.ErrUncertain)
+}
+
+func (a *answer) number(i int) int64 {
+	if i >= len(a.rest) {
+		return 0
+	}
+	return number(&a.rest[i])
+}
+
+func number(m *rueidis.RedisMessage) int64 {
+	n, err := m.AsInt64()
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// grant reads G, or says why there is none.
+func (a *answer) grant() (driver.Grant, error) {
+	switch a.kind {
+	case "G":
+		return driver.Grant{Fence: uint64(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond}, nil
+	case "H":
+		return driver.Grant{}, a.held()
+	case "L":
+		return driver.Grant{}, driver.ErrLost
+	case "E":
+		return driver.Grant{}, driver.ErrExpired
+	case "C":
+		return driver.Grant{}, driver.ErrPromotionConflict
+	}
+	return driver.Grant{}, strange()
+}
+
+// held reads H: now, waiters, holds.
+func (a *answer) held() error {
+	if len(a.rest) < 3 {
+		return strange()
+	}
+	err := &driver.HeldError{Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0))}
+	err.Until = latest(err.Holds)
+	return err
+}
+
+func latest(holds []driver.Hold) (until time.Time) {
+	for i := range holds {
+		if u := holds[i].Until; u.After(until) {
+			until = u
+		}
+	}
+	return until
+}
+
+// endless is more than any lease: the end of a key without an expiry.
+const endless = int64(8e15)
+
+// readHolds reads holds: kind, end, mode, since and holder of each, in ms of
+// the server, whose clock says now.
+func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
+	entries, err := m.ToArray()
+	if err != nil {
+		return nil
+	}
+	wall := time.Now()
+	at := func(ms int64) time.Time { return wall.Add(time.Duration(ms-now) * time.Millisecond) }
+	holds := make([]driver.Hold, 0, len(entries))
+	for i := range entries {
+		e, err := entries[i].AsStrSlice()
+		if err != nil || len(e) < 5 {
+			continue
+		}
+		h := driver.Hold{Foreign: e[0] == "f", Cooling: e[0] == "c", Shared: e[2] == "s" && e[0] != "c"}
+		if end := atoi(e[1]); end < endless {
+			h.Until = at(end)
+		}
+		if since := atoi(e[3]); since > 0 {
+			h.Since = at(since)
+		}
+		h.Holder = readHolder(e[4])
+		finishHold(&h)
+		holds = append(holds, h)
+	}
+	return holds
+}
+
+func finishHold(h *driver.Hold) {
+	if h.Plan > 0 && !h.Since.IsZero() {
+		h.PlannedEnd = h.Since.Add(h.Plan)
+	}
+	if h.Cooling {
+		h.PlannedEnd = h.Until
+	}
+}
+
+func atoi(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// formats remembers the last of what most requests have in common, so that it
+// is not written out again for each.
+type formats struct {
+	lastHolder atomic.Pointer[heldFormat]
+	lastTTL    atomic.Pointer[ttlFormat]
+}
+
+type heldFormat struct {
+	holder driver.Holder
+	text   string
+}
+
+type ttlFormat struct {
+	ttl  time.Duration
+	text string
+}
+
+// holder is h as others are told.
+func (f *formats) holder(h *driver.Holder) string {
+	if last := f.lastHolder.Load(); last != nil && last.holder == *h {
+		return last.text
+	}
+	b, err := json.Marshal(h)
+	if err != nil {
+		return ""
+	}
+	f.lastHolder.Store(&heldFormat{*h, string(b)})
+	return string(b)
+}
+
+// readHolder reads what holder wrote; whatever else is there says nothing.
+func readHolder(text string) (h driver.Holder) {
+	if text == "" || json.Unmarshal([]byte(text), &h) != nil {
+		return driver.Holder{}
+	}
+	return h
+}
+
+func (f *formats) ttl(d time.Duration) string {
+	if last := f.lastTTL.Load(); last != nil && last.ttl == d {
+		return last.text
+	}
+	text := millis(d)
+	f.lastTTL.Store(&ttlFormat{d, text})
+	return text
+}
+
+// millis rounds up: a lease is never shorter than was asked for.
+func millis(d time.Duration) string {
+	return itoa(int64((d + time.Millisecond - 1) / time.Millisecond))
+}
+
+func mode(shared bool) string {
+	if shared {
+		return "s"
+	}
+	return "x"
+}
+
+func fence(f uint64) string {
+	if f == 0 {
+		return "0"
+	}
+	return strconv.FormatUint(f, 10)
+}

@@ -1,0 +1,82 @@
+package redisstore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// RunIDs remembers one line for each server, so that the restart guard knows
+// it again. It is safe for concurrent use. What it cannot remember makes the
+// guard act less often.
+type RunIDs interface {
+	// Load returns what was stored for server last, "" if nothing.
+	Load(server string) (string, error)
+	// Store remembers line, which has less than 100 bytes and no secret.
+	Store(server, line string) error
+}
+
+// RunIDDir remembers run ids in files of a directory, which it makes for this
+// user only. Processes that come and go, as those of cron, share it.
+func RunIDDir(dir string) RunIDs { return runIDDir(dir) }
+
+type runIDDir string
+
+func (d runIDDir) file(server string) string {
+	sum := sha256.Sum256([]byte(server))
+	return filepath.Join(string(d), "redis-"+hex.EncodeToString(sum[:12]))
+}
+
+func (d runIDDir) Load(server string) (string, error) {
+	b, err := os.ReadFile(d.file(server))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(b)), err
+}
+
+// Store replaces the file at once, so that no reader sees half of it.
+func (d runIDDir) Store(server, line string) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(string(d), "redis-*.new")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), d.file(server))
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}
+
+// ofProcess is what all stores of this process have seen.
+var ofProcess RunIDs = &runIDMap{m: map[string]string{}}
+
+type runIDMap struct {
+	mu sync.Mutex
+	m  map[string]string
+}
+
+func (r *runIDMap) Load(server string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.m[server], nil
+}
+
+func (r *runIDMap) Store(server, line string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.m[server] = line
+	return nil
+}

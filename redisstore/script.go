@@ -1,0 +1,86 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // the server names scripts so
+	"embed"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+//go:embed lua/*.lua
+var sources embed.FS
+
+// script is called by the hash of its text. A server that does not know it
+// (NOSCRIPT: it has restarted, or forgot) is sent the text.
+type script struct{ text, sha string }
+
+func newScript(files ...string) *script {
+	var text strings.Builder
+	for _, f := range files {
+		b, err := sources.ReadFile("lua/" + f + ".lua")
+		if err != nil {
+			panic(err) // only a misspelt name, which any test finds
+		}
+		text.Write(b)
+	}
+	sum := sha1.Sum([]byte(text.String()))
+	return &script{text.String(), hex.EncodeToString(sum[:])}
+}
+
+// scripts are those of one layout.
+type scripts struct {
+	fastAcquire, fastRelease, fastExtend *script
+	acquire, extend, release, wait       *script
+	convert, raise, break_, inspect      *script
+}
+
+func newScripts(layout string) *scripts {
+	full := func(name string) *script { return newScript("prelude", layout, "queue", name) }
+	return &scripts{
+		fastAcquire: newScript("fast_acquire_" + layout),
+		fastRelease: newScript("fast_release_" + layout),
+		fastExtend:  newScript("fast_extend_" + layout),
+		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
+		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
+	}
+}
+
+var bothScripts = map[string]*scripts{"set": newScripts("set"), "string": newScripts("string")}
+
+// call runs a script with two keys. Neither slice of arguments escapes.
+func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note string, args ...string) rueidis.RedisResult {
+	b := c.B()
+	resp := c.Do(ctx, b.Arbitrary("EVALSHA", sc.sha, "2").Keys(key, note).Args(args...).Build())
+	if forgotten(resp) {
+		resp = c.Do(ctx, b.Arbitrary("EVAL", sc.text, "2").Keys(key, note).Args(args...).Build())
+	}
+	return resp
+}
+
+// run runs a script with all keys of a lock.
+func (sc *script) run(ctx context.Context, c rueidis.CoreClient, keys *[6]string, args ...string) rueidis.RedisResult {
+	resp := c.Do(ctx, sc.command(c, keys, args))
+	if forgotten(resp) {
+		resp = c.Do(ctx, c.B().Arbitrary("EVAL", sc.text, "6").Keys(keys[:]...).Args(args...).Build())
+	}
+	return resp
+}
+
+func (sc *script) command(c rueidis.CoreClient, keys *[6]string, args []string) rueidis.Completed {
+	return c.B().Arbitrary("EVALSHA", sc.sha, "6").Keys(keys[:]...).Args(args...).Build()
+}
+
+func forgotten(resp rueidis.RedisResult) bool {
+	err := resp.Error()
+	if err == nil {
+		return false
+	}
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && reply.IsNoScript()
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

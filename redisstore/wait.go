@@ -1,0 +1,157 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// outage is how long Wait rides out a server that cannot be asked; then its
+// place is lost.
+const outage = 3 * time.Second
+
+// wait is one call of Wait.
+type wait struct {
+	s       *Store
+	ctx     context.Context // ends with the caller's and with Close
+	caller  context.Context
+	r       *driver.Request
+	reserve bool
+	w       *waiter
+	sent    bool           // it may stand in the queue
+	down    driver.Instant // since when the server cannot be asked; or 0
+}
+
+// Wait implements driver.Waiter. The queue is first come, first served over
+// all processes, and whoever releases hands over directly.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if r.Shared && s.config.strings {
+		return driver.Grant{}, errShared
+	}
+	s.mu.Lock()
+	if err := s.enter(ctx); err != nil {
+		s.mu.Unlock()
+		return driver.Grant{}, err
+	}
+	s.ear.waits.Add(1)
+	s.mu.Unlock()
+	defer s.ear.waits.Done()
+	ends, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+
+	a := wait{s: s, ctx: ends, caller: ctx, r: &r, reserve: reserve, w: s.ear.add()}
+	defer s.ear.remove(a.w)
+	g, err := a.wait()
+	if err != nil && a.sent {
+		s.jobs.Go(func() { s.forget(r.Name, r.Token) })
+	}
+	if err == nil && g.TTL > 0 {
+		s.handed.add(r.Token)
+	}
+	return g, err
+}
+
+func (a *wait) wait() (driver.Grant, error) {
+	for {
+		g, next, err := a.look()
+		if err == nil && next == 0 {
+			return g, nil
+		}
+		if err != nil {
+			if err = a.over(err); err != nil {
+				return driver.Grant{}, err
+			}
+			next = 50 * time.Millisecond
+		}
+		if g, done, err := a.rest(next); done || err != nil {
+			return g, err
+		}
+	}
+}
+
+// look joins the queue, or shows that this waiter lives. It returns what was
+// handed over, or when to look next if that is not 0.
+func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
+	c, err := a.s.ready(a.ctx, true)
+	if err != nil {
+		return g, 0, err
+	}
+	if err := a.s.ear.listening(a.ctx); err != nil {
+		return g, 0, err
+	}
+	a.sent = a.reserve
+	r := a.r
+	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
+		a.s.formats.holder(&r.Holder), a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve))
+	if err != nil {
+		return g, 0, err
+	}
+	a.down = 0
+	switch reply.kind {
+	case "W":
+		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
+	case "N":
+		return g, 0, nil
+	}
+	g, err = reply.grant()
+	return g, 0, err
+}
+
+func (a *wait) ended() error {
+	if err := a.caller.Err(); err != nil {
+		return err
+	}
+	return driver.ErrClosed
+}
+
+// over reports why the wait is over; nil means that it goes on.
+func (a *wait) over(err error) error {
+	switch {
+	case a.ctx.Err() != nil:
+		return a.ended()
+	case !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain):
+		return err
+	}
+	now := a.s.clock.Now()
+	if a.down == 0 {
+		a.down = now
+	}
+	if now.Sub(a.down) < outage {
+		return nil
+	}
+	if errors.Is(err, driver.ErrUnavailable) {
+		return err
+	}
+	return unavailable("%v", err)
+}
+
+// rest waits for a call, or until it is time to look.
+func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
+	t := time.NewTimer(next)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return g, false, a.ended()
+		case <-t.C:
+			return g, false, nil
+		case m := <-a.w.called:
+			switch m.kind {
+			case 'h':
+				return driver.Grant{Fence: uint64(m.value), TTL: driver.MaxReservation}, true, nil
+			case 'b':
+				return g, true, nil
+			case 'f':
+				t.Reset(min(next, time.Duration(m.value+1)*time.Millisecond, time.Second))
+			case 'l':
+				return g, false, nil
+			}
+		}
+	}
+}
