@@ -1,0 +1,151 @@
+package padlocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// A Script is a store in memory that does as the test says. Its methods may be
+// called at any time, from any goroutine. What it is not told to do it does as
+// memstore does, but as a server would: beyond a network, and without knowing
+// whose process asks.
+type Script struct {
+	mem *memstore.Store
+
+	mu       sync.Mutex
+	plans    []*plan
+	requests map[Op]int
+	bounds   map[string]bound // of live holds, by token
+	actors   map[string]padlock.Hold
+	made     int // tokens of Hold
+}
+
+// bound ends a hold at once, where a Locker would learn of it by its next
+// renewal only.
+type bound struct {
+	name string
+	ctx  context.Context
+	end  context.CancelCauseFunc
+}
+
+// New returns a Locker on a new Script. It is closed, without any trouble, at
+// the end of the test.
+func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) {
+	t.Helper()
+	s := NewScript()
+	l := padlock.New(s, opts...)
+	t.Cleanup(func() {
+		s.Heal()
+		if err := l.Close(context.Background()); err != nil {
+			t.Logf("padlocktest: %v", err)
+		}
+	})
+	return l, s
+}
+
+// NewScript returns a Script for padlock.New. Give it memstore.WithClock if
+// the Locker has a clock of its own.
+func NewScript(opts ...memstore.Option) *Script { return script(memstore.New(opts...)) }
+
+func script(mem *memstore.Store) *Script {
+	return &Script{mem: mem, requests: map[Op]int{}, bounds: map[string]bound{}, actors: map[string]padlock.Hold{}}
+}
+
+// Peer returns a store on the same locks for another Locker, which stands for
+// another process. What the Script does to requests does not concern it, and
+// of a Lose it learns by its next renewal.
+func (s *Script) Peer() padlock.Store { return s.mem.Open() }
+
+var errScript = errors.New("padlocktest: lost, as the script says")
+
+// Lose ends all locks on name, at once, as if somebody had taken it and was
+// gone again: their contexts end, and every call says ErrLost. It panics if
+// nobody holds the name.
+func (s *Script) Lose(name string) {
+	ctx := context.Background()
+	state, err := s.mem.Inspect(ctx, name)
+	if err == nil && len(state.Holds) == 0 {
+		err = errors.New("nobody holds it")
+	}
+	if err == nil {
+		_, err = s.mem.Break(ctx, name, state.Fence)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("padlocktest: Lose(%q): %v", name, err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for token, b := range s.bounds {
+		if b.name == name {
+			delete(s.bounds, token)
+			b.end(errScript)
+		}
+	}
+}
+
+// Hold makes somebody else hold name until free is called: who is told as is
+// said, Since being now if it is zero. With Until it ends by itself then, else
+// after a day. It panics if the name is not free for it.
+func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
+	s.mu.Lock()
+	s.made++
+	token := fmt.Sprintf("padlocktest %d", s.made)
+	s.mu.Unlock()
+	ttl := driver.MaxTTL
+	if !by.Until.IsZero() {
+		ttl = min(max(time.Until(by.Until), driver.MinTTL), driver.MaxTTL)
+	}
+	if by.Since.IsZero() {
+		by.Since = time.Now()
+	}
+	_, err := s.mem.Acquire(context.Background(), driver.Request{Name: name, Token: token, Shared: by.Shared, TTL: ttl,
+		Holder: driver.Holder{Label: token}})
+	if err != nil {
+		panic(fmt.Sprintf("padlocktest: Hold(%q): %v", name, err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.actors[token] = by
+	return func() { s.mem.Release(context.Background(), name, token, 0) }
+}
+
+// told replaces what the memstore says of actors by what they are to be.
+func (s *Script) told(holds []padlock.Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range holds {
+		if by, ok := s.actors[holds[i].Label]; ok {
+			holds[i] = by
+		}
+	}
+}
+
+// bind makes it possible to Lose the hold of token.
+func (s *Script) bind(name, token string, g *driver.Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.bounds[token]
+	if !ok {
+		b.name = name
+		b.ctx, b.end = context.WithCancelCause(context.Background())
+		s.bounds[token] = b
+	}
+	g.Bound, g.From = b.ctx, 0
+}
+
+func (s *Script) unbind(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b, ok := s.bounds[token]; ok {
+		delete(s.bounds, token)
+		b.end(nil)
+	}
+}

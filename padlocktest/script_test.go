@@ -1,0 +1,188 @@
+package padlocktest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/padlocktest"
+)
+
+func TestLose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		h, err := l.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := l.Acquire(t.Context(), "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, start := h.Context(), time.Now()
+		script.Lose("job")
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), padlock.ErrLost) || time.Since(start) != 0 {
+			t.Errorf("after %v: %v", time.Since(start), context.Cause(ctx))
+		}
+		if err := h.Check(t.Context()); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("Check says %v", err)
+		}
+		if err := h.Release(); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("Release says %v", err)
+		}
+		<-time.After(time.Hour)
+		if err := other.Release(); err != nil {
+			t.Errorf("the lock on another name: %v", err)
+		}
+		if again, err := l.TryAcquire(t.Context(), "job"); err != nil || again.Fence() <= h.Fence() {
+			t.Errorf("taken again: %v, %v", again, err)
+		}
+	})
+}
+
+func TestLoseOfWhatNobodyHolds(t *testing.T) {
+	_, script := padlocktest.New(t)
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	script.Lose("job")
+}
+
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		by := padlock.Hold{Holder: driver.Holder{Host: "db7", PID: 42, Label: "vacuum"}, Since: time.Now().Add(-time.Hour), Foreign: true}
+		free := script.Hold("job", by)
+		_, err := l.TryAcquire(t.Context(), "job")
+		var held *padlock.HeldError
+		if !errors.As(err, &held) || len(held.Holds) != 1 || held.Holds[0] != by || !held.Until.IsZero() {
+			t.Errorf("held by %+v: %v", held, err)
+		}
+		if s, err := l.Inspect(t.Context(), "job"); err != nil || len(s.Holds) != 1 || s.Holds[0] != by {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if _, err := l.Acquire(t.Context(), "job", padlock.SkipIfOutlived(), padlock.Wait(time.Minute)); !errors.Is(err, padlock.ErrHeld) {
+			t.Error(err)
+		}
+		time.AfterFunc(time.Minute, free)
+		start := time.Now()
+		if _, err := l.Acquire(t.Context(), "job"); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		script.Hold("until", padlock.Hold{Until: time.Now().Add(10 * time.Second)})
+		start = time.Now()
+		if _, err := l.Acquire(t.Context(), "until"); err != nil || time.Since(start) != 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		defer script.Hold("read", padlock.Hold{Shared: true})()
+		if _, err := l.TryAcquire(t.Context(), "read", padlock.Shared()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTroubleWithRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		errNoPerm := errors.New("no permission")
+		script.Fail(padlocktest.Acquire, 1, errors.Join(padlock.ErrUnavailable, errNoPerm))
+		if _, err := l.TryAcquire(t.Context(), "job"); !errors.Is(err, errNoPerm) || !errors.Is(err, padlock.ErrUnavailable) {
+			t.Error(err)
+		}
+		script.LoseReplies(padlocktest.Acquire, 2)
+		h, err := l.TryAcquire(t.Context(), "job")
+		if err != nil || script.Requests(padlocktest.Acquire) != 4 {
+			t.Errorf("%d requests, %v", script.Requests(padlocktest.Acquire), err)
+		}
+		script.Fail(padlocktest.Extend, padlocktest.Always, padlock.ErrUnavailable)
+		<-h.Context().Done()
+		if n := script.Requests(padlocktest.Extend); n < 3 || script.Requests(padlocktest.All) != 4+n {
+			t.Errorf("%d extends, %d requests", n, script.Requests(padlocktest.All))
+		}
+		if err := h.Release(); !errors.Is(err, padlock.ErrExpired) {
+			t.Error(err)
+		}
+		script.Heal()
+		script.LoseReplies(padlocktest.Acquire, padlocktest.Always)
+		if _, err := l.TryAcquire(t.Context(), "job"); !errors.Is(err, padlock.ErrUncertain) {
+			t.Error(err)
+		}
+		script.Heal()
+	})
+}
+
+func TestSlowAndSilentStores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		script.Delay(padlocktest.Acquire|padlocktest.Release, time.Second)
+		start := time.Now()
+		h, err := l.TryAcquire(t.Context(), "job")
+		if err != nil || h.Release() != nil || time.Since(start) != 2*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		script.Heal()
+		script.Down()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := l.TryAcquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, padlock.ErrUncertain) {
+			t.Error(err)
+		}
+		script.Heal()
+		if _, err := l.TryAcquire(t.Context(), "job"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPeer(t *testing.T) {
+	l, script := padlocktest.New(t)
+	peer := padlock.New(script.Peer())
+	h, err := peer.TryAcquire(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.TryAcquire(t.Context(), "job"); !errors.Is(err, padlock.ErrHeld) {
+		t.Error(err)
+	}
+	script.Down()
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	if err := peer.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// All that a store must do, a Script does too: hand-over, promotion, adoption.
+func TestScriptIsAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		h, err := l.Acquire(t.Context(), "job", padlock.Shared())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(h.Promote(t.Context()), h.Demote(t.Context()), h.Extend(t.Context(), time.Hour), h.Check(t.Context())); err != nil {
+			t.Error(err)
+		}
+		key, err := h.Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		adopted, err := l.Adopt(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script.Lose("job")
+		<-adopted.Context().Done()
+		if s, err := l.List(t.Context(), ""); err != nil || len(s) != 0 {
+			t.Errorf("%v, %v", s, err)
+		}
+	})
+}

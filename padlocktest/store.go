@@ -1,0 +1,125 @@
+package padlocktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Guarantees implements driver.Store.
+func (s *Script) Guarantees() driver.Guarantees {
+	g := s.mem.Guarantees()
+	g.Store = "padlocktest"
+	g.InProcess = false
+	return g
+}
+
+// Close implements driver.Store.
+func (s *Script) Close() error { return s.mem.Close() }
+
+// Acquire implements driver.Store.
+func (s *Script) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	err = s.on(ctx, Acquire, func(ctx context.Context) error {
+		if g, err = s.mem.Acquire(ctx, r); err != nil {
+			return s.heldBy(err)
+		}
+		if r.Replaces != "" {
+			s.unbind(r.Replaces)
+		}
+		s.bind(r.Name, r.Token, &g)
+		return nil
+	})
+	return only(g, err)
+}
+
+func (s *Script) heldBy(err error) error {
+	var held *padlock.HeldError
+	if !errors.As(err, &held) {
+		return err
+	}
+	s.told(held.Holds)
+	held.Until = time.Time{}
+	for i := range held.Holds {
+		u := held.Holds[i].Until
+		if u.IsZero() {
+			held.Until = u
+			break
+		}
+		if u.After(held.Until) {
+			held.Until = u
+		}
+	}
+	return err
+}
+
+// only keeps a grant whose reply is lost from being seen.
+func only(g driver.Grant, err error) (driver.Grant, error) {
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return g, nil
+}
+
+// Extend implements driver.Store.
+func (s *Script) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
+	err = s.on(ctx, Extend, func(ctx context.Context) error {
+		g, err = s.mem.Extend(ctx, name, token, ttl)
+		g.From = 0
+		return err
+	})
+	return only(g, err)
+}
+
+// Release implements driver.Store.
+func (s *Script) Release(ctx context.Context, name, token string, keep time.Duration) (out driver.Outcome, err error) {
+	err = s.on(ctx, Release, func(ctx context.Context) error {
+		if out, err = s.mem.Release(ctx, name, token, keep); err == nil {
+			s.unbind(token)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Wait implements driver.Waiter.
+func (s *Script) Wait(ctx context.Context, r driver.Request, reserve bool) (g driver.Grant, err error) {
+	err = s.on(ctx, Wait, func(ctx context.Context) error {
+		g, err = s.mem.Wait(ctx, r, reserve)
+		return err
+	})
+	return only(g, err)
+}
+
+// Convert implements driver.Converter.
+func (s *Script) Convert(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	err = s.on(ctx, Convert, func(ctx context.Context) error {
+		g, err = s.mem.Convert(ctx, r)
+		g.From = 0
+		return s.heldBy(err)
+	})
+	return only(g, err)
+}
+
+// Inspect implements driver.Inspector.
+func (s *Script) Inspect(ctx context.Context, name string) (driver.State, error) {
+	state, err := s.mem.Inspect(ctx, name)
+	s.told(state.Holds)
+	return state, err
+}
+
+// List implements driver.Lister.
+func (s *Script) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	states, err := s.mem.List(ctx, prefix)
+	for _, state := range states {
+		s.told(state.Holds)
+	}
+	return states, err
+}
+
+// Break implements driver.Breaker.
+func (s *Script) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	return s.mem.Break(ctx, name, seenFence)
+}
