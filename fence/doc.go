@@ -1,0 +1,77 @@
+// Package fence has guards that keep out a holder of a lock that woke up late.
+//
+// No lock can stop a process that was paused, or cut off, for longer than its
+// lease and goes on as if nothing had happened. But every grant of a lock
+// carries a fence, a number greater than that of all grants before
+// ([padlock.Lock.Fence], [padlock.FenceFrom]). A resource that remembers the
+// greatest fence that it has seen, and refuses what comes with a smaller one,
+// is safe from such a process. Nothing else makes it safe.
+//
+// The guards of this package, by where the resource is:
+//
+//   - in this process: [Register]
+//   - in an SQL database: [SQL], a condition of the statement that writes
+//   - in Redis: [RedisHash], a script
+//   - behind HTTP: [Transport] and [CheckResponse] at the client, [Middleware]
+//     at the server
+//
+// All of them accept a fence equal to the greatest: it is the same holder,
+// which writes again, or readers of one generation. They refuse a smaller one
+// with [ErrStale]; the error is a [*StaleError] where both numbers are known.
+//
+// Checking and writing must be one step. A guard that is asked first, and the
+// write done after, lets a paused holder through between the two.
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// What a guard answers. Ask with errors.Is.
+var (
+	// ErrStale: a greater fence was here before, so another holder has come
+	// since. The work must stop; trying again cannot help.
+	ErrStale = errors.New("fence is stale")
+	// ErrMissing: there is no fence, so nothing can be guarded. Zero is no
+	// fence: it is what a store without fences gives.
+	ErrMissing = errors.New("fence is missing")
+	// ErrMalformed: what was received as a fence is none.
+	ErrMalformed = errors.New("fence is malformed")
+)
+
+// end is the first number that is no fence: JSON, Lua and floating point keep
+// all numbers below it exactly.
+const end = 1 << 53
+
+// StaleError says which fence was refused, and why. It answers errors.Is for
+// ErrStale.
+type StaleError struct {
+	Name  string // of the resource, if known
+	Fence uint64 // that was refused
+	Seen  uint64 // the greatest before it
+}
+
+// Error tells both numbers.
+func (e *StaleError) Error() string {
+	name := ""
+	if e.Name != "" {
+		name = " for " + strconv.Quote(e.Name)
+	}
+	return fmt.Sprintf("fence %d%s is stale: %d was here before", e.Fence, name, e.Seen)
+}
+
+// Is reports whether target is ErrStale.
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
+
+// check refuses what is no fence.
+func check(fence uint64) error {
+	switch {
+	case fence == 0:
+		return ErrMissing
+	case fence >= end:
+		return fmt.Errorf("%w: %d is not below 2^53", ErrMalformed, fence)
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+-- Sets fields of the hash KEYS[1] to ARGV[2], ARGV[3], … (field, value, …),
+-- unless its field "fence" is greater than the fence ARGV[1]. Returns the
+-- greatest fence as a string: numbers in replies are cut, and .. is not exact.
+local mine = tonumber(ARGV[1])
+if not mine or mine < 1 or mine >= 9007199254740992 or mine % 1 ~= 0 then
+  return redis.error_reply('ERR fence is malformed')
+end
+local seen = tonumber(redis.call('HGET', KEYS[1], 'fence') or '0')
+if seen > mine then
+  return string.format('%.0f', seen)
+end
+for i = 2, #ARGV, 2 do
+  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+redis.call('HSET', KEYS[1], 'fence', ARGV[1])
+return ARGV[1]

@@ -1,0 +1,150 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/padlock-go/padlock"
+)
+
+// Header is the HTTP header that carries a fence, as a decimal number. In a
+// request it is the sender's; in a response of status 412 it is the greatest
+// that the server has seen.
+const Header = "Padlock-Fence"
+
+// SetHeader puts fence into h.
+func SetHeader(h http.Header, fence uint64) { h.Set(Header, strconv.FormatUint(fence, 10)) }
+
+// FromHeader reads the fence in h. It answers ErrMissing, or ErrMalformed for
+// what is not one plain number that a fence can be.
+func FromHeader(h http.Header) (uint64, error) {
+	switch values := h.Values(Header); len(values) {
+	case 0:
+		return 0, ErrMissing
+	case 1:
+		return parse(values[0])
+	default:
+		return 0, fmt.Errorf("%w: %s is there %d times", ErrMalformed, Header, len(values))
+	}
+}
+
+// parse reads a fence as SetHeader writes it.
+func parse(text string) (uint64, error) {
+	fence, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || fence == 0 || fence >= end || strconv.FormatUint(fence, 10) != text {
+		return 0, fmt.Errorf("%w: %.40q", ErrMalformed, text)
+	}
+	return fence, nil
+}
+
+// Transport is an http.RoundTripper that sends the fence of the lock that the
+// request's context comes from, as that of a function under Locker.Do does.
+// Requests without one, and those that have the header already, go as they
+// are; of nested locks the innermost counts.
+type Transport struct {
+	Base http.RoundTripper // nil: http.DefaultTransport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if fence, ok := padlock.FenceFrom(req.Context()); ok && req.Header.Get(Header) == "" {
+		req = req.Clone(req.Context()) // a RoundTripper must not change what it is given
+		SetHeader(req.Header, fence)
+	}
+	if t.Base != nil {
+		return t.Base.RoundTrip(req)
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// CheckResponse returns a *StaleError if resp is a Middleware's answer to a
+// request whose fence is stale, else nil. It reads the headers only.
+func CheckResponse(resp *http.Response) error {
+	if resp.StatusCode != http.StatusPreconditionFailed {
+		return nil
+	}
+	mine, err := FromHeader(resp.Request.Header)
+	if err != nil {
+		return nil // it is the 412 of something else
+	}
+	seen, err := FromHeader(resp.Header)
+	if err != nil || seen <= mine {
+		return nil
+	}
+	return &StaleError{resp.Request.URL.Path, mine, seen}
+}
+
+// Middleware guards HTTP handlers. A request's handler runs under
+// Register.Do: never beside or after that of a later holder. Answers:
+//
+//	400 Bad Request            the header is malformed
+//	412 Precondition Failed    the fence is stale; the header has the greatest
+//	428 Precondition Required  there is no fence, unless Optional
+//	503 Service Unavailable    the request ended while an older one was at work
+//
+// Its fields are set before first use. Fences are no secrets and no proof of
+// identity: who may call at all is for the server to check before.
+type Middleware struct {
+	// Register remembers the fences. Middlewares that guard the same resource
+	// share one. Nil: the Middleware has its own.
+	Register *Register
+
+	// Name says what a request is about, in the Register. Nil: its URL path.
+	Name func(*http.Request) string
+
+	// Optional lets requests without a fence pass, unguarded.
+	Optional bool
+
+	own Register
+}
+
+// Wrap returns next behind the guard.
+func (m *Middleware) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		fence, err := FromHeader(req.Header)
+		if errors.Is(err, ErrMissing) && m.Optional {
+			next.ServeHTTP(w, req)
+			return
+		}
+		if err == nil {
+			err = m.register().Do(req.Context(), m.name(req), fence, func() error {
+				next.ServeHTTP(w, req)
+				return nil
+			})
+		}
+		if err != nil {
+			m.refuse(w, err)
+		}
+	})
+}
+
+func (m *Middleware) register() *Register {
+	if m.Register != nil {
+		return m.Register
+	}
+	return &m.own
+}
+
+func (m *Middleware) name(req *http.Request) string {
+	if m.Name != nil {
+		return m.Name(req)
+	}
+	return req.URL.Path
+}
+
+func (m *Middleware) refuse(w http.ResponseWriter, err error) {
+	status := http.StatusServiceUnavailable
+	var stale *StaleError
+	switch {
+	case errors.As(err, &stale):
+		status = http.StatusPreconditionFailed
+		SetHeader(w.Header(), stale.Seen)
+	case errors.Is(err, ErrMissing):
+		status = http.StatusPreconditionRequired
+	case errors.Is(err, ErrMalformed):
+		status = http.StatusBadRequest
+	}
+	http.Error(w, err.Error(), status)
+}

@@ -1,0 +1,166 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/fence"
+)
+
+func nothing() error { return nil }
+
+// wantStale checks that err tells both numbers.
+func wantStale(t *testing.T, err error, name string, mine, seen uint64) {
+	t.Helper()
+	var stale *fence.StaleError
+	if !errors.Is(err, fence.ErrStale) || !errors.As(err, &stale) || *stale != (fence.StaleError{Name: name, Fence: mine, Seen: seen}) {
+		t.Errorf("got %v, want fence %d refused for %d", err, mine, seen)
+	}
+}
+
+func TestRegisterRefusesSmallerFences(t *testing.T) {
+	var r fence.Register
+	ctx := t.Context()
+	for _, f := range []uint64{5, 5, 7, 1<<53 - 1} {
+		if err := r.Check("a", f); err != nil {
+			t.Error(err)
+		}
+	}
+	wantStale(t, r.Check("a", 7), "a", 7, 1<<53-1)
+	if err := r.Do(ctx, "b", 3, nothing); err != nil { // another name is another resource
+		t.Error(err)
+	}
+	wantStale(t, r.Do(ctx, "b", 2, func() error { t.Error("written with a stale fence"); return nil }), "b", 2, 3)
+	if r.Seen("a") != 1<<53-1 || r.Seen("b") != 3 || r.Seen("c") != 0 {
+		t.Errorf("seen %d, %d, %d", r.Seen("a"), r.Seen("b"), r.Seen("c"))
+	}
+	want := errors.New("of the write")
+	if err := r.Do(ctx, "b", 4, func() error { return want }); err != want {
+		t.Errorf("Do says %v", err)
+	}
+}
+
+func TestWhatIsNoFence(t *testing.T) {
+	var r fence.Register
+	for f, want := range map[uint64]error{0: fence.ErrMissing, 1 << 53: fence.ErrMalformed, 1<<64 - 1: fence.ErrMalformed} {
+		if err := r.Check("a", f); !errors.Is(err, want) {
+			t.Errorf("Check(%d) says %v", f, err)
+		}
+		if err := r.Do(t.Context(), "a", f, nothing); !errors.Is(err, want) {
+			t.Errorf("Do(%d) says %v", f, err)
+		}
+	}
+	if r.Seen("a") != 0 {
+		t.Error("what is no fence was remembered")
+	}
+}
+
+// A holder that was paused in the middle of its write does not finish it after
+// a later holder has begun: that one waits.
+func TestALaterHolderWaitsForTheWriteOfAnEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r fence.Register
+		var log []string
+		start := time.Now()
+		go r.Do(t.Context(), "a", 1, func() error {
+			<-time.After(time.Minute)
+			log = append(log, "first")
+			return nil
+		})
+		synctest.Wait()
+		done := make(chan error)
+		go func() {
+			done <- r.Do(t.Context(), "a", 2, func() error { log = append(log, "second"); return nil })
+		}()
+		synctest.Wait()
+		// From now on the first is refused, though the second did not write yet.
+		wantStale(t, r.Do(t.Context(), "a", 1, nothing), "a", 1, 2)
+		if err := <-done; err != nil || time.Since(start) != time.Minute || len(log) != 2 || log[1] != "second" {
+			t.Errorf("after %v: %v, %v", time.Since(start), log, err)
+		}
+	})
+}
+
+func TestWritesOfOneHolderRunTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r fence.Register
+		var together sync.WaitGroup
+		together.Add(3)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				r.Do(t.Context(), "a", 1, func() error { together.Done(); together.Wait(); return nil })
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Who waits can be overtaken by a still later holder, or run out of time; a
+// panic of the write leaves nothing behind.
+func TestWaitingForAnEarlierWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r fence.Register
+		go r.Do(t.Context(), "a", 1, func() error { <-time.After(time.Minute); return nil })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Do(ctx, "a", 2, nothing); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Do says %v", err)
+		}
+		overtaken := make(chan error)
+		go func() { overtaken <- r.Do(t.Context(), "a", 3, nothing) }()
+		synctest.Wait()
+		if err := r.Check("a", 4); err != nil {
+			t.Error(err)
+		}
+		wantStale(t, <-overtaken, "a", 3, 4)
+		func() {
+			defer func() { recover() }()
+			r.Do(t.Context(), "a", 5, func() error { panic("of the write") })
+		}()
+		if err := r.Do(t.Context(), "a", 6, nothing); err != nil {
+			t.Error(err)
+		}
+		if err := r.Do(ctx, "b", 1, func() error { t.Error("written after its context"); return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Do says %v", err)
+		}
+	})
+}
+
+// Whatever comes together, no write runs beside one with another fence, and
+// fences never go back from one write to the next.
+func TestRegisterUnderLoad(t *testing.T) {
+	var r fence.Register
+	var running, last atomic.Uint64 // running: how many<<32 + the sum of their fences
+	var wrote atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range uint64(2000) {
+				f := i/10 + rand.Uint64N(20) + 1
+				r.Do(t.Context(), "a", f, func() error {
+					if now := running.Add(1<<32 + f); now != (now>>32)*(1<<32+f) {
+						t.Errorf("a write with fence %d runs beside another", f)
+					}
+					if before := last.Swap(f); before > f {
+						t.Errorf("a write with fence %d after %d", f, before)
+					}
+					wrote.Add(1)
+					running.Add(^(1<<32 + f - 1))
+					return nil
+				})
+			}
+		})
+	}
+	wg.Wait()
+	if wrote.Load() < 100 {
+		t.Errorf("only %d writes; the test is worth little", wrote.Load())
+	}
+}
