@@ -21,7 +21,7 @@ const anything = "*"
 
 // rootTests are what tests of the root module may use: all that needs no
 // module of its own.
-var rootTests = []string{".", "driver", "drivertest", "drivertest/server", "padlocktest", "memstore", "filestore", "quorum"}
+var rootTests = []string{".", "driver", "drivertest", "drivertest/server", "padlocktest", "fence", "memstore", "filestore", "quorum"}
 
 // sessionTests are what tests of sessions may use beside: the suite for their
 // stores and the load client.
@@ -51,6 +51,7 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 	arrowRow{dir: "drivertest/server"},
 	arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
+	arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 	arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
 	arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},
 	arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},
