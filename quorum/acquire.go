@@ -1,0 +1,352 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Acquire implements driver.Store. All members are asked at once (under [All]
+// one after the other), and the answer is known when a quorum has granted, or
+// when so many refuse that none is left. Then what was granted is given back
+// before the answer is told, and what is not known to be granted in the
+// background. A request that a hold of this process repeats is a renewal.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.valid(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	h, err := s.begin(ctx, r.Name, r.Token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.finish(h)
+	if s.isLive(h) {
+		// Members that lost the hold would grant it afresh, and a quorum of
+		// fresh grants is not a repeat: so they are asked to confirm.
+		g, err := s.confirm(ctx, h, max(r.TTL, r.AtLeast))
+		if judge(err) != gone {
+			return g, err
+		}
+	}
+	t := s.newTry(h, r)
+	return t.run(ctx)
+}
+
+// valid finds what no member may be asked.
+func (s *Store) valid(r *driver.Request) error {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return err
+	}
+	switch {
+	case r.Shared && !s.guarantees.Shared:
+		return fmt.Errorf("shared mode: %w", errors.ErrUnsupported)
+	case r.Replaces != "" && s.guarantees.Bound != driver.ToNothing:
+		return fmt.Errorf("hand-over of holds bound to a %v: %w", s.guarantees.Bound, errors.ErrUnsupported)
+	}
+	return nil
+}
+
+func (s *Store) isLive(h *hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return h.live
+}
+
+// try is one try to take a name.
+type try struct {
+	s       *Store
+	h       *hold
+	r       driver.Request
+	swap    bool
+	round   *round
+	sent    driver.Instant
+	answers []answer
+
+	pause     time.Duration // before refusals are asked again
+	asksUntil time.Time     // and until when
+
+	stage stage  // guarded by Store.mu
+	fence uint64 // set before stage is won, and not changed afterwards
+}
+
+type stage int
+
+const (
+	undecided stage = iota
+	won
+	lost
+)
+
+// seqBudget bounds how long members that are asked one by one may take.
+const seqBudget = 5 * driver.MaxSilence / 10
+
+func (s *Store) newTry(h *hold, r driver.Request) *try {
+	t := &try{s: s, h: h, r: r, swap: r.Replaces != "", pause: time.Millisecond}
+	t.answers = s.ballot(unasked)
+	return t
+}
+
+func (t *try) run(ctx context.Context) (driver.Grant, error) {
+	s := t.s
+	patience := s.timeout(t.r.TTL)
+	if t.inOrder() {
+		patience = min(patience, seqBudget/time.Duration(len(s.members)))
+	}
+	s.mu.Lock()
+	t.h.tried, t.h.live = true, false
+	t.h.request = t.r
+	s.mu.Unlock()
+	t.round = s.newRound(ctx, t.h, patience, 16*len(s.members))
+	defer t.round.done()
+	t.sent = s.clock.Now()
+	t.asksUntil = time.Now().Add(patience * 3 / 2)
+	err := t.vote(ctx)
+	if err == nil && t.win() {
+		var g driver.Grant
+		if g, err = t.declare(ctx); err == nil {
+			return g, nil
+		}
+	}
+	return driver.Grant{}, t.lose(ctx, err)
+}
+
+// inOrder reports whether members are asked one after the other. A swap needs
+// no order: two cannot both have the hold that is replaced.
+func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
+
+// first is what members are sent. AtLeast comes with the second request, when
+// a quorum is won: else whoever loses a vote would leave a cool-down.
+func (t *try) first() driver.Request {
+	r := t.r
+	if !t.swap {
+		r.AtLeast = 0
+	}
+	return r
+}
+
+// ask is the script of a first request. What is granted after the vote is won
+// is secured here; after it is lost, whoever gives it back stands in line
+// behind this request.
+func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
+	began, s := time.Now(), t.s
+	var a answer
+	if !t.mayAsk(i, m, &a) {
+		report(a)
+		return
+	}
+	a.grant, a.err = m.store.Acquire(ctx, t.first())
+	a.verdict = judge(a.err)
+	a.fast = time.Since(began) < t.round.patience/2
+	s.mu.Lock()
+	t.h.slots[i].asked(a.verdict)
+	stage := t.stage
+	report(a) // within mu, so that who decides has seen all that came before
+	s.mu.Unlock()
+	if a.verdict == yes && stage == won {
+		t.secure(i, m, a.grant)
+	}
+}
+
+// mayAsk notes that a request is sent, or says why none is.
+func (t *try) mayAsk(i int, m *member, a *answer) bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	switch {
+	case t.stage != undecided:
+		*a = answer{verdict: never, err: driver.ErrUnavailable}
+	case m.unsettled.Load() >= maxUnsettled:
+		*a = answer{verdict: never, err: errCrowded}
+	default:
+		sl := &t.h.slots[i]
+		sl.before, sl.sent = sl.sent, true
+		return true
+	}
+	return false
+}
+
+// asked notes the answer to a request that may have granted something.
+func (sl *slot) asked(v verdict) {
+	switch v {
+	case yes:
+		sl.has, sl.odd = true, false
+	case unsure, pending:
+		sl.late = time.Now().Add(lateRequest)
+	case held, gone:
+		sl.has, sl.sent = false, sl.before
+	default:
+		sl.sent = sl.before
+	}
+}
+
+// repeated notes the answer to a second request for what was granted.
+func (sl *slot) repeated(v verdict) {
+	switch v {
+	case held, gone:
+		sl.has = false
+	case unsure:
+		sl.late = time.Now().Add(lateRequest)
+	}
+}
+
+// vote asks until it is decided. An error is that of ctx; otherwise the
+// answers tell.
+func (t *try) vote(ctx context.Context) error {
+	t.begin()
+	overdue := time.NewTimer(t.round.patience + grace)
+	defer overdue.Stop()
+	var again <-chan time.Time
+	for t.standing() == undecided {
+		if again == nil && t.worthAsking() {
+			again = time.After(t.pause)
+			t.pause *= 2
+		}
+		select {
+		case a := <-t.round.answers:
+			t.answers[a.member] = a
+			if t.inOrder() && t.next(a) {
+				overdue.Reset(t.round.patience + grace)
+			}
+		case <-again:
+			again = nil
+			t.askAgain()
+			overdue.Reset(t.round.patience + grace)
+		case <-overdue.C:
+			t.overdue()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (t *try) begin() {
+	for i := range t.answers {
+		t.answers[i].verdict = pending
+		t.round.ask(i, t.ask)
+		if t.inOrder() {
+			return
+		}
+	}
+}
+
+// next asks the next member in order.
+func (t *try) next(a answer) bool {
+	i := a.member + 1
+	if a.verdict != yes || i == len(t.answers) {
+		return false
+	}
+	t.answers[i].verdict = pending
+	t.round.ask(i, t.ask)
+	return true
+}
+
+func (t *try) overdue() {
+	for i := range t.answers {
+		if t.answers[i].verdict == pending {
+			t.answers[i].verdict, t.answers[i].err = unsure, errOverdue
+		}
+	}
+}
+
+// standing says whether the vote is decided by what was answered so far.
+//
+// When callers come at once, each may get a part of the members and none a
+// quorum. Then the one that has the first member in order of those that
+// answer goes on asking for a while, and all others give up what they have:
+// so one of them gets through, and no chance is needed.
+func (t *try) standing() stage {
+	s := t.s
+	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
+	switch {
+	case got >= s.need:
+		return won
+	case refusal(t.answers) != nil:
+		return lost
+	case got+on >= s.need:
+		return undecided
+	case t.swap || t.inOrder() || s.refuses(t.firmly()):
+		return lost
+	}
+	switch t.lead() {
+	case pending:
+		return undecided
+	case held:
+		return lost
+	}
+	if count(t.answers, pending) > 0 || got+t.askable() >= s.need && time.Now().Before(t.asksUntil) {
+		return undecided
+	}
+	return lost
+}
+
+// lead is what the first member says that says yes or held: pending while one
+// before it may still answer, unasked if there is none.
+func (t *try) lead() verdict {
+	for i := range t.answers {
+		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
+			return v
+		}
+	}
+	return unasked
+}
+
+// firmly counts the refusals that are not those of somebody who came a moment
+// ago and may have to give up.
+func (t *try) firmly() (n int) {
+	for i := range t.answers {
+		if t.answers[i].verdict == held && isFirm(t.answers[i].err) {
+			n++
+		}
+	}
+	return n
+}
+
+// firmAge is more than any vote takes.
+const firmAge = 2 * driver.MaxSilence
+
+func isFirm(err error) bool {
+	var h *driver.HeldError
+	if !errors.As(err, &h) {
+		return false
+	}
+	for i := range h.Holds {
+		if since := h.Holds[i].Since; h.Holds[i].Cooling || !since.IsZero() && time.Since(since) > firmAge {
+			return true
+		}
+	}
+	return false
+}
+
+// askable counts the members that may say something else when asked again.
+func (t *try) askable() (n int) {
+	for i := range t.answers {
+		if t.answers[i].askable() {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *answer) askable() bool {
+	return a.verdict == held && !isFirm(a.err) || a.verdict == unsure && a.fast
+}
+
+func (t *try) worthAsking() bool {
+	if t.swap || t.inOrder() || time.Now().After(t.asksUntil) || t.askable() == 0 {
+		return false
+	}
+	lead := t.lead()
+	return lead == yes || lead == unasked
+}
+
+func (t *try) askAgain() {
+	for i := range t.answers {
+		if t.answers[i].askable() {
+			t.answers[i].verdict = pending
+			t.round.ask(i, t.ask)
+		}
+	}
+}

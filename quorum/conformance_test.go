@@ -1,0 +1,93 @@
+package quorum_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/quorum"
+)
+
+var shapes = []struct {
+	rule    quorum.Rule
+	members int
+}{{quorum.Majority, 3}, {quorum.Majority, 5}, {quorum.Majority, 1}, {quorum.All, 2}}
+
+// harness opens quorums over n servers whose replies it can lose.
+func harness(t testing.TB, rule quorum.Rule, n int, opts ...quorum.Option) drivertest.Harness {
+	servers := newCluster(n)
+	clients := make(chan map[driver.Store]*client, 1)
+	clients <- map[driver.Store]*client{}
+	return drivertest.Harness{
+		Open: func(context.Context) (driver.Store, error) {
+			cl := servers.client(t, rule, opts...)
+			all := <-clients
+			all[cl.Store] = cl
+			clients <- all
+			return cl.Store, nil
+		},
+		LoseReply: func(s driver.Store) error {
+			all := <-clients
+			defer func() { clients <- all }()
+			for _, l := range all[s].links {
+				lose := true
+				l.set(func(string) fault {
+					if lose {
+						lose = false
+						return lostReply
+					}
+					return fault{}
+				})
+			}
+			return nil
+		},
+		Pause: func() (func() error, error) {
+			all := <-clients
+			defer func() { clients <- all }()
+			for _, cl := range all {
+				for _, l := range cl.links {
+					l.always(silent)
+				}
+			}
+			return func() error {
+				all := <-clients
+				defer func() { clients <- all }()
+				for _, cl := range all {
+					cl.heal()
+				}
+				return nil
+			}, nil
+		},
+	}
+}
+
+// In real time with members that may take their time: a machine that runs all
+// tests at once is slow.
+func TestContract(t *testing.T) {
+	patient := quorum.MemberTimeout(time.Second)
+	t.Run("majority", func(t *testing.T) { t.Parallel(); drivertest.Run(t, harness(t, quorum.Majority, 3, patient)) })
+	t.Run("all", func(t *testing.T) { t.Parallel(); drivertest.Run(t, harness(t, quorum.All, 2, patient)) })
+}
+
+func TestContractInABubble(t *testing.T) {
+	for _, shape := range shapes {
+		t.Run(fmt.Sprintf("%v of %d", shape.rule, shape.members), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, f := range drivertest.Check(harness(t, shape.rule, shape.members)) {
+					t.Error(f)
+				}
+			})
+		})
+	}
+	t.Run("without fences", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for _, f := range drivertest.Check(harness(t, quorum.Majority, 3, quorum.Fences(false))) {
+				t.Error(f)
+			}
+		})
+	})
+}

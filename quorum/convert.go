@@ -1,0 +1,312 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Convert implements driver.Converter. A promotion needs a quorum on which
+// this is the only hold; where it fails, the members that had promoted are
+// converted back. Of two readers that want to be promoted, the one whose
+// intent the first member noted may wait, and the other is told.
+//
+// ErrUncertain after a demotion: other readers may have come in already.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.valid(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if !s.converts {
+		return driver.Grant{}, fmt.Errorf("conversion: %w", errors.ErrUnsupported)
+	}
+	h, err := s.begin(ctx, r.Name, r.Token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.finish(h)
+	s.mu.Lock()
+	was := unknown
+	if h.live {
+		was = h.mode
+	}
+	s.mu.Unlock()
+	c := &conversion{s: s, h: h, r: r, patience: s.timeout(r.TTL)}
+	switch {
+	case was == modeOf(r.Shared) || r.Shared:
+		return c.weaken(ctx, was)
+	case s.guarantees.Promotion == driver.NoPromotion:
+		return driver.Grant{}, fmt.Errorf("promotion: %w", errors.ErrUnsupported)
+	}
+	return c.promote(ctx)
+}
+
+// conversion is one try to change a mode.
+type conversion struct {
+	s        *Store
+	h        *hold
+	r        driver.Request
+	patience time.Duration
+	sent     driver.Instant
+	answers  []answer
+
+	stage stage  // guarded by Store.mu
+	fence uint64 // set before stage is won, and not changed afterwards
+}
+
+// ask is the script of one member.
+func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answer)) {
+	var a answer
+	a.grant, a.err = m.converter.Convert(ctx, c.r)
+	a.verdict = judge(a.err)
+	c.s.mu.Lock()
+	c.h.slots[i].converted(a.verdict)
+	stage, fence := c.stage, c.fence
+	if a.verdict == yes && stage == lost {
+		c.h.slots[i].odd = true
+	}
+	report(a)
+	c.s.mu.Unlock()
+	if a.verdict == yes && stage == won && a.grant.Fence < fence {
+		m.raiser.RaiseFence(ctx, c.r.Name, c.r.Token, fence)
+	}
+}
+
+// converted notes what a member said to Convert.
+func (sl *slot) converted(v verdict) {
+	switch v {
+	case yes:
+		sl.has, sl.odd = true, false
+	case gone:
+		sl.has = false
+	case never, busy, refused:
+	default:
+		sl.odd = true
+	}
+}
+
+// all asks every member; under All, in order as long as they say yes, so that
+// two promotions do not each get a part.
+func (c *conversion) all(ctx context.Context) error {
+	s := c.s
+	c.sent = s.clock.Now()
+	r := s.newRound(ctx, c.h, c.patience, len(s.members))
+	defer r.done()
+	if s.rule == Majority || c.r.Shared {
+		c.answers = r.everybody(c.ask)
+		return r.collect(ctx, c.answers, c.patience+grace, s.needs(c.answers))
+	}
+	r.patience = min(c.patience, seqBudget/time.Duration(len(s.members)))
+	c.answers = s.ballot(unasked)
+	for i := range c.answers {
+		c.answers[i].verdict = pending
+		r.ask(i, c.ask)
+		if err := r.collect(ctx, c.answers, r.patience+grace, s.needs(c.answers)); err != nil || c.answers[i].verdict != yes {
+			return err
+		}
+	}
+	return nil
+}
+
+// weaken demotes, or verifies the mode that the hold has.
+func (c *conversion) weaken(ctx context.Context, was mode) (driver.Grant, error) {
+	s, h := c.s, c.h
+	err := c.all(ctx)
+	lost := s.loss(c.answers)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case count(c.answers, yes) >= s.need:
+		return c.accept(h.fence), nil
+	case lost != nil:
+		h.over()
+		return driver.Grant{}, lost
+	}
+	if was == exclusive && c.r.Shared && count(c.answers, yes)+count(c.answers, unsure)+count(c.answers, pending) > 0 {
+		h.setMode(true) // it cannot be taken back
+		c.markOdd()
+	}
+	return driver.Grant{}, s.undecided(c.answers, true, err)
+}
+
+// accept notes that the hold has the mode asked for. The caller holds mu.
+func (c *conversion) accept(fence uint64) driver.Grant {
+	s, h := c.s, c.h
+	if !h.live {
+		return driver.Grant{Fence: max(fence, greatest(c.answers)), TTL: s.lease(c.sent, c.answers)}
+	}
+	h.fence, h.request.TTL = fence, c.r.TTL
+	h.setMode(c.r.Shared)
+	c.markOdd()
+	return s.grant(h, c.sent, c.answers)
+}
+
+func (h *hold) setMode(isShared bool) { h.mode, h.request.Shared = modeOf(isShared), isShared }
+
+// markOdd notes which members may still have another mode.
+func (c *conversion) markOdd() {
+	for i := range c.answers {
+		if v := c.answers[i].verdict; v != yes && v != gone {
+			c.h.slots[i].odd = true
+		}
+	}
+}
+
+func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
+	s, h := c.s, c.h
+	cause := c.all(ctx)
+	if cause == nil && count(c.answers, yes) >= s.need && c.raise(ctx) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return c.accept(c.fence), nil
+	}
+	s.mu.Lock()
+	c.stage = lost
+	s.mu.Unlock()
+	conflicted := c.lead() == conflict
+	back := c.revert(conflicted)
+	if lost := s.loss(back); lost != nil {
+		s.mu.Lock()
+		h.over()
+		s.mu.Unlock()
+		return driver.Grant{}, lost
+	}
+	return driver.Grant{}, c.why(ctx, conflicted, back, cause)
+}
+
+// why says why a promotion failed that left the shared hold as it was. back is
+// what members say of that.
+func (c *conversion) why(ctx context.Context, conflicted bool, back []answer, cause error) error {
+	s := c.s
+	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
+	switch err := refusal(c.answers); {
+	case cause != nil || unknown >= s.need:
+		return s.fail(driver.ErrUncertain, back, ctx.Err())
+	case err != nil:
+		return err
+	case conflicted:
+		return driver.ErrPromotionConflict
+	case s.refuses(count(c.answers, held) + count(c.answers, conflict)):
+		return s.heldError(c.answers)
+	}
+	return s.fail(driver.ErrUnavailable, c.answers, nil)
+}
+
+// lead is what the first member says that has an opinion on the promotion.
+func (c *conversion) lead() verdict {
+	for i := range c.answers {
+		if v := c.answers[i].verdict; v == yes || v == held || v == conflict {
+			return v
+		}
+	}
+	return unasked
+}
+
+// raise writes the new fence back to a quorum.
+func (c *conversion) raise(ctx context.Context) bool {
+	s := c.s
+	s.mu.Lock()
+	c.stage = won
+	if s.fences {
+		c.fence = max(c.h.fence, greatest(c.answers))
+	}
+	s.mu.Unlock()
+	raised := s.ballot(never)
+	r := s.newRound(ctx, c.h, c.patience, len(s.members))
+	defer r.done()
+	for i, a := range c.answers {
+		switch {
+		case a.verdict != yes:
+		case a.grant.Fence >= c.fence:
+			raised[i].verdict = yes
+		default:
+			raised[i].verdict = pending
+			r.ask(i, func(ctx context.Context, _ int, m *member, report func(answer)) {
+				err := m.raiser.RaiseFence(ctx, c.r.Name, c.r.Token, c.fence)
+				report(answer{verdict: judge(err), err: err})
+			})
+		}
+	}
+	r.collect(ctx, raised, c.patience+grace, s.needs(raised))
+	return count(raised, yes) >= s.need
+}
+
+// revert makes the hold shared again where it was promoted, and takes back the
+// intent where one was noted if it is in another reader's way. It returns what
+// is then known of the shared hold at each member.
+func (c *conversion) revert(intents bool) []answer {
+	s := c.s
+	back := s.ballot(pending)
+	r := s.newRound(context.Background(), c.h, c.patience, len(s.members))
+	defer r.done()
+	request := c.r
+	request.Shared = true
+	for i, a := range c.answers {
+		switch {
+		case a.verdict == yes || intents && a.verdict == held:
+			r.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) {
+				_, err := m.converter.Convert(ctx, request)
+				s.mu.Lock()
+				c.h.slots[i].converted(judge(err))
+				s.mu.Unlock()
+				report(answer{verdict: judge(err), err: err})
+			})
+		case a.verdict == held || a.verdict == conflict:
+			c.note(i, false)
+			back[i].verdict = yes // a failed promotion leaves the hold
+		case a.verdict == pending:
+			c.note(i, true)
+			back[i] = answer{member: i, verdict: unsure, err: errOverdue}
+		case a.verdict == unasked:
+			back[i].verdict = yes
+		default:
+			back[i] = a
+		}
+	}
+	r.collect(context.Background(), back, c.patience+grace, func() bool { return false })
+	return back
+}
+
+func (c *conversion) note(i int, odd bool) {
+	c.s.mu.Lock()
+	c.h.slots[i].odd = odd
+	c.s.mu.Unlock()
+}
+
+// RaiseFence implements driver.FenceRaiser, for quorums of quorums.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := s.validHold(name, token); err != nil {
+		return err
+	}
+	if err := driver.CheckFence(fence); err != nil {
+		return err
+	}
+	if !s.fences {
+		return fmt.Errorf("fences are off: %w", errors.ErrUnsupported)
+	}
+	h, err := s.begin(ctx, name, token)
+	if err != nil {
+		return err
+	}
+	defer s.finish(h)
+	patience := s.timeout(h.request.TTL)
+	r := s.newRound(ctx, h, patience, len(s.members))
+	defer r.done()
+	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
+		err := m.raiser.RaiseFence(ctx, name, token, fence)
+		report(answer{verdict: judge(err), err: err})
+	})
+	cause := r.collect(ctx, answers, patience+grace, s.needs(answers))
+	if count(answers, yes) >= s.need {
+		s.mu.Lock()
+		h.fence = max(h.fence, fence)
+		s.mu.Unlock()
+		return nil
+	}
+	if lost := s.loss(answers); lost != nil {
+		return lost
+	}
+	return s.undecided(answers, true, cause)
+}

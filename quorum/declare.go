@@ -1,0 +1,248 @@
+package quorum
+
+import (
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// win ends the vote with a grant, unless it turns out that it was not won.
+// From here on, members that grant late take the fence over by themselves.
+func (t *try) win() bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.drain()
+	if count(t.answers, yes) < t.s.need {
+		return false
+	}
+	t.stage = won
+	if t.s.fences {
+		t.fence = greatest(t.answers)
+	}
+	return true
+}
+
+func greatest(answers []answer) (fence uint64) {
+	for i := range answers {
+		if answers[i].verdict == yes {
+			fence = max(fence, answers[i].grant.Fence)
+		}
+	}
+	return fence
+}
+
+// drain takes in what was answered and not yet read. The caller holds mu.
+func (t *try) drain() {
+	for {
+		select {
+		case a := <-t.round.answers:
+			t.answers[a.member] = a
+		default:
+			return
+		}
+	}
+}
+
+// declare makes the grant safe to tell: the fence is written back to a quorum,
+// and AtLeast is armed there.
+func (t *try) declare(ctx context.Context) (driver.Grant, error) {
+	s := t.s
+	secured := s.ballot(never)
+	r := s.newRound(ctx, t.h, t.round.patience, len(s.members))
+	defer r.done()
+	for i, a := range t.answers {
+		switch {
+		case a.verdict != yes:
+		case t.isSecure(a.grant):
+			secured[i] = a
+		default:
+			secured[i].verdict = pending
+			r.ask(i, func(_ context.Context, i int, m *member, report func(answer)) { report(t.secure(i, m, a.grant)) })
+		}
+	}
+	if err := r.collect(ctx, secured, r.patience+grace, s.needs(secured)); err != nil {
+		return driver.Grant{}, err
+	}
+	if count(secured, yes) < s.need {
+		t.answers = secured
+		return driver.Grant{}, s.open(secured, nil)
+	}
+	g := t.settled(secured)
+	for i := range t.answers {
+		if v := t.answers[i].verdict; v == held || v == unsure || v == gone {
+			s.mendSoon(t.h, i, r.patience)
+		}
+	}
+	return g, nil
+}
+
+func (t *try) isSecure(g driver.Grant) bool {
+	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
+}
+
+// secure is done in the hold's turn at a member that granted.
+func (t *try) secure(i int, m *member, g driver.Grant) answer {
+	a := answer{member: i, verdict: yes, grant: g}
+	if t.isSecure(g) {
+		return a
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), t.round.patience)
+	defer cancel()
+	if !t.swap && t.r.AtLeast > 0 {
+		a.grant, a.err = m.store.Acquire(ctx, t.r) // a repeat, which arms AtLeast
+		t.s.mu.Lock()
+		t.h.slots[i].repeated(judge(a.err))
+		t.s.mu.Unlock()
+	}
+	if a.err == nil && t.s.fences {
+		a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token, t.fence)
+	}
+	a.verdict = judge(a.err)
+	return a
+}
+
+// settled notes a hold that a quorum has granted and secured.
+func (t *try) settled(secured []answer) driver.Grant {
+	s, h := t.s, t.h
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.live, h.fence = true, t.fence
+	h.request, h.mode, h.until = t.r, modeOf(t.r.Shared), 0
+	h.request.Replaces = ""
+	if t.r.AtLeast > 0 {
+		h.atLeast = s.clock.Now().Add(t.r.AtLeast)
+	}
+	if t.swap {
+		h.mode = unknown
+		if old := s.holds[id{t.r.Name, t.r.Replaces}]; old != nil {
+			h.mode, h.atLeast = old.mode, max(h.atLeast, old.atLeast)
+			old.over()
+		}
+	}
+	return s.grant(h, t.sent, secured)
+}
+
+// lose gives back what was granted and says why nothing was.
+func (t *try) lose(ctx context.Context, cause error) error {
+	s := t.s
+	s.mu.Lock()
+	t.stage = lost
+	t.drain()
+	s.mu.Unlock()
+	t.round.cancel()
+	if t.swap && !s.refuses(count(t.answers, gone)) {
+		return t.swapOpen(cause)
+	}
+	unknown := s.withdraw(t.h, t.round.patience)
+	switch err := refusal(t.answers); {
+	case cause == nil && s.refuses(count(t.answers, held)):
+		return s.heldError(t.answers)
+	case cause == nil && s.refuses(count(t.answers, gone)):
+		return s.fail(driver.ErrLost, t.answers, nil)
+	case s.refuses(unknown): // it may be a grant, or keep others from one
+		return s.fail(driver.ErrUncertain, t.answers, ctx.Err())
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return err
+	case cause != nil && judge(cause) != unsure:
+		return cause
+	}
+	return s.fail(driver.ErrUnavailable, t.answers, nil)
+}
+
+// swapOpen is the answer when a hand-over neither has a quorum nor can be
+// told to have none. What was swapped stays: asked again, the same token may
+// win the rest. To swap back would need the very members that are silent.
+func (t *try) swapOpen(cause error) error {
+	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
+		return err
+	}
+	return t.s.open(t.answers, cause)
+}
+
+// mendSoon asks a member again, a little later and in the background, that did
+// not grant when a quorum of others did: so that the hold is on all members.
+func (s *Store) mendSoon(h *hold, i int, patience time.Duration) {
+	s.work.Add(1)
+	s.use(h.name, h.token)
+	go func() {
+		defer s.work.Done()
+		defer s.unuse(h)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		defer cancel()
+		if !s.sleep(ctx, patience/8) {
+			return
+		}
+		turn := &h.slots[i].turn
+		s.mu.Lock()
+		p := turn.line()
+		s.mu.Unlock()
+		if s.await(ctx, turn, p) != nil {
+			return
+		}
+		defer s.leave(turn)
+		s.mend(h, i, patience)
+	}()
+}
+
+// mend brings member i back to what the hold is. It is done in the hold's turn
+// there, and only right after a quorum of other members confirmed the hold:
+// then nobody else can have it. Done at any other time, it could take a name
+// that somebody else had in between.
+func (s *Store) mend(h *hold, i int, patience time.Duration) {
+	m, sl := s.members[i], &h.slots[i]
+	s.mu.Lock()
+	r := h.request
+	r.Shared = h.isShared()
+	if h.fence > 0 {
+		r.FenceAbove = max(r.FenceAbove, h.fence-1)
+	}
+	r.AtLeast = s.restAtLeast(h)
+	mayMend := h.live && (!sl.has || sl.odd) && h.until.Sub(s.clock.Now()) > patience
+	convert, fence := sl.has && sl.odd, h.fence
+	if mayMend && !convert {
+		sl.before, sl.sent = sl.sent, true
+	}
+	s.mu.Unlock()
+	if !mayMend {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if convert {
+		_, err := m.converter.Convert(ctx, r)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		sl.converted(judge(err))
+		return
+	}
+	g, err := m.store.Acquire(ctx, r)
+	s.mu.Lock()
+	sl.asked(judge(err))
+	if err == nil && h.live {
+		s.watch(h, i, g.Bound)
+	}
+	s.mu.Unlock()
+	if err == nil && s.fences && g.Fence < fence { // it had the hold all the time
+		m.raiser.RaiseFence(ctx, r.Name, r.Token, fence)
+	}
+}
+
+func (h *hold) isShared() bool {
+	if h.mode == unknown {
+		return h.request.Shared
+	}
+	return h.mode == shared
+}
+
+// restAtLeast is how long the name must stay taken at least; 0 if that is over
+// or too short for a store. The caller holds mu.
+func (s *Store) restAtLeast(h *hold) time.Duration {
+	rest := h.atLeast.Sub(s.clock.Now())
+	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
+		return 0
+	}
+	return rest
+}

@@ -1,0 +1,191 @@
+package quorum
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// failure is an error that tells what members said without being what they
+// said: one member's "held" or "uncertain" is not that of the quorum.
+type failure struct {
+	is   error // a sentinel
+	text string
+	also error // the caller's context error, or nil
+}
+
+func (f *failure) Error() string {
+	text := f.is.Error()
+	if f.text != "" {
+		text += ": " + f.text
+	}
+	if f.also != nil {
+		text += "; " + f.also.Error()
+	}
+	return text
+}
+
+func (f *failure) Unwrap() []error {
+	if f.also == nil {
+		return []error{f.is}
+	}
+	return []error{f.is, f.also}
+}
+
+// fail says is, and why: what each member said that did not say yes.
+func (s *Store) fail(is error, answers []answer, also error) error {
+	var parts []string
+	for i := range answers {
+		a := &answers[i]
+		err := a.err
+		switch {
+		case a.verdict == yes || a.verdict == unasked:
+			continue
+		case a.verdict == pending:
+			err = errOverdue
+		}
+		parts = append(parts, fmt.Sprintf("%v: %v", s.members[i], err))
+	}
+	text := fmt.Sprintf("%d of %d members agree, %d are needed", count(answers, yes), len(answers), s.need)
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, "; ") + ")"
+	}
+	return &failure{is, text, also}
+}
+
+// open is the error of a request whose fate is not known, or of which it is
+// known that nothing came.
+func (s *Store) open(answers []answer, also error) error {
+	for i := range answers {
+		switch answers[i].verdict {
+		case yes, unsure, pending, busy:
+			return s.fail(driver.ErrUncertain, answers, also)
+		}
+	}
+	return s.fail(driver.ErrUnavailable, answers, also)
+}
+
+// refusal is what a member finds wrong with the request, or nil.
+func refusal(answers []answer) error {
+	for i := range answers {
+		if answers[i].verdict == refused {
+			return answers[i].err
+		}
+	}
+	return nil
+}
+
+// loss is ErrExpired or ErrLost when so many members deny the hold that no
+// quorum is left, else nil. If all that it takes say "expired", nobody can
+// have had a quorum since.
+func (s *Store) loss(answers []answer) error {
+	if !s.refuses(count(answers, gone)) {
+		return nil
+	}
+	expired := 0
+	for i := range answers {
+		if answers[i].verdict == gone && errors.Is(answers[i].err, driver.ErrExpired) {
+			expired++
+		}
+	}
+	if s.refuses(expired) {
+		return s.fail(driver.ErrExpired, answers, nil)
+	}
+	return s.fail(driver.ErrLost, answers, nil)
+}
+
+// heldError is what the members that refuse say together.
+func (s *Store) heldError(answers []answer) error {
+	e := &driver.HeldError{Waiters: -1}
+	var m merger
+	var free []time.Time // when each member will be free; zero is now
+	for i := range answers {
+		var h *driver.HeldError
+		switch {
+		case answers[i].verdict == yes || answers[i].verdict == unasked:
+			free = append(free, time.Time{})
+		case errors.As(answers[i].err, &h):
+			m.add(h.Holds)
+			if !h.Until.IsZero() {
+				free = append(free, h.Until)
+			}
+		}
+	}
+	e.Holds = m.holds(1, s.need)
+	if len(free) >= s.need {
+		slices.SortFunc(free, time.Time.Compare)
+		e.Until = free[s.need-1]
+	}
+	return e
+}
+
+// merger puts together what members report of one name. They do not tell
+// tokens, so two holds are taken for one if their holders say the same of
+// themselves; of several such holds at one member each counts.
+type merger struct{ groups []group }
+
+type group struct {
+	who     who
+	hold    driver.Hold
+	reports int
+	untils  []time.Time
+}
+
+type who struct {
+	host, label     string
+	pid             int
+	shared, foreign bool
+	cooling         bool
+	nth             int // of several that say the same
+}
+
+func (m *merger) add(holds []driver.Hold) {
+	seen := make(map[who]int)
+	for _, h := range holds {
+		w := who{h.Host, h.Label, h.PID, h.Shared, h.Foreign, h.Cooling, 0}
+		seen[w]++
+		w.nth = seen[w]
+		m.group(w, h)
+	}
+}
+
+func (m *merger) group(w who, h driver.Hold) {
+	i := slices.IndexFunc(m.groups, func(g group) bool { return g.who == w })
+	if i < 0 {
+		i = len(m.groups)
+		m.groups = append(m.groups, group{who: w, hold: h})
+	}
+	g := &m.groups[i]
+	g.reports++
+	g.untils = append(g.untils, h.Until)
+	g.hold.Since = earlier(g.hold.Since, h.Since)
+	g.hold.PlannedEnd = earlier(g.hold.PlannedEnd, h.PlannedEnd)
+	g.hold.Plan = cmp.Or(g.hold.Plan, h.Plan)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// holds lists what at least that many members report. A hold ends when fewer
+// than a quorum of members have it.
+func (m *merger) holds(least, need int) []driver.Hold {
+	var out []driver.Hold
+	for _, g := range m.groups {
+		if g.reports < least {
+			continue
+		}
+		slices.SortFunc(g.untils, func(a, b time.Time) int { return b.Compare(a) })
+		g.hold.Until = g.untils[min(need, len(g.untils))-1]
+		out = append(out, g.hold)
+	}
+	return out
+}

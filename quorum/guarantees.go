@@ -1,0 +1,127 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// combine says what the members promise together. Where one member's failure
+// can cost a hold, the weakest promise counts.
+func (s *Store) combine() driver.Guarantees {
+	weakest := func(p func(*driver.Guarantees) driver.Promise) driver.Promise {
+		return slices.Min(each(s, func(m *member) driver.Promise { return p(&m.g) }))
+	}
+	every := func(is func(*member) bool) bool { return s.counted(is) == len(s.members) }
+	g := driver.Guarantees{
+		Store:            "quorum",
+		SurvivesRestart:  weakest(func(g *driver.Guarantees) driver.Promise { return g.SurvivesRestart }),
+		SurvivesFailover: weakest(func(g *driver.Guarantees) driver.Promise { return g.SurvivesFailover }),
+		SafeEviction:     weakest(func(g *driver.Guarantees) driver.Promise { return g.SafeEviction }),
+		SafeClockJump:    s.safeClockJump(),
+		Bound:            slices.Max(each(s, func(m *member) driver.Bound { return m.g.Bound })),
+		LossDelay:        slices.Max(each(s, func(m *member) time.Duration { return m.g.LossDelay })),
+		MinTTL:           slices.Max(each(s, func(m *member) time.Duration { return m.g.MinTTL })),
+		MaxTTL:           s.maxTTL(),
+		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,
+		Shared:           every(func(m *member) bool { return m.g.Shared }),
+		CoolDown:         every(func(m *member) bool { return m.g.CoolDown }),
+	}
+	if s.rule == All {
+		g.Store = "all"
+	}
+	if s.fences {
+		g.Fence = driver.DurableFence
+	}
+	s.waits = s.counted(func(m *member) bool { return m.waiter != nil }) > 0
+	s.converts = every(func(m *member) bool { return m.converter != nil })
+	s.inspects = every(func(m *member) bool { return m.inspector != nil })
+	s.lists = every(func(m *member) bool { return m.lister != nil })
+	s.breaks = s.fences && s.inspects && every(func(m *member) bool { return m.breaker != nil })
+	g.Promotion = s.promotion()
+	g.Notes = s.notes()
+	return g
+}
+
+func each[T any](s *Store, of func(*member) T) []T {
+	var out []T
+	for _, m := range s.members {
+		out = append(out, of(m))
+	}
+	return out
+}
+
+func (s *Store) counted(is func(*member) bool) (n int) {
+	for _, m := range s.members {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// safeClockJump is about two holders, not about one hold that is lost. A bare
+// quorum and another one have 2·need − n members in common; as long as one of
+// them is safe, a jump of the others lets nobody in.
+func (s *Store) safeClockJump() driver.Promise {
+	for p := driver.Yes; p > driver.No; p-- {
+		unsafe := s.counted(func(m *member) bool { return m.g.SafeClockJump < p })
+		if unsafe < 2*s.need-len(s.members) {
+			return p
+		}
+	}
+	return driver.No
+}
+
+func (s *Store) maxTTL() (ttl time.Duration) {
+	for _, m := range s.members {
+		if d := m.g.MaxTTL; d > 0 && (ttl == 0 || d < ttl) {
+			ttl = d
+		}
+	}
+	return ttl
+}
+
+// promotion is atomic if nobody can come between at a quorum, and the others
+// are enough to keep the shared hold when a re-grant fails.
+func (s *Store) promotion() driver.Promotion {
+	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
+	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })
+	switch {
+	case without > 0 || !s.converts:
+		return driver.NoPromotion
+	case s.refuses(regrants):
+		return driver.Regrant
+	}
+	return driver.Atomic
+}
+
+func (s *Store) notes() []string {
+	n := len(s.members)
+	notes := []string{fmt.Sprintf("%d of %d members must agree.", s.need, n)}
+	if s.rule == All {
+		notes = append(notes, "A member that is out of reach stops everybody.")
+	}
+	if s.rule == Majority && n < 3 {
+		notes = append(notes, fmt.Sprintf("Warning: with %d members none may be lost; use 3 or more.", n))
+	} else if s.rule == Majority && n%2 == 0 {
+		notes = append(notes, fmt.Sprintf("Warning: %d members survive no more losses than %d do; use an odd number.", n, n-1))
+	}
+	if s.rule == Majority && 2*s.need-n == 1 {
+		notes = append(notes, "A hold that is only on a bare quorum is broken by one member that forgets it (restart without data, eviction, clock set forward); holds are kept on all members that can be reached.")
+	}
+	if !s.fences {
+		notes = append(notes, "Fences are off.")
+	}
+	if bound := s.counted(func(m *member) bool { return !m.g.Lease }); bound > 0 && bound < n {
+		notes = append(notes, "Members without leases keep a hold beyond its lease, as long as its process or connection lives and it is not released.")
+	}
+	for _, m := range s.members {
+		for _, note := range m.g.Notes {
+			notes = append(notes, fmt.Sprintf("%v: %s", m, note))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,301 @@
+package quorum
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+type id struct{ name, token string }
+
+// hold is what this process knows of one token at one name, from the first
+// request for it until nothing of it is under way and it is over. What only
+// the members know, they are asked.
+//
+// Everything in it is guarded by Store.mu.
+type hold struct {
+	id
+	refs  int    // calls and requests that use it
+	turn  gate   // one call at a time may change the hold
+	slots []slot // by member
+
+	tried   bool // slots say to which members anything was sent
+	live    bool // granted, and not known to be over
+	request driver.Request
+	fence   uint64
+	mode    mode
+	until   driver.Instant // by then the lease is over
+	atLeast driver.Instant // the name is to stay taken until then
+	bound   context.Context
+	end     context.CancelCauseFunc // of bound
+}
+
+// slot is a hold at one member.
+type slot struct {
+	turn     gate        // one request at a time, in the order in which they came
+	waiting  bool        // Wait is under way
+	sent     bool        // a request was sent that may have granted something
+	before   bool        // sent, before the request under way
+	has      bool        // the member confirmed the hold when it was last heard
+	odd      bool        // perhaps in another mode than the hold
+	settling *settlement // a release under way, or to be tried again
+	late     time.Time   // until then a request may arrive whose fate is not known
+	bound    context.Context
+	stop     func() bool // stops watching bound
+}
+
+// mode is what this process knows of a hold's mode. A hold that was adopted
+// has the mode that it had before.
+type mode int
+
+const (
+	unknown mode = iota
+	exclusive
+	shared
+)
+
+func modeOf(isShared bool) mode {
+	if isShared {
+		return shared
+	}
+	return exclusive
+}
+
+// gate lets one in at a time, first come first served.
+type gate struct {
+	taken bool
+	queue []place
+}
+
+// place is a place in the line of a gate; nil is the turn itself.
+type place chan struct{}
+
+// line takes the next place. The caller holds mu.
+func (g *gate) line() place {
+	if !g.taken {
+		g.taken = true
+		return nil
+	}
+	p := make(place)
+	g.queue = append(g.queue, p)
+	return p
+}
+
+// await waits for the turn of p, until ctx ends.
+func (s *Store) await(ctx context.Context, g *gate, p place) error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(g.queue, p); i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+	} else {
+		g.next() // the turn came in the same instant
+	}
+	return ctx.Err()
+}
+
+// next lets the next one in. The caller holds mu.
+func (g *gate) next() {
+	if len(g.queue) == 0 {
+		g.taken = false
+		return
+	}
+	close(g.queue[0])
+	g.queue = g.queue[1:]
+}
+
+func (s *Store) leave(g *gate) {
+	s.mu.Lock()
+	g.next()
+	s.mu.Unlock()
+}
+
+// lineUp bounds how long a call waits for another one on the same hold.
+const lineUp = time.Second
+
+// begin enters a call that may change the hold of token. If it returns no
+// error, finish must follow.
+func (s *Store) begin(ctx context.Context, name, token string) (*hold, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	h := s.use(name, token)
+	s.mu.Lock()
+	p := h.turn.line()
+	s.mu.Unlock()
+	if p == nil {
+		return h, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, lineUp)
+	defer cancel()
+	if s.await(bounded, &h.turn, p) == nil {
+		return h, nil
+	}
+	s.unuse(h)
+	s.work.Done()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, &failure{driver.ErrUnavailable, "another call for this hold is under way", nil}
+}
+
+func (s *Store) finish(h *hold) {
+	s.leave(&h.turn)
+	s.unuse(h)
+	s.work.Done()
+}
+
+// use finds or makes the hold of token, and keeps it until unuse.
+func (s *Store) use(name, token string) *hold {
+	key := id{name, token}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holds[key]
+	if h == nil {
+		if len(s.holds) > 2*s.swept+64 {
+			s.sweep()
+		}
+		h = &hold{id: key, slots: make([]slot, len(s.members))}
+		s.holds[key] = h
+	}
+	h.refs++
+	return h
+}
+
+func (s *Store) unuse(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.refs--
+	if h.refs == 0 && !h.live {
+		delete(s.holds, h.id)
+	}
+}
+
+// sweep forgets holds that nobody gave back and whose leases are over. It runs
+// when the holds have doubled, so its cost is spread.
+func (s *Store) sweep() {
+	now := s.clock.Now()
+	for key, h := range s.holds {
+		if h.refs == 0 && h.until <= now {
+			h.unwatch()
+			delete(s.holds, key)
+		}
+	}
+	s.swept = len(s.holds)
+}
+
+// over notes that the hold has ended. The caller holds mu.
+func (h *hold) over() {
+	h.live = false
+	h.unwatch()
+}
+
+func (h *hold) unwatch() {
+	for i := range h.slots {
+		if sl := &h.slots[i]; sl.stop != nil {
+			sl.stop()
+			sl.stop, sl.bound = nil, nil
+		}
+	}
+}
+
+// watch notes what member i's hold is bound to. The caller holds mu.
+func (s *Store) watch(h *hold, i int, bound context.Context) {
+	sl := &h.slots[i]
+	if bound == nil || bound == sl.bound {
+		return
+	}
+	if sl.stop != nil {
+		sl.stop()
+	}
+	sl.bound = bound
+	sl.stop = context.AfterFunc(bound, func() { s.boundEnded(h, i, bound) })
+}
+
+// boundEnded ends the hold when so many connections or processes of members
+// have ended that no quorum is left.
+func (s *Store) boundEnded(h *hold, i int, bound context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sl := &h.slots[i]
+	if sl.bound != bound {
+		return
+	}
+	sl.bound, sl.stop, sl.has = nil, nil, false
+	if h.end != nil && h.count(func(sl *slot) bool { return sl.has }) < s.need {
+		h.end(context.Cause(bound))
+	}
+}
+
+func (h *hold) count(is func(*slot) bool) (n int) {
+	for i := range h.slots {
+		if is(&h.slots[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// forever is the length of a lease that does not end by itself.
+const forever = time.Duration(math.MaxInt64)
+
+// left is how much of a lease there is for certain, counted from sent, which
+// was before the request.
+func left(sent driver.Instant, g *driver.Grant) time.Duration {
+	if g.TTL == 0 {
+		return forever
+	}
+	d := g.TTL
+	if g.From != 0 && g.From < sent {
+		d -= sent.Sub(g.From)
+	}
+	return max(d, 1)
+}
+
+// lease is how long a quorum of the members that said yes will hold, counted
+// from sent; 0 if for ever.
+func (s *Store) lease(sent driver.Instant, answers []answer) time.Duration {
+	var ends []time.Duration
+	for i := range answers {
+		if answers[i].verdict == yes {
+			ends = append(ends, left(sent, &answers[i].grant))
+		}
+	}
+	slices.Sort(ends)
+	ttl := ends[len(ends)-s.need]
+	if ttl == forever {
+		return 0
+	}
+	return ttl
+}
+
+// grant is what the caller is told of a hold that answers confirm. The caller
+// holds mu.
+func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Grant {
+	ttl := s.lease(sent, answers)
+	if ttl == 0 {
+		h.until = math.MaxInt64
+	} else {
+		h.until = max(h.until, sent.Add(ttl))
+	}
+	for i := range answers {
+		if answers[i].verdict == yes {
+			s.watch(h, i, answers[i].grant.Bound)
+		}
+	}
+	lasting := h.count(func(sl *slot) bool { return sl.has && sl.bound == nil })
+	if h.bound == nil && lasting < s.need {
+		h.bound, h.end = context.WithCancelCause(context.Background())
+	}
+	return driver.Grant{Fence: h.fence, TTL: ttl, Bound: h.bound}
+}

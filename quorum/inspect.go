@@ -1,0 +1,266 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector. Under [Majority] it tells the holds
+// that may be on a quorum, under [All] whoever is in the way at any member.
+// Fence is what every later grant is above, also if some members do not
+// answer.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.State{}, err
+	}
+	answers, err := s.inspect(ctx, name)
+	if err != nil {
+		return driver.State{}, err
+	}
+	return s.merge(name, answers), nil
+}
+
+func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
+	if !s.inspects {
+		return nil, fmt.Errorf("inspection: %w", errors.ErrUnsupported)
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.work.Done()
+	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
+	defer r.done()
+	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
+		state, err := m.inspector.Inspect(ctx, name)
+		report(answer{verdict: judge(err), state: state, err: err})
+	})
+	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
+	return answers, s.enough(answers, cause)
+}
+
+// enough is an error if so few members answered that a quorum may have a hold
+// of which they know nothing.
+func (s *Store) enough(answers []answer, cause error) error {
+	if s.refuses(count(answers, yes)) {
+		return nil
+	}
+	if err := refusal(answers); err != nil {
+		return err
+	}
+	if cause != nil {
+		return cause
+	}
+	return s.fail(driver.ErrUnavailable, answers, nil)
+}
+
+// merge makes one state of what members tell.
+func (s *Store) merge(name string, answers []answer) driver.State {
+	out := driver.State{Name: name, Waiters: -1}
+	var m merger
+	for i := range answers {
+		if answers[i].verdict == yes {
+			m.add(answers[i].state.Holds)
+		}
+	}
+	least := 1
+	if silent := len(answers) - count(answers, yes); s.rule == Majority {
+		least = max(1, s.need-silent)
+	}
+	out.Holds = m.holds(least, s.need)
+	if s.fences {
+		out.Fence = s.fenceOf(answers)
+	}
+	return out
+}
+
+// fenceOf is at least the fence of every grant that was told, for that is on a
+// quorum; members that are silent may be of it. With all members it is not
+// above what a later grant will have.
+func (s *Store) fenceOf(answers []answer) uint64 {
+	var fences []uint64
+	for i := range answers {
+		if answers[i].verdict == yes {
+			fences = append(fences, answers[i].state.Fence)
+		}
+	}
+	slices.Sort(fences)
+	silent := len(answers) - len(fences)
+	return fences[min(len(fences)-1, len(fences)-s.need+silent)]
+}
+
+// List implements driver.Lister, under the same rules as Inspect. A quorum has
+// no queue of its own, so no name is listed for being waited for.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if !s.lists {
+		return nil, fmt.Errorf("list: %w", errors.ErrUnsupported)
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.work.Done()
+	lists := make([][]driver.State, len(s.members))
+	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
+	defer r.done()
+	answers := r.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
+		list, err := m.lister.List(ctx, prefix)
+		s.mu.Lock()
+		lists[i] = list
+		s.mu.Unlock()
+		report(answer{verdict: judge(err), err: err})
+	})
+	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
+	if err := s.enough(answers, cause); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mergeLists(answers, lists), nil
+}
+
+func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.State {
+	byName := make(map[string][]answer)
+	for i, list := range lists {
+		if answers[i].verdict != yes {
+			continue
+		}
+		for _, state := range list {
+			if byName[state.Name] == nil {
+				byName[state.Name] = slices.Clone(answers)
+			}
+			byName[state.Name][i].state = state
+		}
+	}
+	var out []driver.State
+	for name, states := range byName {
+		if state := s.merge(name, states); len(state.Holds) > 0 {
+			out = append(out, state)
+		}
+	}
+	return out
+}
+
+// Break implements driver.Breaker. seenFence is what Inspect told; each member
+// breaks only what it had at that moment. So many members must do it that no
+// quorum is left to the former holder, and the fence that is returned lies
+// between the former holder's and all later ones. ErrUncertain: fewer did, or
+// such a fence cannot be named because members' clocks are too far apart.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name); err != nil {
+		return 0, err
+	}
+	if !s.breaks {
+		return 0, fmt.Errorf("break: %w", errors.ErrUnsupported)
+	}
+	seen, err := s.inspect(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if s.fenceOf(seen) != seenFence {
+		return 0, driver.ErrLost
+	}
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.work.Done()
+	return s.breakAt(ctx, name, seen, seenFence)
+}
+
+func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFence uint64) (uint64, error) {
+	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
+	defer r.done()
+	answers := s.ballot(never)
+	for i := range seen {
+		if seen[i].verdict != yes {
+			continue
+		}
+		answers[i].verdict = pending
+		r.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) {
+			fence, err := m.breaker.Break(ctx, name, seen[i].state.Fence)
+			report(answer{verdict: judge(err), grant: driver.Grant{Fence: fence}, err: err})
+		})
+	}
+	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
+	var minted []uint64
+	for i := range answers {
+		if answers[i].verdict == yes {
+			minted = append(minted, answers[i].grant.Fence)
+		}
+	}
+	overlap := len(answers) - s.need + 1 // members that every quorum meets
+	switch {
+	case len(minted) >= overlap:
+		slices.Sort(minted)
+		if fence := minted[len(minted)-overlap]; fence > seenFence {
+			return fence, nil
+		}
+	case len(minted) == 0 && count(answers, gone) > 0:
+		return 0, driver.ErrLost
+	case len(minted) == 0 && refusal(answers) != nil:
+		return 0, refusal(answers)
+	case len(minted) == 0 && cause == nil && count(answers, unsure)+count(answers, pending) == 0:
+		return 0, s.fail(driver.ErrUnavailable, answers, nil)
+	}
+	return 0, s.fail(driver.ErrUncertain, answers, cause)
+}
+
+// Status implements driver.Reporter: what each member found, and which of them
+// could be asked.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	if s.counted(func(m *member) bool { return m.reporter != nil }) == 0 {
+		return nil, fmt.Errorf("status: %w", errors.ErrUnsupported)
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.work.Done()
+	found := make([][]driver.Finding, len(s.members))
+	r := s.newRound(ctx, nil, maxPatience, len(s.members))
+	defer r.done()
+	answers := r.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
+		list, err := m.status(ctx)
+		s.mu.Lock()
+		found[i] = list
+		s.mu.Unlock()
+		report(answer{verdict: judge(err), err: err})
+	})
+	if err := r.collect(ctx, answers, r.patience+grace, func() bool { return false }); err != nil {
+		return nil, err
+	}
+	if count(answers, yes) == 0 {
+		return nil, s.fail(driver.ErrUnavailable, answers, nil)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.findings(answers, found), nil
+}
+
+func (m *member) status(ctx context.Context) ([]driver.Finding, error) {
+	if m.reporter == nil {
+		return nil, errors.ErrUnsupported
+	}
+	return m.reporter.Status(ctx)
+}
+
+func (s *Store) findings(answers []answer, found [][]driver.Finding) []driver.Finding {
+	var out []driver.Finding
+	for i, m := range s.members {
+		reach := driver.Finding{Name: m.String(), Value: "reached"}
+		switch answers[i].verdict {
+		case yes:
+		case refused:
+			reach.Value = driver.Unknown
+		default:
+			reach.Value, reach.Advice = "not reached", "bring it back: a hold needs "+fmt.Sprint(s.need)+" members"
+		}
+		out = append(out, reach)
+		for _, f := range found[i] {
+			f.Name = m.String() + ": " + f.Name
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// member is one of the stores, and what it can do.
+type member struct {
+	store     driver.Store
+	index     int
+	g         driver.Guarantees
+	waiter    driver.Waiter // nil if it cannot; so with those that follow
+	converter driver.Converter
+	inspector driver.Inspector
+	lister    driver.Lister
+	breaker   driver.Breaker
+	raiser    driver.FenceRaiser
+	reporter  driver.Reporter
+
+	unsettled atomic.Int64 // releases that it has not answered for certain
+}
+
+// A member with that many unsettled releases is out of order. It is left out
+// of new holds until it has settled some, so that it costs nothing more.
+const maxUnsettled = 256
+
+func newMember(i int, store driver.Store) *member {
+	m := &member{store: store, index: i, g: store.Guarantees()}
+	m.waiter, _ = store.(driver.Waiter)
+	m.converter, _ = store.(driver.Converter)
+	m.inspector, _ = store.(driver.Inspector)
+	m.lister, _ = store.(driver.Lister)
+	m.breaker, _ = store.(driver.Breaker)
+	m.raiser, _ = store.(driver.FenceRaiser)
+	m.reporter, _ = store.(driver.Reporter)
+	return m
+}
+
+// String tells members apart in errors and findings.
+func (m *member) String() string { return fmt.Sprintf("member %d (%s)", m.index+1, m.g.Store) }
+
+// verdict is what an answer comes to.
+type verdict int
+
+const (
+	unasked  verdict = iota // and perhaps will be
+	pending                 // asked, no answer yet
+	yes                     // granted, confirmed, done
+	held                    // by others, or cooling down
+	conflict                // another reader is being promoted
+	gone                    // the token holds nothing there
+	never                   // not asked, or nothing came of it: for certain
+	busy                    // not asked, for an earlier request for the token is unsettled
+	refused                 // as invalid or unsupported
+	unsure                  // it may have been done
+)
+
+// judge takes every error that does not say that nothing was done as one that
+// leaves it open.
+func judge(err error) verdict {
+	switch {
+	case err == nil:
+		return yes
+	case errors.Is(err, driver.ErrUncertain):
+		return unsure
+	case errors.Is(err, driver.ErrHeld):
+		return held
+	case errors.Is(err, driver.ErrPromotionConflict):
+		return conflict
+	case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrExpired):
+		return gone
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
+		return refused
+	case errors.Is(err, errUnsettled):
+		return busy
+	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrClosed):
+		return never
+	}
+	return unsure
+}
+
+var (
+	errUnsettled = errors.New("an earlier request of this hold is not settled")
+	errOverdue   = errors.New("no answer in time")
+	errCrowded   = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
+)

@@ -1,0 +1,224 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Rule says how many members must agree.
+type Rule int
+
+const (
+	// Majority needs more than half of the members: 2 of 3, 3 of 5. An odd
+	// number of three or more makes sense; with others Guarantees has a note.
+	Majority Rule = iota
+	// All needs every member. They are asked one after the other in the given
+	// order, so that of two callers one gets through; name them in the same
+	// order everywhere.
+	All
+)
+
+// String is the rule's name.
+func (r Rule) String() string { return [...]string{"majority", "all"}[r] }
+
+func (r Rule) quorum(n int) int {
+	if r == All {
+		return n
+	}
+	return n/2 + 1
+}
+
+// Store is a store made of stores. It is safe for concurrent use, as long as
+// its members are.
+type Store struct {
+	rule       Rule
+	need       int // members that make a quorum
+	members    []*member
+	fences     bool
+	patience   time.Duration // with one member; 0: by the length of the lease
+	clock      driver.Clock
+	guarantees driver.Guarantees
+	waits      bool // some member can wait
+	converts   bool // all members can convert, and so on
+	breaks     bool
+	inspects   bool
+	lists      bool
+
+	mu      sync.Mutex // guards what follows and all holds; never kept over a request
+	holds   map[id]*hold
+	swept   int // holds after the last sweep
+	closed  bool
+	closing chan struct{}
+	work    sync.WaitGroup // calls and everything begun by them
+}
+
+// Option configures NewWith.
+type Option func(*Store)
+
+// Fences(false) spares the round that writes the fence back: grants have no
+// fence then. Members need none either.
+func Fences(on bool) Option { return func(s *Store) { s.fences = on } }
+
+// MemberTimeout is how long one request may take at one member, from 1 ms to
+// 1 s. By default it is a twentieth of the lease, at least 25 ms and at most
+// 500 ms. It must be more than a round trip; a silent member may delay a call
+// by a few times as much.
+func MemberTimeout(d time.Duration) Option { return func(s *Store) { s.patience = d } }
+
+// WithClock makes the store measure time by c instead of driver.SystemClock.
+// The members must have been given the same clock.
+func WithClock(c driver.Clock) Option { return func(s *Store) { s.clock = c } }
+
+// New makes one store of stores, by default with fences. It owns them from
+// then on: Close closes them. See NewWith for the errors.
+func New(rule Rule, stores ...driver.Store) (*Store, error) { return NewWith(rule, stores) }
+
+// NewWith is New with options. Every process must name the same stores and the
+// same rule. ErrInvalid: there are no stores, one is named twice, one has no
+// durable fences or cannot raise them although fences are on, or the leases
+// that they allow do not overlap. Then the stores are not closed.
+func NewWith(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
+	s := &Store{
+		rule: rule, need: rule.quorum(len(stores)), fences: true,
+		holds: make(map[id]*hold), closing: make(chan struct{}),
+	}
+	for _, o := range opts {
+		o(s)
+	}
+	if s.clock == nil {
+		s.clock = driver.SystemClock()
+	}
+	for i, store := range stores {
+		if store == nil {
+			return nil, fmt.Errorf("%w: store %d is nil", driver.ErrInvalid, i+1)
+		}
+		s.members = append(s.members, newMember(i, store))
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.guarantees = s.combine()
+	return s, s.checkLeases()
+}
+
+// check refuses what would not be safe.
+func (s *Store) check() error {
+	switch {
+	case s.rule != Majority && s.rule != All:
+		return fmt.Errorf("%w: rule %d does not exist", driver.ErrInvalid, int(s.rule))
+	case len(s.members) == 0:
+		return fmt.Errorf("%w: a quorum needs stores", driver.ErrInvalid)
+	case s.patience != 0 && (s.patience < time.Millisecond || s.patience > time.Second):
+		return fmt.Errorf("%w: MemberTimeout is %v, allowed are 1ms to 1s", driver.ErrInvalid, s.patience)
+	}
+	for i, m := range s.members {
+		for _, other := range s.members[:i] {
+			if m.store == other.store {
+				return fmt.Errorf("%w: %v is %v again: a store that votes twice makes no quorum", driver.ErrInvalid, m, other)
+			}
+		}
+		if f := m.g.Fence; s.fences && f != driver.DurableFence {
+			return fmt.Errorf("%w: %v has fences: %v; a quorum needs durable ones, or Fences(false)", driver.ErrInvalid, m, f)
+		}
+		if s.fences && m.raiser == nil {
+			return fmt.Errorf("%w: %v cannot raise a fence; use Fences(false)", driver.ErrInvalid, m)
+		}
+	}
+	return nil
+}
+
+func (s *Store) checkLeases() error {
+	low, high := max(driver.MinTTL, s.guarantees.MinTTL), driver.MaxTTL
+	if m := s.guarantees.MaxTTL; m > 0 {
+		high = min(high, m)
+	}
+	if low > high {
+		return fmt.Errorf("%w: one store needs leases of at least %v, another allows at most %v", driver.ErrInvalid, low, high)
+	}
+	return nil
+}
+
+// Guarantees implements driver.Store: what is left when members of different
+// kinds, each with its own promises, decide together.
+func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
+
+// String names the rule and the stores.
+func (s *Store) String() string {
+	var names []string
+	for _, m := range s.members {
+		names = append(names, m.String())
+	}
+	return s.rule.String() + " of " + strings.Join(names, ", ")
+}
+
+// Close waits for clean-ups that are under way, gives those that meet silence
+// one last try, and closes the members. It takes no longer than a few requests
+// do. A second Close does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.closing)
+	s.mu.Unlock()
+	s.work.Wait()
+	var err error
+	for _, m := range s.members {
+		err = errors.Join(err, m.store.Close())
+	}
+	return err
+}
+
+// enter counts a call, so that Close can wait for it and for what it begins.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return driver.ErrClosed
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// timeout is how long one request about a lease of ttl may take.
+func (s *Store) timeout(ttl time.Duration) time.Duration {
+	if s.patience != 0 {
+		return s.patience
+	}
+	if ttl <= 0 {
+		return maxPatience
+	}
+	return min(maxPatience, max(minPatience, ttl/20))
+}
+
+const (
+	minPatience = 25 * time.Millisecond
+	maxPatience = 500 * time.Millisecond
+
+	// grace is for a reply that comes at the very end of its time.
+	grace = 10 * time.Millisecond
+)
+
+// sleep waits for d, or until ctx ends or the store closes.
+func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-s.closing:
+	}
+	return false
+}

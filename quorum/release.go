@@ -1,0 +1,319 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Release implements driver.Store. It answers when a quorum has released, or
+// when it is certain that none can have; the members that have not answered by
+// then are asked in the background until they do, or the lease is over.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := s.validHold(name, token); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	h, err := s.begin(ctx, name, token)
+	if err != nil {
+		return driver.Gone, err
+	}
+	defer s.finish(h)
+	return s.release(ctx, h, keep)
+}
+
+func (s *Store) validHold(name, token string) error {
+	if err := driver.CheckName(name); err != nil {
+		return err
+	}
+	if token == "" {
+		return fmt.Errorf("%w: token is empty", driver.ErrInvalid)
+	}
+	return nil
+}
+
+func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (driver.Outcome, error) {
+	s.mu.Lock()
+	if h.live {
+		keep = max(keep, s.restAtLeast(h))
+	}
+	h.over()
+	patience := s.timeout(h.request.TTL)
+	answers, ask := s.whomToRelease(h)
+	s.mu.Unlock()
+	began := time.Now()
+	r := s.free(ctx, h, ask, keep, patience, answers)
+	defer r.done()
+	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
+	err := r.collect(ctx, answers, patience+grace, released)
+	if err == nil && released() {
+		// The others mostly answer at the same time, and then the next holder
+		// finds all members free. A dead one costs no more than the living did.
+		r.collect(ctx, answers, time.Since(began), func() bool { return false })
+	}
+	if out, certain := s.outcome(answers); certain {
+		return out, nil
+	}
+	if refused := refusal(answers); refused != nil {
+		return driver.Gone, refused
+	}
+	return driver.Gone, s.open(answers, err)
+}
+
+// whomToRelease lists the members that may have something of the hold, and
+// fills in what is known of the others. The caller holds mu.
+func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
+	answers = s.ballot(pending)
+	for i := range h.slots {
+		switch sl := &h.slots[i]; {
+		case h.tried && !sl.sent && sl.settling == nil:
+			answers[i].verdict, answers[i].outcome = yes, driver.Gone
+		default:
+			ask = append(ask, i)
+		}
+	}
+	return answers, ask
+}
+
+// leaseOf is how long a hold can last at most after the last request for it.
+// The caller holds mu.
+func (s *Store) leaseOf(h *hold) time.Duration {
+	if ttl := max(h.request.TTL, h.request.AtLeast); ttl > 0 {
+		return ttl
+	}
+	return unknownLease
+}
+
+// unknownLease is for tokens of which this process has seen no grant.
+const unknownLease = time.Minute
+
+// outcome says what became of the hold, if it is certain.
+func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
+	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Passed)
+	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
+	switch {
+	case released >= s.need:
+		return driver.Released, true
+	case released+passed >= s.need:
+		return driver.Passed, true
+	case !s.refuses(count(answers, yes) - released - passed):
+		return driver.Gone, false
+	case s.refuses(expired):
+		// Whoever took the name since would have met one of these members.
+		return driver.Expired, true
+	case s.refuses(taken):
+		return driver.Taken, true
+	}
+	return driver.Gone, true
+}
+
+func countOutcome(answers []answer, o driver.Outcome) (n int) {
+	for i := range answers {
+		if answers[i].verdict == yes && answers[i].outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// withdraw gives back whatever a lost try may have been granted, and returns
+// at how many members something may be left, for now. It waits for those that
+// granted; the others are silent anyway.
+func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
+	answers := s.ballot(unasked)
+	granted := s.ballot(unasked)
+	s.mu.Lock()
+	var ask []int
+	for i := range h.slots {
+		switch sl := &h.slots[i]; {
+		case sl.settling != nil:
+			unknown++
+		case sl.sent:
+			ask = append(ask, i)
+			answers[i].verdict = pending
+			if sl.has {
+				granted[i].verdict = pending
+			}
+		}
+	}
+	s.mu.Unlock()
+	// The caller's context may have ended; this is not for the caller.
+	ctx := context.Background()
+	r := s.free(ctx, h, ask, 0, patience, answers)
+	defer r.done()
+	r.collect(ctx, answers, patience+grace, func() bool {
+		for i := range granted {
+			if granted[i].verdict == pending && answers[i].verdict == pending {
+				return false
+			}
+		}
+		return true
+	})
+	r.collect(ctx, answers, grace, func() bool { return unknown+len(ask)-countSettled(answers) < s.need })
+	return unknown + len(ask) - countSettled(answers)
+}
+
+func countSettled(answers []answer) (n int) {
+	for i := range answers {
+		if answers[i].settled {
+			n++
+		}
+	}
+	return n
+}
+
+// free begins to release h at the members in ask. Under [All] it goes through
+// them in reverse, as far as they answer, so that whoever takes them in order
+// does not meet the second when only the first is free.
+func (s *Store) free(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
+	r := s.newRound(ctx, h, patience, 2*len(s.members))
+	for n := len(ask) - 1; n >= 0; n-- {
+		i := ask[n]
+		answered := func() bool { return answers[i].verdict != pending }
+		if granted := s.settle(r, i, keep); granted && s.rule == All && n > 0 {
+			r.collect(ctx, answers, patience+grace, answered)
+		}
+	}
+	return r
+}
+
+const (
+	// lateRequest is how long after its call has returned a request of
+	// unknown fate may still arrive.
+	lateRequest = 500 * time.Millisecond
+
+	firstPause = 50 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// settlement is the release of a hold at one member, until it is certain that
+// nothing is left of it there and that nothing more of it can arrive: neither
+// a request that grants, nor a release that would meet a later grant of the
+// same token. It keeps the hold's turn at the member all that time, so that no
+// new request of the token is sent there.
+type settlement struct {
+	s        *Store
+	h        *hold
+	i        int
+	keep     time.Duration
+	patience time.Duration
+	report   func(answer)
+	until    driver.Instant
+	cleared  chan struct{} // closed at the first answer: nothing is left by then
+}
+
+// settle begins a settlement, or joins the one under way. It says whether the
+// member is known to have granted.
+func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
+	s.work.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sl := &r.h.slots[i]
+	r.h.refs++
+	if sl.settling != nil {
+		go sl.settling.join(r)
+		return false
+	}
+	until := s.clock.Now().Add(s.leaseOf(r.h))
+	x := &settlement{s, r.h, i, keep, r.patience, nil, until, make(chan struct{})}
+	sl.settling = x
+	told := 0
+	x.report = func(a answer) {
+		if a.member = i; told == 0 || told == 1 && a.verdict == yes {
+			told++
+			r.answers <- a
+		}
+	}
+	go x.run(sl.turn.line())
+	return sl.has
+}
+
+// join reports what another release of the same token comes to.
+func (x *settlement) join(r *round) {
+	defer x.s.work.Done()
+	defer x.s.unuse(x.h)
+	t := time.NewTimer(r.patience)
+	defer t.Stop()
+	select {
+	case <-x.cleared:
+		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.Gone}
+	case <-t.C:
+		r.answers <- answer{member: x.i, verdict: busy, err: errUnsettled}
+	}
+}
+
+func (x *settlement) run(p place) {
+	s, sl := x.s, &x.h.slots[x.i]
+	defer s.work.Done()
+	defer s.unuse(x.h)
+	defer func() {
+		s.mu.Lock()
+		sl.settling = nil
+		s.mu.Unlock()
+	}()
+	// In that time any request under way has returned.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*driver.MaxSilence)
+	defer cancel()
+	if s.await(ctx, &sl.turn, p) != nil {
+		x.report(answer{verdict: busy, err: errUnsettled})
+		return
+	}
+	defer s.leave(&sl.turn)
+	m := s.members[x.i]
+	crowded := m.unsettled.Add(1) > 4*maxUnsettled
+	defer m.unsettled.Add(-1)
+	x.loop(crowded)
+}
+
+// loop asks until it is settled, the lease is over, or the store closes, which
+// is worth one last try.
+func (x *settlement) loop(last bool) {
+	pause := firstPause
+	for {
+		a, late := x.once()
+		switch {
+		case a.settled || a.verdict == refused:
+			return
+		case a.verdict == yes:
+			// Only what may arrive late is left. It is waited for also while
+			// the store closes: it is short.
+			t := time.NewTimer(late)
+			<-t.C
+			continue
+		case last || x.s.clock.Now() > x.until:
+			return
+		}
+		last = !x.s.sleep(context.Background(), pause)
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// once asks the member. late is for how long something may still arrive.
+func (x *settlement) once() (a answer, late time.Duration) {
+	s, sl := x.s, &x.h.slots[x.i]
+	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
+	defer cancel()
+	a.outcome, a.err = s.members[x.i].store.Release(ctx, x.h.name, x.h.token, x.keep)
+	a.verdict = judge(a.err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.verdict == unsure {
+		sl.late = time.Now().Add(lateRequest)
+	}
+	late = time.Until(sl.late)
+	if a.verdict == yes {
+		sl.has, sl.sent = false, late > 0
+		a.settled = late <= 0
+		select {
+		case <-x.cleared:
+		default:
+			close(x.cleared)
+		}
+	}
+	x.report(a)
+	return a, late
+}

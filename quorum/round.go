@@ -1,0 +1,145 @@
+package quorum
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// answer is what one member said.
+type answer struct {
+	member  int
+	verdict verdict
+	grant   driver.Grant
+	outcome driver.Outcome
+	state   driver.State
+	err     error
+	fast    bool // it came early in its time
+	settled bool // nothing is left of what was released, nor can come
+}
+
+// round is requests to members that are under way at once. Its requests do not
+// end with the caller's context, so that what the caller does not wait for is
+// still done; they end by themselves after patience.
+type round struct {
+	s        *Store
+	h        *hold // whose requests they are; nil if they need no order
+	base     context.Context
+	cancel   context.CancelFunc
+	patience time.Duration
+	answers  chan answer
+	running  atomic.Int32
+}
+
+// script is what is done at one member, in the hold's turn there. It reports
+// once, and may go on afterwards.
+type script func(ctx context.Context, i int, m *member, report func(answer))
+
+// newRound makes a round that reads at most n answers.
+func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n int) *round {
+	r := &round{s: s, h: h, patience: patience, answers: make(chan answer, n)}
+	r.base, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.running.Store(1)
+	return r
+}
+
+// done tells the round that nothing more will be asked.
+func (r *round) done() {
+	if r.running.Add(-1) == 0 {
+		r.cancel()
+	}
+}
+
+// ask begins f at member i. Its place in the hold's line there is taken at
+// once, so that requests of one hold arrive in the order in which they were
+// asked for.
+func (r *round) ask(i int, f script) {
+	r.running.Add(1)
+	r.s.work.Add(1)
+	var p place
+	if r.h != nil {
+		r.s.mu.Lock()
+		r.h.refs++
+		p = r.h.slots[i].turn.line()
+		r.s.mu.Unlock()
+	}
+	go r.perform(i, p, f)
+}
+
+func (r *round) perform(i int, p place, f script) {
+	defer r.s.work.Done()
+	defer r.done()
+	ctx, cancel := context.WithTimeout(r.base, r.patience)
+	defer cancel()
+	report := func(a answer) {
+		a.member = i
+		r.answers <- a
+	}
+	if r.h == nil {
+		f(ctx, i, r.s.members[i], report)
+		return
+	}
+	defer r.s.unuse(r.h)
+	turn := &r.h.slots[i].turn
+	if r.s.await(ctx, turn, p) != nil {
+		report(answer{verdict: busy, err: errUnsettled})
+		return
+	}
+	defer r.s.leave(turn)
+	f(ctx, i, r.s.members[i], report)
+}
+
+// everybody asks all members.
+func (r *round) everybody(f script) []answer {
+	for i := range r.s.members {
+		r.ask(i, f)
+	}
+	return r.s.ballot(pending)
+}
+
+// ballot is an empty list of answers.
+func (s *Store) ballot(v verdict) []answer {
+	answers := make([]answer, len(s.members))
+	for i := range answers {
+		answers[i] = answer{member: i, verdict: v}
+	}
+	return answers
+}
+
+// collect notes answers until enough says so, all have come, limit is over, or
+// ctx ends; then it returns ctx's error. Members that have not answered are
+// left pending.
+func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, enough func() bool) error {
+	overdue := time.NewTimer(limit)
+	defer overdue.Stop()
+	for !enough() && count(answers, pending) > 0 {
+		select {
+		case a := <-r.answers:
+			answers[a.member] = a
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-overdue.C:
+			return nil
+		}
+	}
+	return nil
+}
+
+func count(answers []answer, v verdict) (n int) {
+	for i := range answers {
+		if answers[i].verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// needs stops collecting when a quorum said yes.
+func (s *Store) needs(answers []answer) func() bool {
+	return func() bool { return count(answers, yes) >= s.need }
+}
+
+// refuses is more denials than a quorum can do without.
+func (s *Store) refuses(n int) bool { return n > len(s.members)-s.need }

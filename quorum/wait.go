@@ -1,0 +1,132 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Wait implements driver.Waiter. It waits at all members and returns when a
+// quorum of them said that it is worth trying, and after about a second in any
+// case. It never reserves: a reservation at some members only would keep out
+// everybody, those included who would get a quorum.
+func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
+	if err := s.valid(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if !s.waits {
+		return driver.Grant{}, fmt.Errorf("waiting: %w", errors.ErrUnsupported)
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.work.Done()
+	h := s.use(r.Name, r.Token)
+	defer s.unuse(h)
+	return driver.Grant{}, s.wait(ctx, h, r)
+}
+
+// nowAndThen is how long Wait lasts at most, a quarter more or less.
+const nowAndThen = time.Second
+
+func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
+	queued, leave := context.WithTimeout(ctx, jittered(nowAndThen, nowAndThen/4))
+	defer leave()
+	answers := s.ballot(pending)
+	replies := make(chan answer, len(answers))
+	for i := range answers {
+		s.waitAt(queued, h, i, r, replies)
+	}
+	err := s.listen(ctx, queued, answers, replies)
+	leave()
+	// Places in members' queues are left before anything else is asked; where
+	// that takes long, in the background.
+	t := time.NewTimer(s.timeout(r.TTL))
+	defer t.Stop()
+	for count(answers, pending) > 0 {
+		select {
+		case a := <-replies:
+			answers[a.member] = a
+		case <-t.C:
+			return err
+		}
+	}
+	return err
+}
+
+// listen returns nil when it is worth trying.
+func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-chan answer) error {
+	for {
+		if count(answers, yes) >= s.need {
+			return nil
+		}
+		if queued.Err() != nil {
+			return ctx.Err() // nil if it was only now-and-then
+		}
+		if failed := len(answers) - count(answers, yes) - count(answers, pending); s.refuses(failed) {
+			if err := refusal(answers); err != nil {
+				return err
+			}
+			return s.fail(driver.ErrUnavailable, answers, nil)
+		}
+		select {
+		case a := <-replies:
+			answers[a.member] = a
+		case <-queued.Done():
+		case <-s.closing:
+			return driver.ErrClosed
+		}
+	}
+}
+
+// waitAt waits at one member, unless an earlier Wait of the token has not yet
+// left its queue.
+func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, replies chan<- answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sl := &h.slots[i]
+	if sl.waiting {
+		replies <- answer{member: i, verdict: busy, err: errUnsettled}
+		return
+	}
+	sl.waiting = true
+	h.refs++
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		defer s.unuse(h)
+		err := s.members[i].wait(ctx, r)
+		s.mu.Lock()
+		sl.waiting = false
+		s.mu.Unlock()
+		replies <- answer{member: i, verdict: judge(err), err: err}
+	}()
+}
+
+// poll is how often a member is tried that cannot wait, a half more or less.
+const poll = 200 * time.Millisecond
+
+func (m *member) wait(ctx context.Context, r driver.Request) error {
+	if m.waiter != nil {
+		_, err := m.waiter.Wait(ctx, r, false)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	t := time.NewTimer(jittered(poll, poll/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func jittered(d, spread time.Duration) time.Duration {
+	return d - spread + rand.N(2*spread)
+}
