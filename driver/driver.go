@@ -112,7 +112,9 @@ type Request struct {
 
 	// AtLeast, if longer than TTL, is the length of the first lease. Extend
 	// never ends the hold before it; a Release before it leaves a cool-down
-	// for the rest. So the name stays taken even if the holder dies.
+	// for the rest. So the name stays taken even if the holder dies. A repeat
+	// of Acquire arms it from the second request on, also if the first did not
+	// ask for it, and never shortens it.
 	AtLeast time.Duration
 
 	// Replaces asks for a hand-over. If Token is live, this is a repeat and

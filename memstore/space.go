@@ -132,8 +132,12 @@ func (s *space) add(e *entry, r *driver.Request, now driver.Instant) *hold {
 	return h
 }
 
-// repeat answers a request whose token is live: its first reply was lost.
+// repeat answers a request whose token is live: its first reply was lost, or
+// it arms AtLeast.
 func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
+	if r.AtLeast > 0 {
+		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
+	}
 	h.lease(now, max(r.TTL, h.atLeast.Sub(now)))
 	return h.answer(now)
 }
