@@ -8,6 +8,7 @@ require (
 	github.com/gofrs/flock v0.13.1
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open v0.0.0
+	github.com/padlock-go/padlock/redisstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 )
@@ -21,6 +22,7 @@ require (
 replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/open => ../../open
+	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )
 
 // redsync's own tests, which `go mod tidy` reads too, import this at a version

@@ -12,9 +12,6 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// settle is how long the waiters of a drain have waited before it begins.
-const settle = 120 * time.Millisecond
-
 var drainColumns = append([]measure.Column{
 	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
@@ -48,7 +45,7 @@ func (b *bench) drainOnce(c *contestant, n int, each bool) (f measure.Figures, e
 	if err := d.open(b, c, n, each); err != nil {
 		return nil, err
 	}
-	return d.run(b.rig)
+	return d.run(b.rig, b.plan.queued)
 }
 
 type drainTrial struct {
@@ -97,7 +94,8 @@ func (d *drainTrial) close() error {
 	return errors.Join(errs...)
 }
 
-func (d *drainTrial) run(r *rig) (measure.Figures, error) {
+// run is the drain, once all have waited for as long as queued.
+func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	unlock, err := d.lockers[0].Lock(ctx)
@@ -109,7 +107,7 @@ func (d *drainTrial) run(r *rig) (measure.Figures, error) {
 	for i, l := range d.lockers[1:] {
 		all.Go(func() { d.once(ctx, l, int32(i+2)) })
 	}
-	time.Sleep(settle)
+	time.Sleep(queued)
 	before, err := r.cost(d.page)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
@@ -22,6 +23,7 @@ type plan struct {
 	rounds  int
 	warm    time.Duration
 	trial   time.Duration // uncontended
+	queued  time.Duration // how long waiters have waited before a drain
 	steady  time.Duration // steady and procs
 	grace   time.Duration // after it, before a worker that still waits counts as stranded
 	blocked time.Duration
@@ -32,27 +34,31 @@ type plan struct {
 	workers    []int // steady
 	processes  []int // procs
 	blockers   int
-	holds      int
+
+	holds   int
+	ttls    []time.Duration // of these holds
+	watched time.Duration   // how long their renewals are watched
 }
 
 var full = plan{
-	rounds: 5, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
+	rounds: 7, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 	blocked: 10 * time.Second, settle: 2 * time.Second,
 	goroutines: []int{1, 16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
-	blockers: 50, holds: 10_000,
+	blockers: 50, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
 }
 
 // quick is a look, and enough that nothing rots unseen.
 var quick = plan{
-	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
-	blocked: 2 * time.Second, settle: time.Second,
-	goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10, holds: 1000,
+	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
+	blocked: time.Second, settle: 500 * time.Millisecond,
+	goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10,
+	holds: 1000, ttls: []time.Duration{3 * time.Second}, watched: 3 * time.Second,
 }
 
 func main() {
 	playChild()
 	short := flag.Bool("quick", false, "measure less, in a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
+	rounds := flag.Int("rounds", 0, "rounds instead of 7, or of 1 with -quick")
 	only := flag.String("only", "", "experiments whose name matches this `regexp`")
 	rows := flag.String("rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
 	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
@@ -90,7 +96,7 @@ type bench struct {
 }
 
 // contestants are all rows of all tables.
-func contestants() []contestant { return append(peers(), limits()...) }
+func contestants() []contestant { return slices.Concat(padlocks(), peers(), limits()) }
 
 // name is a name that no trial had before.
 func (b *bench) name(what string) string {
@@ -126,22 +132,39 @@ func onlyOf(e *measure.Experiment) (kept []measure.Target) {
 	return kept
 }
 
-func (b *bench) experiments() (all []*measure.Experiment) {
+// experiment is one of measure's, and how many rounds of it are the most.
+type experiment struct {
+	*measure.Experiment
+	most int
+}
+
+func (b *bench) experiments() (all []experiment) {
+	add := func(e *measure.Experiment, most int) {
+		if len(e.Rows) > 0 {
+			all = append(all, experiment{e, most})
+		}
+	}
+	const any = 1 << 10
 	for _, n := range b.plan.goroutines {
-		all = append(all, b.uncontended(n))
+		add(b.uncontended(n), any)
 	}
 	for _, each := range []bool{true, false} {
 		for _, n := range b.plan.waiters {
-			all = append(all, b.drain(n, each))
+			add(b.drain(n, each), any)
 		}
 		for _, n := range b.plan.workers {
-			all = append(all, b.steady(n, each))
+			add(b.steady(n, each), any)
 		}
 	}
 	for _, n := range b.plan.processes {
-		all = append(all, b.procs(n))
+		add(b.procs(n), any)
 	}
-	return append(all, b.blockedProcs(b.plan.blockers))
+	// These last for seconds, and are means of as long.
+	add(b.blockedProcs(b.plan.blockers), 1)
+	for _, ttl := range b.plan.ttls {
+		add(b.renewals(b.plan.holds, ttl, b.plan.watched), 1)
+	}
+	return all
 }
 
 // run makes the experiments and prints them; an error is one of the harness or
@@ -156,10 +179,10 @@ func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
 	}
 	var results []*measure.Result
 	for _, e := range b.experiments() {
-		if !chosen.MatchString(e.Name) || len(e.Rows) == 0 {
+		if !chosen.MatchString(e.Name) {
 			continue
 		}
-		r := e.Run(b.plan.rounds, b.progress)
+		r := e.Run(min(b.plan.rounds, e.most), b.progress)
 		results = append(results, r)
 		if asJSON {
 			err = errors.Join(err, r.JSON(out))

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-const allOfThem = alone | oneDrain | eachDrain | steadily | blocked
+const allOfThem scenario = alone | oneDrain | eachDrain | steadily | blocked
 
 // peers are other libraries, each as its documentation shows it. What polls has
 // a row with its own delay, and redsync one with a shorter one.

@@ -17,15 +17,17 @@ import (
 
 // The trials start this binary again as their processes.
 func TestMain(m *testing.M) {
+	patience = 5 * time.Second
 	playChild()
 	os.Exit(m.Run())
 }
 
 // tiny shows that every experiment still works; its figures mean nothing.
 var tiny = plan{
-	rounds: 1, warm: time.Millisecond, trial: 10 * time.Millisecond, steady: 30 * time.Millisecond, grace: 500 * time.Millisecond,
+	rounds: 1, warm: time.Millisecond, trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 500 * time.Millisecond,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
-	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3, holds: 50,
+	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3,
+	holds: 50, ttls: []time.Duration{600 * time.Millisecond}, watched: 500 * time.Millisecond,
 }
 
 func newBench(t *testing.T, p plan) *bench {
@@ -52,11 +54,15 @@ func TestEveryRowHasFigures(t *testing.T) {
 	for _, e := range b.experiments() {
 		t.Run(e.Name, func(t *testing.T) {
 			r := e.Run(1, io.Discard)
-			for row, err := range r.Errors {
-				t.Errorf("%s: %v", row, err)
-			}
 			for _, row := range e.Rows {
-				checkRow(t, r, row.Name)
+				switch err := r.Errors[row.Name]; {
+				case err == nil:
+					checkRow(t, r, row.Name)
+				case strands.MatchString(row.Name):
+					t.Logf("%s, as it is known to: %v", row.Name, err)
+				default:
+					t.Errorf("%s: %v", row.Name, err)
+				}
 			}
 			for _, target := range e.Targets {
 				if v := r.Value(target); !measured(v) && !mayLack.MatchString(target.Column) {

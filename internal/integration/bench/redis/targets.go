@@ -2,14 +2,56 @@
 
 package main
 
-import "github.com/padlock-go/padlock/internal/integration/bench/measure"
+import (
+	"slices"
 
-// The targets are those of the issue in which redisstore was asked for.
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
 
-func uncontendedTargets(n int) []measure.Target { return nil }
+// The targets are those that redisstore was built for. Where they name neither
+// driver nor face they stand beside both.
 
-func drainTargets(n int, each bool) []measure.Target { return nil }
+func uncontendedTargets(n int) []measure.Target {
+	if n != 64 {
+		return nil
+	}
+	share := func(row string, atLeast float64) measure.Target {
+		return measure.Target{Row: row, Column: "ops/s", Base: limitAlone, AtLeast: atLeast}
+	}
+	return []measure.Target{
+		share(oursStringNoFence+byDriver, 0.9), share(oursStringNoFence, 0.75),
+		share(oursString+byDriver, 0.7), share(oursString, 0.7),
+		share(ours+byDriver, 0.6), share(ours, 0.6),
+	}
+}
 
-func procsTargets(n int) []measure.Target { return nil }
+func drainTargets(n int, each bool) (all []measure.Target) {
+	for _, row := range []string{ours, oursString} {
+		if each && slices.Contains([]int{64, 256}, n) {
+			all = append(all, measure.Target{Row: row, Column: "total_ms", Base: limitQueue, AtMost: 3})
+		}
+		if each {
+			all = append(all, measure.Target{Row: row, Column: "cmds", AtMost: 2.5})
+		} else {
+			all = append(all, measure.Target{Row: row, Column: "total_ms", Base: limitHop, AtMost: 2})
+		}
+	}
+	return all
+}
 
-var blockedTargets []measure.Target
+func procsTargets(n int) (all []measure.Target) {
+	if n != 16 {
+		return nil
+	}
+	for _, row := range []string{ours, oursString} {
+		all = append(all,
+			measure.Target{Row: row, Column: "hand-offs/s", Base: limitQueue, AtLeast: 0.5},
+			measure.Target{Row: row, Column: "Jain", AtLeast: 0.98})
+	}
+	return all
+}
+
+// blockedTargets is about commands that clients send, in all.
+var blockedTargets = []measure.Target{
+	{Row: ours, Column: "cmds/s", AtMost: 10}, {Row: oursString, Column: "cmds/s", AtMost: 10},
+}

@@ -1,0 +1,196 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// The rows of padlock: the layout that PHP shares, or plain strings; with
+// fences or without; by the face, or by the driver alone.
+const (
+	ours              = "padlock"
+	oursNoFence       = "padlock-nofence"
+	oursString        = "padlock-string"
+	oursStringNoFence = "padlock-string-nofence"
+	byDriver          = "/driver"
+)
+
+func padlocks() (rows []contestant) {
+	for _, kind := range []struct {
+		name    string
+		options []redisstore.Option
+	}{
+		{oursStringNoFence, []redisstore.Option{redisstore.PlainStrings(), redisstore.Fences(false)}},
+		{oursString, []redisstore.Option{redisstore.PlainStrings()}},
+		{oursNoFence, []redisstore.Option{redisstore.Fences(false)}},
+		{ours, nil},
+	} {
+		open := func(s site) (*redisstore.Store, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			return redisstore.Open(ctx, s.rueidis(), kind.options...)
+		}
+		in := allOfThem
+		if kind.name == ours || kind.name == oursString {
+			in |= renewing
+		}
+		rows = append(rows,
+			contestant{name: kind.name + byDriver, in: alone | oneDrain | eachDrain, open: func(s site) (client, error) { return openDriver(open(s)) }},
+			contestant{name: kind.name, in: in, open: func(s site) (client, error) { return openFace(open(s)) }},
+		)
+	}
+	return rows
+}
+
+// face is padlock as applications use it.
+type face struct{ *padlock.Locker }
+
+func openFace(s *redisstore.Store, err error) (client, error) {
+	if err != nil {
+		return nil, err
+	}
+	return face{padlock.New(s, padlock.TTL(ttl))}, nil
+}
+
+func (f face) close() error { return f.Close(context.Background()) }
+
+func (f face) locker(name string) (Locker, error) {
+	return lockFunc(func(ctx context.Context) (func() error, error) {
+		h, err := f.Acquire(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return h.Release() }, nil
+	}), nil
+}
+
+// plain is the driver without the face: each waiter waits at the server
+// itself, and nothing is renewed.
+type plain struct {
+	store  *redisstore.Store
+	tokens atomic.Int64
+}
+
+func openDriver(s *redisstore.Store, err error) (client, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &plain{store: s}, nil
+}
+
+func (p *plain) close() error { return p.store.Close() }
+
+// token is one that nobody else has: the processes of a trial have pids of
+// their own.
+func (p *plain) token() string {
+	return fmt.Sprintf("%p-%d-%d-padding-to-the-length-of-ours", p, os.Getpid(), p.tokens.Add(1))
+}
+
+func (p *plain) locker(name string) (Locker, error) {
+	request := driver.Request{Name: name, TTL: ttl, Holder: driver.Holder{Host: "bench", PID: os.Getpid()}}
+	return lockFunc(func(ctx context.Context) (func() error, error) {
+		r := request
+		r.Token = p.token()
+		_, err := p.store.Acquire(ctx, r)
+		if errors.Is(err, driver.ErrHeld) {
+			err = p.wait(ctx, &r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return func() error {
+			found, err := p.store.Release(context.Background(), name, r.Token, 0)
+			if err == nil && found != driver.Released {
+				err = fmt.Errorf("the release found the lock %v", found)
+			}
+			return err
+		}, nil
+	}), nil
+}
+
+// wait waits till r is granted, as the face would.
+func (p *plain) wait(ctx context.Context, r *driver.Request) error {
+	for {
+		r.Token = p.token()
+		g, err := p.store.Wait(ctx, *r, true)
+		if err != nil {
+			return err
+		}
+		if g.TTL == 0 {
+			r.Token = p.token() // the other is spent
+		}
+		if _, err = p.store.Acquire(ctx, *r); !errors.Is(err, driver.ErrHeld) {
+			return err
+		}
+	}
+}
+
+// renewals holds n locks and watches what their renewal costs.
+func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment {
+	e := &measure.Experiment{
+		Name: fmt.Sprintf("%d holds with a TTL of %v for %v", n, ttl, watched),
+		Columns: []measure.Column{
+			{Name: "renewals", Format: "%.0f"}, {Name: "client us", Format: "%.1f"}, {Name: "server us", Format: "%.1f"},
+			{Name: "cmds", Format: "%.2f"}, {Name: "calls", Format: "%.2f"},
+		},
+	}
+	b.fill(e, renewing, func(c *contestant) (measure.Figures, error) { return b.renew(c, n, ttl, watched) })
+	for _, r := range e.Rows {
+		e.Targets = append(e.Targets, measure.Target{Row: r.Name, Column: "client us", AtMost: 10})
+	}
+	return e
+}
+
+func (b *bench) renew(c *contestant, n int, ttl, watched time.Duration) (f measure.Figures, err error) {
+	p := new(page)
+	cl, err := c.open(site{b.rig.addr, &p.sent[0]})
+	if err != nil {
+		return nil, err
+	}
+	locker := cl.(face).Locker
+	defer func() { err = errors.Join(err, locker.Close(context.Background())) }()
+	if err := holdMany(locker, n, ttl); err != nil {
+		return nil, err
+	}
+	before, err := b.rig.cost(p)
+	from := locker.Stats()
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(watched)
+	after, err := b.rig.cost(p)
+	to := locker.Stats()
+	if to.Lost > 0 || to.Held != n {
+		err = errors.Join(err, fmt.Errorf("of %d holds %d are left: %+v", n, to.Held, to))
+	}
+	renewed := int(to.Renewals - from.Renewals)
+	f = measure.Figures{"renewals": float64(renewed)}
+	spent(f, before, after, renewed)
+	return f, err
+}
+
+// holdMany takes n locks, spread evenly over the time after which the first is
+// renewed: so are the renewals then.
+func holdMany(l *padlock.Locker, n int, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), ttl+patience)
+	defer cancel()
+	start, cycle := time.Now(), ttl/3
+	for i := range n {
+		time.Sleep(time.Until(start.Add(cycle * time.Duration(i) / time.Duration(n))))
+		if _, err := l.Acquire(ctx, fmt.Sprint("bench:hold:", i), padlock.TTL(ttl)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
