@@ -41,9 +41,9 @@ type plan struct {
 }
 
 var full = plan{
-	rounds: 7, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
+	rounds: 5, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 	blocked: 10 * time.Second, settle: 2 * time.Second,
-	goroutines: []int{1, 16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
+	goroutines: []int{16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
 	blockers: 50, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
 }
 
@@ -58,7 +58,7 @@ var quick = plan{
 func main() {
 	playChild()
 	short := flag.Bool("quick", false, "measure less, in a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 7, or of 1 with -quick")
+	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
 	only := flag.String("only", "", "experiments whose name matches this `regexp`")
 	rows := flag.String("rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
 	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")

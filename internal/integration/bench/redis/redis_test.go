@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -109,7 +110,30 @@ func TestOnlyRowsAndJSON(t *testing.T) {
 	}
 }
 
-// A Redis lock that lets everybody in is found out.
+// A lock that lets everybody in is found out.
+func TestNoLockAtAllIsNoticed(t *testing.T) {
+	t.Parallel()
+	open := func(site) (client, error) {
+		none := func(context.Context, string) (func() error, error) { return func() error { return nil }, nil }
+		return lockers{none, func() error { return nil }}, nil
+	}
+	// Where one processor does all the work, nobody comes between two others
+	// until the kernel or the runtime happens to switch just there.
+	b := newBench(t, tiny)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		f, err := b.steadyOnce(&contestant{name: "none", open: open}, 3, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f["violations"] > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no violation in %v locks a second", f["locks/s"])
+		}
+	}
+}
+
 func TestTwoOwnersAreNoticed(t *testing.T) {
 	p := new(page)
 	p.enter(1)
