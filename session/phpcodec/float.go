@@ -1,0 +1,81 @@
+package phpcodec
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// appendFloat writes a number as PHP does with serialize_precision -1: the
+// fewest digits that say which number it is, with an exponent from 1.0E+17 on
+// and below 0.0001.
+func appendFloat(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "NAN"...)
+	case math.IsInf(f, 1):
+		return append(b, "INF"...)
+	case math.IsInf(f, -1):
+		return append(b, "-INF"...)
+	}
+	text := strconv.FormatFloat(f, 'e', -1, 64)
+	mantissa, exponent, _ := strings.Cut(text, "e")
+	exp, _ := strconv.Atoi(exponent)
+	if exp > -5 && exp < 17 {
+		return strconv.AppendFloat(b, f, 'f', -1, 64)
+	}
+	b = append(b, mantissa...)
+	if !strings.Contains(mantissa, ".") {
+		b = append(b, ".0"...)
+	}
+	b = append(b, 'E')
+	if exp >= 0 {
+		b = append(b, '+')
+	}
+	return strconv.AppendInt(b, int64(exp), 10)
+}
+
+// parseFloat reads what PHP writes and no more: ParseFloat knows other texts.
+func parseFloat(word string) (float64, bool) {
+	switch word {
+	case "NAN":
+		return math.NaN(), true
+	case "INF":
+		return math.Inf(1), true
+	case "-INF":
+		return math.Inf(-1), true
+	}
+	if word == "" || strings.Trim(word, "0123456789+-.eE") != "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(word, 64)
+	return f, err == nil
+}
+
+// Same reports whether two serialised values are the same to PHP: the same
+// bytes, but for floats, which PHP writes anew with other digits when its
+// serialize_precision was changed.
+func Same(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	ca, errA := canonical(a)
+	cb, errB := canonical(b)
+	return errA == nil && errB == nil && bytes.Equal(ca, cb)
+}
+
+// canonical writes the floats of a value in one way.
+func canonical(data []byte) ([]byte, error) {
+	var out []byte
+	last := 0
+	s := &scanner{data: data, double: func(from, to int) {
+		f, _ := parseFloat(string(data[from:to]))
+		out = appendFloat(append(out, data[last:from]...), f)
+		last = to
+	}}
+	if err := s.value(); err != nil {
+		return nil, err
+	}
+	return append(out, data[last:]...), nil
+}
