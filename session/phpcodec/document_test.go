@@ -211,7 +211,7 @@ func TestHostileInput(t *testing.T) {
 		"deep enough":        {"k|" + deep(phpcodec.MaxDepth), nil},
 		"too deep":           {"k|" + deep(phpcodec.MaxDepth+1), phpcodec.ErrSyntax},
 		"nesting cut off":    {"k|" + strings.Repeat("a:1:{i:0;", 100), phpcodec.ErrSyntax},
-		"many declared":      {"k|a:99999999:{}", phpcodec.ErrSyntax},
+		"many declared":      {"k|a:2:{i:0;N}", phpcodec.ErrSyntax},
 		"more than there is": {"k|a:2:{i:0;N;}", phpcodec.ErrSyntax},
 		"fewer":              {"k|a:0:{i:0;N;}", phpcodec.ErrSyntax},
 		"length overflows":   {`k|s:99999999999999999999999999:"x";`, phpcodec.ErrSyntax},
@@ -245,4 +245,53 @@ func manyKeys(n int) string {
 		fmt.Fprintf(&b, "k%d|N;", i)
 	}
 	return b.String()
+}
+
+// TestDeclaredIsNotBelieved wants the refusal before anything is read.
+func TestDeclaredIsNotBelieved(t *testing.T) {
+	_, err := phpcodec.Parse(phpcodec.PHP, []byte("k|a:2:{i:0;N;}"))
+	if err == nil || !strings.Contains(err.Error(), "more elements than bytes") {
+		t.Error(err)
+	}
+}
+
+// TestDepthOfSerialize: there the session is an array itself.
+func TestDepthOfSerialize(t *testing.T) {
+	for depth, want := range map[int]error{phpcodec.MaxDepth - 1: nil, phpcodec.MaxDepth: phpcodec.ErrSyntax} {
+		data := "a:1:{s:1:\"k\";" + strings.Repeat("a:1:{i:0;", depth) + "N;" + strings.Repeat("}", depth) + "}"
+		if _, err := phpcodec.Parse(phpcodec.PHPSerialize, []byte(data)); !errors.Is(err, want) {
+			t.Errorf("%d: %v", depth, err)
+		}
+	}
+}
+
+// TestReferencesRefused: what is one variable to PHP is not made two, and what
+// an object of C: counts is not known.
+func TestReferencesRefused(t *testing.T) {
+	const custom = `C:1:"A":1:{x}`
+	for _, c := range []struct {
+		data, key, raw string
+		want           error
+	}{
+		{"a|i:1;b|R:1;", "a", "i:2;", phpcodec.ErrReferences},
+		{"a|i:1;b|R:1;", "b", "i:2;", phpcodec.ErrReferences},
+		{"a|i:1;b|R:1;", "b", "", nil},
+		{"a|i:1;b|R:1;", "b", "R:1;", nil}, // as it is
+		{"a|i:1;x|i:5;b|R:1;", "x", "a:1:{i:0;N;}", nil},
+		{"x|i:5;a|i:1;b|R:2;", "x", "a:1:{i:0;N;}", phpcodec.ErrReferences},
+		{"x|i:5;a|i:1;b|R:2;", "x", "b:1;", nil},
+		{"x|i:5;c|" + custom, "x", "b:1;", nil},
+		{"x|i:5;c|" + custom, "x", "a:1:{i:0;N;}", phpcodec.ErrReferences},
+		{"x|i:5;c|" + custom, "c", "N;", nil},
+		{"c|" + custom + "x|i:5;", "x", "a:1:{i:0;N;}", nil},
+		{"c|" + custom + "x|i:5;a|i:1;b|R:9;", "x", "i:6;", phpcodec.ErrReferences},
+	} {
+		d, err := phpcodec.Parse(phpcodec.PHP, []byte(c.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(d, c.key, c.raw); !errors.Is(err, c.want) {
+			t.Errorf("%s: %q = %q: %v, want %v", c.data, c.key, c.raw, err, c.want)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func fixtures(t testing.TB) []fixture {
 		}
 		all = append(all, f)
 	}
-	if len(all) != 36 {
+	if len(all) != 45 {
 		t.Fatalf("%d fixtures", len(all))
 	}
 	return all

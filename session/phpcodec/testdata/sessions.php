@@ -33,6 +33,13 @@ function cases(): array {
 	$alias = ['a' => 'first', 'x' => 0, 'list' => [1, 2], 'z' => 'last'];
 	$alias['ref'] = &$alias['x']; $alias['inner'] = [&$alias['list'], 5];
 	$all['references'] = $alias;
+	$o1 = new Point; $o2 = new Custom; $o2->d = 1;
+	$chain = ['x' => 0, 'rx' => null, 'o1' => $o1, 'o1b' => $o1, 'p' => 5, 'rx2' => null, 'o2' => $o2, 'q' => 6, 'o2b' => [$o2, $o1]];
+	$chain['rx'] = &$chain['x']; $chain['rx2'] = &$chain['x'];
+	$all['chain'] = $chain;
+	$old = new Old;
+	$all['oldref'] = ['x' => 1, 'o1' => $o1, 'old' => $old, 'y' => 2, 'o2' => $o2, 'z' => 3, 'o2b' => $o2];
+	$all['oldlast'] = ['x' => 1, 'y' => [1], 'old' => $old, 'z' => 3];
 	return $all;
 }
 
@@ -44,7 +51,7 @@ case 'fixtures':
 		$_SESSION = $case;
 		$each = [];
 		foreach ($_SESSION as $k => $v) $each[] = [(string)$k, base64_encode(serialize($v))];
-		line(['name' => $name, 'handler' => ini_get('session.serialize_handler'), 'data' => base64_encode(session_encode()), 'values' => in_array($name, ['references', 'twice', 'enums']) ? null : $each]);
+		line(['name' => $name, 'handler' => ini_get('session.serialize_handler'), 'data' => base64_encode(session_encode()), 'values' => in_array($name, ['references', 'twice', 'enums', 'chain', 'oldref']) ? null : $each]);
 	}
 	break;
 case 'roundtrip':
