@@ -143,10 +143,17 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	s.mu.Lock()
 	t.h.slots[i].asked(a.verdict)
 	stage := t.stage
+	if a.verdict == yes && stage == won {
+		s.watch(t.h, i, a.grant.Bound)
+	}
 	report(a) // within mu, so that who decides has seen all that came before
 	s.mu.Unlock()
-	if a.verdict == yes && stage == won {
+	switch {
+	case stage != won:
+	case a.verdict == yes:
 		t.secure(i, m, a.grant)
+	case a.verdict == held || a.verdict == unsure:
+		s.mendSoon(t.h, i, t.round.patience)
 	}
 }
 
@@ -155,7 +162,7 @@ func (t *try) mayAsk(i int, m *member, a *answer) bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	switch {
-	case t.stage != undecided:
+	case t.stage == lost:
 		*a = answer{verdict: never, err: driver.ErrUnavailable}
 	case m.unsettled.Load() >= maxUnsettled:
 		*a = answer{verdict: never, err: errCrowded}
@@ -274,6 +281,10 @@ func (t *try) standing() stage {
 	case pending:
 		return undecided
 	case held:
+		// Whether it is "held" or "cannot know" may still be open.
+		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
+			return undecided
+		}
 		return lost
 	}
 	if count(t.answers, pending) > 0 || got+t.askable() >= s.need && time.Now().Before(t.asksUntil) {

@@ -129,6 +129,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	s.mu.Lock()
 	t.stage = lost
 	t.drain()
+	t.h.over()
 	s.mu.Unlock()
 	t.round.cancel()
 	if t.swap && !s.refuses(count(t.answers, gone)) {

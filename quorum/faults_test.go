@@ -75,12 +75,11 @@ func late(d time.Duration) fault { return fault{after: d, mute: true, reset: tru
 
 // link is one client's way to one server, with faults by plan.
 type link struct {
-	srv     *server
-	mu      sync.Mutex
-	plan    func(op string) fault
-	calls   map[string]int
-	flights sync.WaitGroup
-	closed  atomic.Bool
+	srv    *server
+	mu     sync.Mutex
+	plan   func(op string) fault
+	calls  map[string]int
+	closed atomic.Bool
 }
 
 func (l *link) set(plan func(op string) fault) {
@@ -139,8 +138,9 @@ func call[T any](ctx context.Context, l *link, op string, f func(*memstore.Store
 	case ctx.Err() != nil:
 		return none, ctx.Err()
 	}
-	arrived := make(chan reply[T], 1)
-	l.flights.Go(func() {
+	arrived, done := make(chan reply[T], 1), make(chan struct{})
+	go func() {
+		defer close(done)
 		if fl.after > 0 {
 			<-time.After(fl.after)
 		}
@@ -151,10 +151,10 @@ func call[T any](ctx context.Context, l *link, op string, f func(*memstore.Store
 		if !fl.mute {
 			arrived <- reply[T]{v, err}
 		}
-	})
+	}()
 	if fl.mute && fl.reset {
 		if fl.after == 0 {
-			l.flights.Wait()
+			<-done
 		}
 		return none, fmt.Errorf("%w: connection reset", driver.ErrUncertain)
 	}
@@ -226,7 +226,6 @@ func (l *link) Guarantees() driver.Guarantees { return l.srv.now().Guarantees() 
 
 func (l *link) Close() error {
 	l.closed.Store(true)
-	l.flights.Wait()
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (s *Store) check() error {
 	}
 	for i, m := range s.members {
 		for _, other := range s.members[:i] {
-			if m.store == other.store {
+			if same(m.store, other.store) {
 				return fmt.Errorf("%w: %v is %v again: a store that votes twice makes no quorum", driver.ErrInvalid, m, other)
 			}
 		}
@@ -131,6 +132,10 @@ func (s *Store) check() error {
 		}
 	}
 	return nil
+}
+
+func same(a, b driver.Store) bool {
+	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
 func (s *Store) checkLeases() error {

@@ -53,7 +53,7 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	if err == nil && released() {
 		// The others mostly answer at the same time, and then the next holder
 		// finds all members free. A dead one costs no more than the living did.
-		r.collect(ctx, answers, time.Since(began), func() bool { return false })
+		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
 		return out, nil
@@ -70,7 +70,7 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
 		switch sl := &h.slots[i]; {
-		case h.tried && !sl.sent && sl.settling == nil:
+		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
 			answers[i].verdict, answers[i].outcome = yes, driver.Gone
 		default:
 			ask = append(ask, i)
@@ -263,32 +263,33 @@ func (x *settlement) run(p place) {
 		return
 	}
 	defer s.leave(&sl.turn)
+	a, late := x.once()
+	if a.settled || a.verdict == refused {
+		return
+	}
 	m := s.members[x.i]
 	crowded := m.unsettled.Add(1) > 4*maxUnsettled
 	defer m.unsettled.Add(-1)
-	x.loop(crowded)
+	x.goOn(a, late, crowded)
 }
 
-// loop asks until it is settled, the lease is over, or the store closes, which
-// is worth one last try.
-func (x *settlement) loop(last bool) {
+// goOn asks until it is settled, the lease is over, or the store closes, which
+// is worth one last try. a is the last answer.
+func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	pause := firstPause
-	for {
-		a, late := x.once()
+	for !a.settled && a.verdict != refused {
 		switch {
-		case a.settled || a.verdict == refused:
-			return
 		case a.verdict == yes:
 			// Only what may arrive late is left. It is waited for also while
 			// the store closes: it is short.
-			t := time.NewTimer(late)
-			<-t.C
-			continue
+			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return
+		default:
+			last = !x.s.sleep(context.Background(), pause)
+			pause = min(2*pause, maxPause)
 		}
-		last = !x.s.sleep(context.Background(), pause)
-		pause = min(2*pause, maxPause)
+		a, late = x.once()
 	}
 }
 
