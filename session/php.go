@@ -1,0 +1,128 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/session/phpcodec"
+)
+
+// What PHP does unless its configuration says otherwise.
+const (
+	PHPPrefix      = "PHPREDIS_SESSION:" // of keys, in the redis extension
+	PHPLockSuffix  = "_LOCK"             // of locks, there
+	PHPCookieName  = "PHPSESSID"         // session.name
+	PHPIdleTimeout = 1440 * time.Second  // session.gc_maxlifetime
+)
+
+// PHP says how a PHP application keeps the sessions that are to be shared with
+// it. The zero value is PHP with the redis extension and its defaults.
+type PHP struct {
+	Handler phpcodec.Handler // session.serialize_handler; phpcodec.PHP
+	Prefix  string           // of keys; PHPPrefix
+	// LockSuffix is what the lock's key has after the session's: PHPLockSuffix,
+	// or ".lock" for handlers that call it so.
+	LockSuffix string
+}
+
+func (p *PHP) setDefaults() {
+	if p.Handler == "" {
+		p.Handler = phpcodec.PHP
+	}
+	if p.Prefix == "" {
+		p.Prefix = PHPPrefix
+	}
+	if p.LockSuffix == "" {
+		p.LockSuffix = PHPLockSuffix
+	}
+}
+
+// NewPHP returns a Manager of sessions that a PHP application serves too. blobs
+// keeps them at PHP's own keys, and locker takes PHP's own lock, a string key
+// of the lock's name with SET NX.
+//
+// Cookie and lifetime are PHP's: PHPSESSID, 1440 s of idleness, and no absolute
+// end. The cookie is HttpOnly and SameSite=Lax; it is Secure too unless
+// WithCookie says otherwise, so a PHP application on plain HTTP needs that.
+// Options given come after these. PHP must lock (redis.session.locking_enabled),
+// wait long enough (redis.session.lock_retries), and be strict about ids
+// (session.use_strict_mode).
+func NewPHP(blobs BlobStore, locks Option, php PHP, opts ...Option) (*Manager, error) {
+	php.setDefaults()
+	format := PHPFormat(php.Handler)
+	own := option(func(c *config) {
+		c.ids = idRules{php: true, prefix: php.Prefix, suffix: php.LockSuffix}
+		c.codec = PHPCodec()
+		c.cookie.Name = PHPCookieName
+		c.idle, c.lifetime = PHPIdleTimeout, 0
+		c.checkKey = func(key string) error { return phpError(phpcodec.CheckKey(php.Handler, key)) }
+	})
+	name := option(func(c *config) {
+		if c.cookie.Name == "" {
+			c.cookie.Name = PHPCookieName
+		}
+	})
+	store := FromBlobs(blobs, format, Traits{CommitsNeedLock: true, NoDeadline: true})
+	return New(store, append(append([]Option{own, locks}, opts...), name)...)
+}
+
+// PHPCodec encodes single values as PHP does: see phpcodec.Marshal.
+func PHPCodec() Codec { return phpValues{} }
+
+type phpValues struct{}
+
+func (phpValues) Marshal(v any) ([]byte, error)      { return phpcodec.Marshal(v) }
+func (phpValues) Unmarshal(data []byte, v any) error { return phpcodec.Unmarshal(data, v) }
+
+// PHPFormat is PHP's session.serialize_handler. It keeps no end of an absolute
+// lifetime.
+func PHPFormat(h phpcodec.Handler) Format { return phpFormat{h} }
+
+type phpFormat struct{ handler phpcodec.Handler }
+
+func (f phpFormat) Parse(data []byte) (Document, error) {
+	d, err := phpcodec.Parse(f.handler, data)
+	return phpDocument{d}, phpError(err)
+}
+
+func (f phpFormat) New(time.Time) Document { return phpDocument{phpcodec.New(f.handler)} }
+
+func (phpFormat) Same(a, b []byte) bool { return phpcodec.Same(a, b) }
+
+func (phpFormat) Add(old []byte, delta int64) ([]byte, error) {
+	sum, ok := phpcodec.Incr(old, delta)
+	if !ok {
+		return nil, ErrNotNumber
+	}
+	return sum, nil
+}
+
+type phpDocument struct{ *phpcodec.Document }
+
+func (d phpDocument) Fields() []Field {
+	fields := make([]Field, d.Len())
+	for i := range fields {
+		fields[i].Key, fields[i].Value = d.At(i)
+	}
+	return fields
+}
+
+func (d phpDocument) Set(key string, v []byte) error { return phpError(d.Document.Set(key, v)) }
+func (d phpDocument) Delete(key string) error        { return phpError(d.Document.Delete(key)) }
+func (d phpDocument) Deadline() time.Time            { return time.Time{} }
+func (d phpDocument) Encode() (data []byte, err error) {
+	data, err = d.Document.Encode()
+	return data, phpError(err)
+}
+
+// phpError tells a bad key from a session that cannot be used.
+func phpError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, phpcodec.ErrKey):
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, err)
+}
