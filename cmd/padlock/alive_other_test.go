@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }

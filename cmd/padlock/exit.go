@@ -1,0 +1,29 @@
+package main
+
+// Exit statuses of padlock itself. run also passes on those of its command,
+// and 128 + N when signal N killed it.
+const (
+	exitUsage       = 64  // the command line or the URL of the store is wrong
+	exitUnavailable = 69  // the store is out of reach, or cannot tell
+	exitHeld        = 75  // held by somebody else, or not free in time
+	exitLost        = 79  // the lock was lost while the command ran
+	exitTimeout     = 124 // --at-most was reached
+	exitCannotRun   = 126 // the command cannot be run
+	exitNotFound    = 127 // there is no such command
+)
+
+const exitStatuses = `  the command's own; 128+N if signal N killed it
+  64   the command line or the store's URL is wrong
+  69   the store is out of reach; nothing was run
+  75   held by somebody else, or not free in time (-E changes it)
+  79   the lock was lost while the command ran; it was ended
+  124  --at-most was reached; the command was ended
+  126  the command cannot be run        127  it is not found`
+
+// failure ends a verb: what to say, and the exit status.
+type failure struct {
+	status int
+	note   note
+}
+
+func (f *failure) Error() string { return f.note.Message }

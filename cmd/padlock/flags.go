@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// seconds is a flag for a time: seconds with fractions, as flock(1) has them,
+// or a Go duration.
+type seconds struct {
+	d     time.Duration
+	given bool
+}
+
+func (s *seconds) String() string {
+	if !s.given {
+		return ""
+	}
+	return s.d.String()
+}
+
+func (s *seconds) Type() string { return "SECONDS" }
+
+func (s *seconds) Set(text string) error {
+	d, err := parseSeconds(text)
+	if err != nil {
+		return err
+	}
+	s.d, s.given = d, true
+	return nil
+}
+
+// aYear bounds times on the command line, so that none overflows.
+const aYear = 366 * 24 * time.Hour
+
+func parseSeconds(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if n, errN := strconv.ParseFloat(text, 64); errN == nil {
+		switch {
+		case n > aYear.Seconds():
+			d, err = aYear+1, nil
+		case n >= 0:
+			d, err = time.Duration(n*float64(time.Second)), nil
+		default: // negative, or no number
+			d, err = -1, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("write seconds, such as 1.5, or a duration, such as 90s or 10m")
+	case d < 0 || d > aYear:
+		return 0, fmt.Errorf("it is from 0 to a year")
+	}
+	return d, nil
+}
+
+// choice is a flag that sets a variable to one of its values, so that of two
+// such flags the last one counts, as in flock(1).
+type choice struct {
+	variable *bool
+	value    bool
+}
+
+func (c choice) String() string { return "false" }
+
+func (c choice) Type() string { return "bool" }
+
+func (c choice) Set(text string) error {
+	on, err := strconv.ParseBool(text)
+	if err == nil && on {
+		*c.variable = c.value
+	}
+	return err
+}
+
+// signalFlag is a flag for a signal, by name or number.
+type signalFlag struct{ sig syscall.Signal }
+
+func (s *signalFlag) String() string {
+	for name, sig := range signalNames {
+		if sig == s.sig {
+			return name
+		}
+	}
+	return strconv.Itoa(int(s.sig))
+}
+
+func (s *signalFlag) Type() string { return "SIGNAL" }
+
+func (s *signalFlag) Set(text string) error {
+	if sig, ok := signalNames[strings.TrimPrefix(strings.ToUpper(text), "SIG")]; ok {
+		s.sig = sig
+		return nil
+	}
+	if n, err := strconv.Atoi(text); err == nil && n > 0 && n < 65 {
+		s.sig = syscall.Signal(n)
+		return nil
+	}
+	return fmt.Errorf("write a name such as TERM or INT, or a number")
+}
+
+// flockNames are the other names that flock(1) has for a flag.
+var flockNames = map[string]string{"nb": "nonblock", "nonblocking": "nonblock", "timeout": "wait"}
+
+func likeFlock(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if ours, ok := flockNames[name]; ok {
+		name = ours
+	}
+	return pflag.NormalizedName(name)
+}

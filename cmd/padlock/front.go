@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+// front is one run: it has the lock, the terminal and the signals, and ends
+// the job before the lock can be somebody else's.
+type front struct {
+	*app
+	set  *runFlags
+	name string
+	args []string // of the command
+	path string   // of its program
+
+	locker   *padlock.Locker
+	lock     *padlock.Lock
+	grace    time.Duration
+	signals  chan os.Signal
+	job      *job.Job
+	terminal *terminal // nil if there is none
+
+	why    *failure // why padlock ends the job: the first reason counts
+	kill   alarm    // when KILL follows
+	stuck  alarm    // when to tell what is still there
+	killed bool
+}
+
+func (f *front) run() error {
+	var err error
+	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.OnEvent(f.event)); err != nil {
+		return err
+	}
+	defer f.close(f.locker)
+	if f.grace, err = f.set.grace(f.locker); err != nil {
+		return err
+	}
+	f.signals = make(chan os.Signal, 64)
+	catch(f.signals, fromStart)
+	if err := f.acquire(); err != nil {
+		return err
+	}
+	if err := f.start(); err != nil {
+		f.release()
+		return err
+	}
+	f.watch()
+	if f.terminal != nil {
+		f.terminal.takeBack()
+	}
+	lost := f.release()
+	switch {
+	case f.why != nil:
+		return f.why
+	case lost != nil:
+		return lost
+	}
+	f.status = f.job.Exit().Status()
+	return nil
+}
+
+// acquire waits for the lock, or for a signal to give up.
+func (f *front) acquire() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	begin := time.Now()
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		f.lock, err = f.locker.Acquire(ctx, f.name, f.set.options(f.grace)...)
+		result <- err
+	}()
+	var interrupt os.Signal
+	for {
+		select {
+		case s := <-f.signals:
+			if interrupt == nil && ends(s) {
+				interrupt = s
+				cancel()
+			}
+		case err := <-result:
+			if interrupt != nil {
+				return f.interrupted(interrupt, err)
+			}
+			if err != nil {
+				return f.refused(err)
+			}
+			took := time.Since(begin)
+			f.verbose(took, "it took %s to get %s", span(took), show(f.name))
+			return nil
+		}
+	}
+}
+
+// interrupted ends a wait by the signal that padlock got.
+func (f *front) interrupted(s os.Signal, err error) error {
+	if err == nil {
+		f.release()
+	}
+	status := 128
+	if n, ok := s.(syscall.Signal); ok {
+		status += int(n)
+	}
+	return fail(status, "interrupted", f.name, "%s while waiting for %s; nothing was run", s, show(f.name))
+}
+
+// refused says why there is no lock.
+func (f *front) refused(err error) error {
+	why := f.explain(f.name, err)
+	if why.status != exitHeld {
+		return why
+	}
+	why.status, why.note.Exit = f.set.conflict, f.set.conflict
+	if f.set.wait.d > 0 && !f.set.nonblock {
+		why.note.Message += "; waited " + span(f.set.wait.d) + " in vain"
+	}
+	why.note.Message += "; nothing was run"
+	return why
+}
+
+// start starts the command under the lock.
+func (f *front) start() error {
+	spec := job.Spec{Path: f.path, Args: f.args, Leave: f.set.leave}
+	var err error
+	if spec.Env, err = f.environ(); err != nil {
+		return err
+	}
+	if !f.set.leave {
+		if spec.Keep, err = f.lock.File(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return f.explain(f.name, err)
+		}
+	}
+	if spec.Keep != nil {
+		defer spec.Keep.Close()
+	}
+	catch(f.signals, whileRunning)
+	f.terminal = findTerminal()
+	if f.job, err = job.Start(spec); err != nil {
+		return cannotRun(f.args[0], err)
+	}
+	if f.terminal != nil {
+		workInBackground()
+		if f.terminal.interactive() && f.terminal.give(f.job.Group()) {
+			f.job.Continue() // it may have been stopped for reading too early
+		}
+	}
+	f.verbose(0, "%s runs with %s", show(f.args[0]), show(f.name))
+	return nil
+}
+
+// release gives the lock back. It returns a failure if the lock did not last
+// as long as the command.
+func (f *front) release() *failure {
+	err := f.lock.Release()
+	switch {
+	case err == nil:
+		f.verbose(0, "%s is given back", show(f.name))
+	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
+		return fail(exitLost, "lost", f.name, "%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), reason(err))
+	default:
+		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm that it was given back: " + reason(err)})
+	}
+	return nil
+}
+
+// verbose says what --verbose is for.
+func (f *front) verbose(took time.Duration, format string, args ...any) {
+	if !f.set.verbose {
+		return
+	}
+	n := fail(0, "progress", f.name, format, args...).note
+	n.Seconds = took.Seconds()
+	if f.lock != nil {
+		n.Fence = f.lock.Fence()
+	}
+	f.say(n)
+}
+
+// event hears of what the face does.
+func (f *front) event(e padlock.Event) {
+	var held *padlock.HeldError
+	waits := !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
+	if e.Kind == padlock.EventContended && waits && errors.As(e.Err, &held) {
+		n := note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + heldText(f.name, held, time.Now())}
+		if f.set.verbose {
+			f.say(n)
+		}
+	}
+}
+
+// environ is the environment of the command: PADLOCK_ variables that are
+// inherited, from a padlock around this one, give way to this lock's.
+func (f *front) environ() ([]string, error) {
+	vars, err := f.variables()
+	if err != nil {
+		return nil, err
+	}
+	var env []string
+	for _, v := range os.Environ() {
+		if key, _, _ := strings.Cut(v, "="); !ownVariables[key] {
+			env = append(env, v)
+		}
+	}
+	return append(env, vars...), nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+)
+
+// sleeper FILE writes its process id and that of its parent into FILE and
+// sleeps until a signal ends it, or for a minute.
+func sleeper() {
+	writePids(os.Args[1])
+	<-time.After(time.Minute)
+}
+
+// catcher FILE CODE does the same, but catches the signals that end programs and
+// exits with CODE when one comes; without CODE it ignores them.
+func catcher() {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	writePids(os.Args[1])
+	for deadline := time.After(time.Minute); ; {
+		select {
+		case s := <-c:
+			fmt.Println("caught", s)
+			if len(os.Args) > 2 {
+				code, _ := strconv.Atoi(os.Args[2])
+				os.Exit(code)
+			}
+		case <-deadline:
+			return
+		}
+	}
+}
+
+// writePids writes at once what others wait for.
+func writePids(file string) {
+	text := fmt.Sprintln(os.Getpid(), os.Getppid())
+	if os.WriteFile(file+".new", []byte(text), 0o600) != nil || os.Rename(file+".new", file) != nil {
+		os.Exit(99)
+	}
+}
+
+// leaseMain is padlock with a store that has leases, as one on a server has.
+func leaseMain() {
+	openStore = func(ctx context.Context, _ string) (padlock.Store, error) {
+		s, err := open.Store(ctx, "memory:")
+		return faulty{s, os.Getenv("FAULTS")}, err
+	}
+	main()
+}
+
+// faulty is a store that fails as the files in a directory say: "lost", when
+// somebody else has taken the lock, and "cut", when the server is out of reach.
+type faulty struct {
+	padlock.Store
+	dir string
+}
+
+func (f faulty) fault() error {
+	if _, err := os.Stat(filepath.Join(f.dir, "lost")); err == nil {
+		return driver.ErrLost
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "cut")); err == nil {
+		return driver.ErrUnavailable
+	}
+	return nil
+}
+
+func (f faulty) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := f.fault(); err != nil {
+		return driver.Grant{}, err
+	}
+	return f.Store.Acquire(ctx, r)
+}
+
+func (f faulty) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if err := f.fault(); err != nil {
+		return driver.Grant{}, err
+	}
+	return f.Store.Extend(ctx, name, token, ttl)
+}
+
+func (f faulty) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	switch err := f.fault(); err {
+	case nil:
+		return f.Store.Release(ctx, name, token, keep)
+	case driver.ErrLost:
+		return driver.Taken, nil
+	default:
+		return driver.Gone, err
+	}
+}

@@ -1,0 +1,157 @@
+// Package job runs one command as a tree of processes that can be signalled
+// and ended whole. It knows nothing of locks.
+//
+// On Linux the tree is all that descends from the command: this process adopts
+// what the command leaves behind. Elsewhere on Unix it is the command's process
+// group, which a process leaves by setsid. On Windows it is the command alone.
+package job
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Spec says what to run. Standard input, output and error are this process's,
+// and so is every descriptor that is not closed on exec.
+type Spec struct {
+	Path string   // of the program
+	Args []string // the name it is called by, and its arguments
+	Env  []string
+	Keep *os.File // stays open in the command as long as it likes; may be nil
+
+	// Leave leaves alone what the command leaves behind: the job is over with
+	// the command itself.
+	Leave bool
+}
+
+// Job is a command that was started. Its methods are safe for concurrent use.
+type Job struct {
+	pid     int
+	leave   bool
+	adopts  bool         // what the command leaves behind becomes our child
+	before  map[int]bool // children of this process that are not the job's
+	exit    Exit
+	done    chan struct{}
+	gone    chan struct{}
+	once    sync.Once
+	stopped chan syscall.Signal
+	killing atomic.Bool
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code   int            // 0 to 255, if Signal is 0
+	Signal syscall.Signal // that killed it
+}
+
+// Status is the exit status that a shell reports.
+func (e Exit) Status() int {
+	if e.Signal != 0 {
+		return 128 + int(e.Signal)
+	}
+	return e.Code
+}
+
+func newJob(s *Spec) *Job {
+	return &Job{leave: s.Leave, done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan syscall.Signal, 1)}
+}
+
+// Group is the process group of the command.
+func (j *Job) Group() int { return j.pid }
+
+// Done is closed when the command itself has ended; then Exit is known.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// Exit is how the command ended. It is the zero Exit before Done.
+func (j *Job) Exit() Exit {
+	select {
+	case <-j.done:
+		return j.exit
+	default:
+		return Exit{}
+	}
+}
+
+// Gone is closed when nothing is left of the tree after EndRest.
+func (j *Job) Gone() <-chan struct{} { return j.gone }
+
+// Stopped tells that the command was stopped, and by which signal.
+func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
+
+// Kill kills the whole tree, now and whatever of it appears from now on.
+func (j *Job) Kill() {
+	j.killing.Store(true)
+	j.killNow()
+}
+
+// EndRest sends sig to what the command has left behind, also to what appears
+// later, until nothing is left; after Kill it kills. Call it once, after Done.
+func (j *Job) EndRest(sig syscall.Signal) {
+	go func() {
+		told := map[int]bool{}
+		for pause := time.Millisecond; j.endRound(sig, told); pause = min(2*pause, 50*time.Millisecond) {
+			select {
+			case <-j.gone:
+				return
+			case <-time.After(pause):
+			}
+		}
+		j.once.Do(func() { close(j.gone) })
+	}()
+}
+
+// endRound signals what is left and was not told yet, and reports whether
+// anything may be left. Where the kernel says when the last child is gone, that
+// alone counts: a list of processes may hide those of other users.
+func (j *Job) endRound(sig syscall.Signal, told map[int]bool) bool {
+	left := j.Rest()
+	for _, pid := range left {
+		switch {
+		case j.killing.Load():
+			signal(pid, kill)
+		case !told[pid]:
+			told[pid] = true
+			signal(pid, sig)
+			wake(pid) // a stopped process does not hear it
+		}
+	}
+	return len(left) > 0 || j.adopts && len(j.before) == 0
+}
+
+// Find returns the path of a command as execvp(3) finds it. The error answers
+// errors.Is for fs.ErrNotExist or fs.ErrPermission.
+func Find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) {
+		path, err = findWithoutPath(name)
+	}
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return path, nil // a dot in PATH is the user's wish
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fs.ErrNotExist
+	case err != nil:
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner
+		}
+		return "", err
+	}
+	return path, nil
+}
+
+// findWithoutPath looks where the system does when PATH is not set.
+func findWithoutPath(name string) (path string, err error) {
+	for _, dir := range []string{"/bin", "/usr/bin"} {
+		if path, err = exec.LookPath(filepath.Join(dir, name)); err == nil {
+			break
+		}
+	}
+	return path, err
+}

@@ -1,0 +1,131 @@
+//go:build unix
+
+package job
+
+import (
+	"runtime"
+	"syscall"
+)
+
+const kill = syscall.SIGKILL
+
+// signal sends to a process, or to a group by its negative number. That it is
+// gone already is what the caller wants.
+func signal(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
+
+func wake(pid int) { signal(pid, syscall.SIGCONT) }
+
+// Start runs the command in a process group of its own. The error is that of
+// exec and says nothing of the command's name.
+func Start(s Spec) (*Job, error) {
+	j := newJob(&s)
+	j.adopt()
+	started := make(chan error)
+	go func() {
+		// The kernel ends the command when the thread that started it ends, so
+		// that thread must stay. It stays in wait.
+		runtime.LockOSThread()
+		err := j.start(&s)
+		started <- err
+		if err == nil {
+			j.wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Job) start(s *Spec) error {
+	attr := &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	dieWithUs(attr.Sys)
+	if s.Keep != nil {
+		// A duplicate is not closed on exec. It keeps a number that is free
+		// here, so that descriptors handed through keep theirs.
+		fd, err := syscall.Dup(int(s.Keep.Fd()))
+		if err != nil {
+			return err
+		}
+		defer syscall.Close(fd)
+	}
+	var err error
+	j.pid, err = syscall.ForkExec(s.Path, s.Args, attr)
+	if err == syscall.ENOEXEC {
+		// As execvp(3): a script that does not say by what it is run.
+		j.pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Args[1:]...), attr)
+	}
+	return err
+}
+
+// wait hears of the command, and takes in the dead that were left to this
+// process.
+func (j *Job) wait() {
+	whom := j.pid
+	if j.adopts {
+		whom = -1 // everybody
+	}
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(whom, &status, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil: // ECHILD: there is no child
+			if j.adopts {
+				j.once.Do(func() { close(j.gone) })
+			}
+			return
+		case pid != j.pid:
+		case status.Stopped():
+			j.tellStopped(status.StopSignal())
+		default:
+			j.exit = Exit{Code: status.ExitStatus()}
+			if status.Signaled() {
+				j.exit = Exit{Signal: status.Signal()}
+			}
+			close(j.done)
+			if j.leave {
+				return
+			}
+		}
+	}
+}
+
+// tellStopped replaces what nobody heard yet.
+func (j *Job) tellStopped(sig syscall.Signal) {
+	select {
+	case <-j.stopped:
+	default:
+	}
+	j.stopped <- sig
+}
+
+// Signal sends sig to the command and to those in its process group, as a
+// terminal does.
+func (j *Job) Signal(sig syscall.Signal) { signal(-j.pid, sig) }
+
+// SignalCommand sends sig to the command alone.
+func (j *Job) SignalCommand(sig syscall.Signal) { signal(j.pid, sig) }
+
+// Continue wakes what was stopped.
+func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
+
+func (j *Job) killNow() {
+	select {
+	case <-j.done:
+	default:
+		signal(-j.pid, kill)
+	}
+	for _, pid := range j.Rest() {
+		signal(pid, kill)
+	}
+}
+
+// groupRest names the command's process group, by its negative number, while
+// anybody is in it.
+func (j *Job) groupRest() []int {
+	if syscall.Kill(-j.pid, 0) == syscall.ESRCH {
+		return nil
+	}
+	return []int{-j.pid}
+}

@@ -1,0 +1,110 @@
+package job
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// adopt makes this process the one to which the kernel gives what the command
+// leaves behind. It notes the children that are there already: a shell that
+// had some may have been replaced by this program.
+func (j *Job) adopt() {
+	const setChildSubreaper = 36
+	if j.leave {
+		return
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
+	j.adopts = errno == 0
+	j.before = map[int]bool{}
+	for pid, p := range processes() {
+		if p.parent == os.Getpid() {
+			j.before[pid] = true
+		}
+	}
+}
+
+// dieWithUs has the kernel kill the command when this process is killed.
+func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// Rest lists the processes of the tree that live: descendants of this process,
+// or, if what is left behind is left alone, of the command.
+func (j *Job) Rest() []int {
+	children := map[int][]int{}
+	all := processes()
+	if len(all) == 0 {
+		return j.groupRest() // no /proc here
+	}
+	for pid, p := range all {
+		children[p.parent] = append(children[p.parent], pid)
+	}
+	root := os.Getpid()
+	if j.leave {
+		root = j.pid
+	}
+	var rest []int
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, pid := range children[next[0]] {
+			if j.before[pid] {
+				continue
+			}
+			next = append(next, pid)
+			if !all[pid].dead {
+				rest = append(rest, pid)
+			}
+		}
+	}
+	return rest
+}
+
+type process struct {
+	parent int
+	dead   bool // and not yet waited for by its parent
+}
+
+// processes reads the table of processes. Those that end meanwhile are left
+// out.
+func processes() map[int]process {
+	all := map[int]process{}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return all
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(name); ok {
+			all[pid] = p
+		}
+	}
+	return all
+}
+
+// readProcess reads "pid (name) state parent …". A name may hold anything,
+// parentheses included.
+func readProcess(pid string) (process, bool) {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return process{}, false
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	return process{parent, fields[0][0] == 'Z' || fields[0][0] == 'X'}, err == nil
+}
+
+// Name is what the system calls a process.
+func Name(pid int) string {
+	comm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return "?"
+	}
+	return string(bytes.TrimSpace(comm))
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+func (a *app) lsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the locks that are held",
+		Long: `ls lists the locks that are held, cool down or are waited for, by name; with
+PREFIX only those whose names begin so. It prints nothing, and exits with 0, if
+there are none. With --json it prints one object a line.`,
+		Example: `  padlock ls
+  padlock ls deploy/
+  padlock ls --json | jq -r .name`,
+		DisableFlagsInUseLine: true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("one prefix at a time; see %s --help", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.list(c.Context(), strings.Join(args, ""))
+		},
+	}
+}
+
+func (a *app) list(ctx context.Context, prefix string) error {
+	l, err := a.locker(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	states, err := l.List(ctx, prefix)
+	if err != nil {
+		return a.unknown("", err)
+	}
+	slices.SortFunc(states, func(x, y padlock.State) int { return strings.Compare(x.Name, y.Name) })
+	if !a.json {
+		return a.table(states)
+	}
+	for i := range states {
+		if err := a.print(a.stdout, newState(&states[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table prints a line for each hold.
+func (a *app) table(states []padlock.State) error {
+	if len(states) == 0 {
+		return nil
+	}
+	now := time.Now()
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tHOLDER\tMODE\tSINCE\tUNTIL\tWAITING\tFENCE")
+	for _, s := range states {
+		for _, h := range s.Holds {
+			row := []string{show(s.Name), who(h), mode(h), moment(h.Since, now), moment(end(h), now), count(s.Waiters), number(s.Fence)}
+			fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+		if len(s.Holds) == 0 {
+			fmt.Fprintln(w, strings.Join([]string{show(s.Name), "-", "free", "-", "-", count(s.Waiters), number(s.Fence)}, "\t"))
+		}
+	}
+	return w.Flush()
+}
+
+// end is when a hold ends for sure, or as it is planned.
+func end(h padlock.Hold) time.Time {
+	if !h.PlannedEnd.IsZero() {
+		return h.PlannedEnd
+	}
+	return h.Until
+}
+
+func mode(h padlock.Hold) string {
+	switch {
+	case h.Cooling:
+		return "cooling"
+	case h.Shared:
+		return "shared"
+	}
+	return "exclusive"
+}
+
+func moment(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return clock(t, now)
+}
+
+func count(n int) string {
+	if n < 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func number(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}

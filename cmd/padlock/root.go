@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what the verbs share.
+type app struct {
+	stdout, stderr io.Writer
+	storeURL       string // as given by --store
+	json           bool
+	status         int // exit status of a verb that succeeded
+}
+
+// execute runs the command line and returns the exit status.
+func execute(args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(context.Background())
+	var f *failure
+	switch {
+	case err == nil:
+		return a.status
+	case errors.As(err, &f):
+		if f.note.Message != "" {
+			a.say(f.note)
+		}
+		return f.status
+	}
+	// What cobra itself finds is wrong with the command line.
+	a.say(note{Event: "usage", Message: err.Error() + "; see padlock --help"})
+	return exitUsage
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "padlock",
+		Short: "Run a command while holding a lock",
+		Long: `padlock runs a command while it holds a lock, so that a thing is done by one
+party at a time: among processes, and, with a store on a server, among machines.`,
+		Example: `  padlock run nightly-report -- ./report.sh
+  padlock run -n nightly-report -- ./report.sh     # do not wait: 75 if it runs already
+  padlock status nightly-report                    # who has it?`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else files of this user)")
+	flags.BoolVar(&a.json, "json", false, "say everything in JSON, one object a line")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%s; see %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(a.runCommand(), a.statusCommand(), a.lsCommand(), a.versionCommand())
+	return root
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// note is a message on standard error: a line of text, or a JSON object.
+type note struct {
+	Event string `json:"event"`
+	named
+	Message string  `json:"message"`
+	Fence   uint64  `json:"fence,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Exit    int     `json:"exit,omitempty"`
+	Holders []hold  `json:"holders,omitempty"`
+}
+
+// say prints a note. There is nobody to tell that it failed.
+func (a *app) say(n note) {
+	if a.json {
+		_ = a.print(a.stderr, n)
+		return
+	}
+	fmt.Fprintln(a.stderr, "padlock: "+n.Message)
+}
+
+// print writes v as a line of JSON.
+func (a *app) print(w interface{ Write([]byte) (int, error) }, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// usage is the failure of a command line.
+func usage(format string, args ...any) error {
+	return fail(exitUsage, "usage", "", format, args...)
+}
+
+// fail makes a failure. name is the lock it is about, or "".
+func fail(status int, event, name, format string, args ...any) *failure {
+	return &failure{status, note{Event: event, named: newNamed(name), Message: fmt.Sprintf(format, args...), Exit: status}}
+}
+
+// explain turns an error of the store or the face into a failure that says
+// what to do.
+func (a *app) explain(name string, err error) *failure {
+	var held *padlock.HeldError
+	what := reason(err)
+	switch {
+	case errors.As(err, &held) && !errors.Is(err, padlock.ErrUncertain):
+		return heldFailure(name, held)
+	case errors.Is(err, padlock.ErrHeld):
+		return heldFailure(name, &padlock.HeldError{})
+	case errors.Is(err, padlock.ErrInvalid):
+		return fail(exitUsage, "usage", name, "%s", what)
+	case errors.Is(err, errors.ErrUnsupported):
+		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another with --store", a.place(), what)
+	case errors.Is(err, padlock.ErrUncertain):
+		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was taken at %s: %s; nothing was run, and if it was taken it is given back or runs out", show(name), a.place(), what)
+	case errors.Is(err, padlock.ErrUnavailable):
+		return fail(exitUnavailable, "unavailable", name, "%s cannot be used: %s", a.place(), what)
+	}
+	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
+}
+
+// reason is the text of an error without what padlock says around it.
+func reason(err error) string {
+	var e *padlock.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	what := err.Error()
+	for _, said := range []error{padlock.ErrInvalid, padlock.ErrUnavailable} {
+		what = strings.ReplaceAll(what, said.Error()+": ", "")
+	}
+	return what
+}
+
+// heldFailure says by whom the name is held.
+func heldFailure(name string, held *padlock.HeldError) *failure {
+	now := time.Now()
+	f := fail(exitHeld, "held", name, "%s", heldText(name, held, now))
+	for _, h := range held.Holds {
+		f.note.Holders = append(f.note.Holders, describe(h))
+	}
+	return f
+}
+
+func heldText(name string, held *padlock.HeldError, now time.Time) string {
+	if len(held.Holds) == 0 {
+		return show(name) + " is held by somebody else" + endText(held.Until, now)
+	}
+	line := show(name) + " is " + sentence(held.Holds[0], now)
+	if n := len(held.Holds) - 1; n > 0 {
+		line += fmt.Sprintf(", and by %d more (padlock status %s lists them)", n, show(name))
+	}
+	return line
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The commands that scripts run, beside the system's.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"padlock":       main,
+		"padlock-lease": leaseMain, // with a store that has leases and can be made to fail
+		"sleeper":       sleeper,
+		"catcher":       catcher,
+	})
+}
+
+// TestScript runs the scripts of testdata/script, which show what the command
+// does; each may be read as documentation.
+func TestScript(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the scripts use a Unix shell")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		Setup:               setUpScript,
+		Deadline:            time.Now().Add(2 * time.Minute), // a script that hangs is a failure
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":      exits,
+			"waitfor":    waitFor,
+			"eventually": eventually,
+			"signal":     sendSignal,
+			"dead":       dead,
+		},
+	})
+}
+
+func setUpScript(env *testscript.Env) error {
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PADLOCK_STORE", "file://"+env.WorkDir+"/locks")
+	env.Setenv("EXAMPLES", filepath.Join(repo, "examples"))
+	env.Setenv("FAULTS", filepath.Join(env.WorkDir, "faults"))
+	return os.Mkdir(filepath.Join(env.WorkDir, "faults"), 0o700)
+}
+
+// patience is how long a script waits for what must happen.
+const patience = 20 * time.Second
+
+// until asks again until ok is true, and fails the script if it never is.
+func until(ts *testscript.TestScript, what string, ok func() bool) {
+	for deadline := time.Now().Add(patience); !ok(); {
+		if time.Now().After(deadline) {
+			ts.Fatalf("after %v still not: %s", patience, what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// exits N COMMAND… runs a command that must exit with status N.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits N command…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// waitfor FILE… waits until all files exist and are not empty.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args {
+		until(ts, file+" is there", func() bool {
+			st, err := os.Stat(ts.MkAbs(file))
+			return err == nil && st.Size() > 0
+		})
+	}
+}
+
+// eventually COMMAND… runs a command again and again until it succeeds.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	until(ts, strings.Join(args, " "), func() bool { return (ts.Exec(args[0], args[1:]...) != nil) == neg })
+}
+
+// signal NAME WHO FILE sends a signal to the process, or the parent of the
+// process, that wrote FILE: sleeper and catcher do.
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: signal NAME pid|ppid FILE")
+	}
+	var s signalFlag
+	ts.Check(s.Set(args[0]))
+	pid, parent := pidsOf(ts, args[2])
+	if args[1] == "ppid" {
+		pid = parent
+	}
+	p, err := os.FindProcess(pid)
+	ts.Check(err)
+	ts.Check(p.Signal(s.sig))
+}
+
+// dead FILE… wants the processes that wrote the files to be gone.
+func dead(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args {
+		pid, _ := pidsOf(ts, file)
+		if alive(pid) != neg {
+			ts.Fatalf("process %d of %s: alive is %v", pid, file, !neg)
+		}
+	}
+}
+
+func pidsOf(ts *testscript.TestScript, file string) (pid, parent int) {
+	if _, err := fmt.Sscan(ts.ReadFile(file), &pid, &parent); err != nil {
+		ts.Fatalf("%s: %v", file, err)
+	}
+	return pid, parent
+}

@@ -1,0 +1,53 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+var signalNames = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "TERM": syscall.SIGTERM,
+	"KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "ALRM": syscall.SIGALRM,
+	"CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP, "WINCH": syscall.SIGWINCH,
+}
+
+// fromStart are caught from the start. A broken pipe must not kill padlock and
+// with it the command, and the other two are for the command once it runs.
+var fromStart = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
+}
+
+// whileRunning are caught from the start of the command on. Until then Ctrl-Z
+// stops padlock as it stops any program.
+var whileRunning = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
+
+// catch has signals sent to c, except those that whoever started padlock wants
+// ignored, as nohup does; the command inherits that.
+func catch(c chan<- os.Signal, sigs []os.Signal) {
+	for _, s := range sigs {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+}
+
+// ends tells whether a signal asks a program to end.
+func ends(s os.Signal) bool {
+	switch s {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// forCommand tells whether a signal means something to one program only: sent
+// to a whole group it would kill those who do not expect it.
+func forCommand(s os.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
+
+func isPipe(s os.Signal) bool     { return s == syscall.SIGPIPE }
+func isStop(s os.Signal) bool     { return s == syscall.SIGTSTP }
+func isContinue(s os.Signal) bool { return s == syscall.SIGCONT }

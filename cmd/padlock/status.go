@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+const statusLong = `status tells who holds the lock NAME, since and until when, without touching it.
+
+The exit status is that of "padlock run -n NAME", had it been started instead:
+0 if the lock is free, 75 if it is held or cooling down, 69 if it cannot be told.
+The answer may be old when it arrives: to do something only while a lock is free,
+use run -n.`
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status NAME",
+		Short: "Tell who holds a lock",
+		Long:  statusLong,
+		Example: `  padlock status nightly-report
+  padlock status --json nightly-report | jq .holders
+  padlock status --store file:///var/lib/shared-locks deploy`,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		RunE:                  func(c *cobra.Command, args []string) error { return a.showStatus(c.Context(), args[0]) },
+	}
+}
+
+// state is a lock in JSON.
+type state struct {
+	named
+	Held    bool   `json:"held"`
+	Holders []hold `json:"holders"`
+	Fence   uint64 `json:"fence,omitempty"`
+	Waiters *int   `json:"waiters,omitempty"` // none if it is not known
+	Path    string `json:"path,omitempty"`
+}
+
+func newState(s *padlock.State) state {
+	out := state{named: newNamed(s.Name), Held: len(s.Holds) > 0, Holders: []hold{}, Fence: s.Fence, Path: s.Path}
+	for _, h := range s.Holds {
+		out.Holders = append(out.Holders, describe(h))
+	}
+	if s.Waiters >= 0 {
+		out.Waiters = &s.Waiters
+	}
+	return out
+}
+
+func (a *app) showStatus(ctx context.Context, name string) error {
+	l, err := a.locker(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	s, err := l.Inspect(ctx, name)
+	if err != nil {
+		return a.unknown(name, err)
+	}
+	if len(s.Holds) > 0 {
+		a.status = exitHeld
+	}
+	if a.json {
+		return a.print(a.stdout, newState(&s))
+	}
+	_, err = fmt.Fprintln(a.stdout, strings.Join(lines(&s, time.Now()), "\n"))
+	return err
+}
+
+// unknown is the failure to tell. A store that never can is no usage error
+// here: the question was right, the answer is not known.
+func (a *app) unknown(name string, err error) *failure {
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fail(exitUnavailable, "unknown", name, "%s cannot tell who holds its locks: %s", a.place(), reason(err))
+	}
+	return a.explain(name, err)
+}
+
+// lines describe a lock to a reader.
+func lines(s *padlock.State, now time.Time) []string {
+	var out []string
+	for _, h := range s.Holds {
+		out = append(out, show(s.Name)+" is "+sentence(h, now))
+	}
+	if len(out) == 0 {
+		out = append(out, show(s.Name)+" is free")
+	}
+	if s.Waiters > 0 {
+		out = append(out, fmt.Sprintf("  waiting: %d", s.Waiters))
+	}
+	if s.Fence > 0 {
+		out = append(out, fmt.Sprintf("  fence:   %d", s.Fence))
+	}
+	if s.Path != "" {
+		out = append(out, "  file:    "+show(s.Path))
+	}
+	return out
+}
+
+// oneName wants exactly one argument, the name of a lock.
+func oneName(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usage("the name of the lock is missing; see %s --help", c.CommandPath())
+	case len(args) > 1:
+		return usage("one name at a time; see %s --help", c.CommandPath())
+	}
+	return nil
+}
+
+// noArgs wants no argument.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments; see %s --help", c.CommandPath(), c.CommandPath())
+	}
+	return nil
+}

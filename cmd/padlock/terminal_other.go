@@ -1,0 +1,20 @@
+//go:build !linux && !darwin && !freebsd
+
+package main
+
+import "syscall"
+
+// terminal is not handled on this system: the command runs beside padlock.
+type terminal struct{}
+
+func findTerminal() *terminal { return nil }
+
+func (*terminal) interactive() bool { return false }
+func (*terminal) give(int) bool     { return false }
+func (*terminal) takeBack()         {}
+func (*terminal) stopSelf()         {}
+
+func workInBackground() {}
+
+func wantsTerminal(syscall.Signal) bool { return false }
+func byTerminal(syscall.Signal) bool    { return false }

@@ -1,0 +1,93 @@
+//go:build linux || darwin || freebsd
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"unsafe"
+)
+
+// terminal is the one that controls this process. Its foreground is the
+// process group that may read it and that Ctrl-C and Ctrl-Z reach.
+type terminal struct {
+	file  *os.File
+	given bool // the foreground was handed to the command
+}
+
+// findTerminal returns nil if there is none.
+func findTerminal() *terminal {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	return &terminal{file: f}
+}
+
+// ours tells whether the foreground is this process's group.
+func (t *terminal) ours() bool {
+	group, ok := foreground(t.file.Fd())
+	return ok && group == syscall.Getpgrp()
+}
+
+// interactive tells whether the command reads and writes the terminal. In a
+// pipeline the terminal belongs to others too, a pager for example: they would
+// be stopped if it went to the command.
+func (t *terminal) interactive() bool {
+	_, in := foreground(0)
+	_, out := foreground(1)
+	return in && out
+}
+
+// give hands the foreground to the command, if it is ours to give.
+func (t *terminal) give(group int) bool {
+	if !t.ours() || setForeground(t.file.Fd(), group) != nil {
+		return false
+	}
+	t.given = true
+	return true
+}
+
+// takeBack gets the foreground back from the command.
+func (t *terminal) takeBack() {
+	if !t.given {
+		return
+	}
+	t.given = false
+	_ = setForeground(t.file.Fd(), syscall.Getpgrp())
+}
+
+// stopSelf stops this process as the command was stopped, so that the shell
+// notices. It returns when somebody wakes it.
+func (t *terminal) stopSelf() {
+	t.given = false // the shell takes it
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+}
+
+// workInBackground lets this process write to the terminal, and take it back,
+// while the command has the foreground. Called after the start of the command,
+// which would inherit it.
+func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
+
+func foreground(fd uintptr) (group int, ok bool) {
+	var g int32
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&g)))
+	return int(g), errno == 0
+}
+
+func setForeground(fd uintptr, group int) error {
+	g := int32(group)
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&g)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// wantsTerminal tells whether a signal stopped somebody who used the terminal
+// from the background.
+func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
+
+// byTerminal tells whether a stop is one that a shell has to hear of.
+func byTerminal(s syscall.Signal) bool { return wantsTerminal(s) || s == syscall.SIGTSTP }

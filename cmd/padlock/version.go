@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// about is what version prints in JSON.
+type about struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+	System  string `json:"system"`
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Long:    "Prints the version of padlock, the Go it was built with and the system it is for.",
+		Example: "  padlock version\n  padlock version --json",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := build()
+			if a.json {
+				return a.print(a.stdout, v)
+			}
+			_, err := fmt.Fprintf(a.stdout, "padlock %s (%s, %s)\n", v.Version, v.Go, v.System)
+			return err
+		},
+	}
+}
+
+// build is what `go install …@version`, or git, left in the program.
+func build() about {
+	v := about{Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Version = info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value
+		}
+	}
+	return v
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+const (
+	// lossGrace is how long the command has to end when the lock is gone
+	// already: others may have it.
+	lossGrace = 500 * time.Millisecond
+	// stuckAfter is how long after KILL there is something to tell.
+	stuckAfter = 5 * time.Second
+)
+
+// watch returns when the job is over: the command, and, unless that is left
+// alone, what it left behind.
+func (f *front) watch() {
+	lost, done := f.lock.Context().Done(), f.job.Done()
+	var atMost, low alarm
+	if f.set.atMost.given {
+		atMost.in(f.set.atMost.d)
+	}
+	low.in(f.lock.Remaining() - f.grace)
+	for {
+		select {
+		case s := <-f.signals:
+			f.heard(s)
+		case s := <-f.job.Stopped():
+			f.stopped(s)
+		case <-low.c:
+			f.leaseLow(&low)
+		case <-lost:
+			lost = nil
+			f.lockOver()
+		case <-atMost.c:
+			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); it is ended", show(f.args[0]), span(f.set.atMost.d)), f.grace)
+		case <-f.kill.c:
+			f.killNow()
+		case <-f.stuck.c:
+			f.tellStuck()
+		case <-done:
+			if f.set.leave {
+				return
+			}
+			done = nil
+			f.job.EndRest(f.set.signal.sig)
+			f.kill.in(f.grace)
+		case <-f.job.Gone():
+			return
+		}
+	}
+}
+
+// leaseLow begins to end the job when what is left of the lease is needed for
+// that. Usually the lease was renewed meanwhile.
+func (f *front) leaseLow(low *alarm) {
+	left := f.lock.Remaining()
+	switch {
+	case left > f.grace:
+		low.again(left - f.grace)
+	case left > 0: // else the lock is over, and lockOver is called
+		what := "could not be renewed in time"
+		if f.set.noRenewal {
+			what = "runs out, as --no-renewal says"
+		}
+		f.end(fail(exitLost, "lost", f.name, "%s %s; %s is ended", show(f.name), what, show(f.args[0])), left)
+	}
+}
+
+// lockOver is called when the lock may be somebody else's. A job that was told
+// to end has had its time.
+func (f *front) lockOver() {
+	if f.why != nil {
+		f.killNow()
+		return
+	}
+	why := "its lease has run out"
+	if cause := context.Cause(f.lock.Context()); cause != nil {
+		why = reason(cause)
+	}
+	f.end(fail(exitLost, "lost", f.name, "%s was lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
+}
+
+// end tells the job to end, and why, and when it will be killed.
+func (f *front) end(why *failure, grace time.Duration) {
+	if f.why != nil {
+		return
+	}
+	f.say(why.note)
+	f.why = &failure{status: why.status} // it is said
+	f.job.Signal(f.set.signal.sig)
+	f.job.Continue() // a stopped process does not hear it
+	f.kill.in(grace)
+}
+
+func (f *front) killNow() {
+	f.job.Kill()
+	if !f.killed {
+		f.killed = true
+		f.stuck.in(stuckAfter)
+	}
+}
+
+// tellStuck names processes that survive KILL: they belong to another user, or
+// wait for a disk that does not answer.
+func (f *front) tellStuck() {
+	var rest []string
+	for _, pid := range f.job.Rest() {
+		rest = append(rest, fmt.Sprintf("%d (%s)", pid, show(job.Name(pid))))
+	}
+	f.say(note{Event: "stuck", named: newNamed(f.name), Message: fmt.Sprintf(
+		"%s left processes that cannot be ended: %s; %s stays taken until they are gone", show(f.args[0]), strings.Join(rest, ", "), show(f.name))})
+}
+
+// heard passes a signal on.
+func (f *front) heard(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	switch {
+	case !ok || isPipe(s):
+	case isStop(s):
+		f.job.Signal(sig)
+		f.pause()
+	case isContinue(s):
+		f.resume()
+	case forCommand(s):
+		f.job.SignalCommand(sig)
+	case f.commandEnded() && ends(s):
+		f.killNow() // whoever asks again does not want to wait for the rest
+	default:
+		f.job.Signal(sig)
+	}
+}
+
+func (f *front) commandEnded() bool {
+	select {
+	case <-f.job.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// stopped hears that the command was stopped: for want of the terminal, or by
+// Ctrl-Z, of which the shell has to hear.
+func (f *front) stopped(sig syscall.Signal) {
+	switch {
+	case f.terminal == nil || !byTerminal(sig):
+	case wantsTerminal(sig) && f.terminal.give(f.job.Group()):
+		f.job.Continue()
+	default:
+		f.pause()
+	}
+}
+
+// pause stops padlock beside its job. Without a terminal nobody would wake it,
+// and the lock is renewed meanwhile.
+func (f *front) pause() {
+	if f.terminal != nil {
+		f.terminal.stopSelf()
+	}
+}
+
+// resume wakes the job, if the lock has outlived the pause.
+func (f *front) resume() {
+	if f.lock.Expired() {
+		f.killNow()
+		f.lockOver()
+		return
+	}
+	if f.terminal != nil && f.terminal.interactive() {
+		f.terminal.give(f.job.Group())
+	}
+	f.job.Continue()
+}
+
+// alarm is a timer that may not be set. Of two times the earlier counts.
+type alarm struct {
+	c     <-chan time.Time
+	timer *time.Timer
+	at    time.Time
+}
+
+func (a *alarm) in(d time.Duration) {
+	at := time.Now().Add(d)
+	if a.timer == nil {
+		a.timer = time.NewTimer(d)
+		a.c, a.at = a.timer.C, at
+		return
+	}
+	if at.Before(a.at) {
+		a.again(d)
+	}
+}
+
+// again sets an alarm anew.
+func (a *alarm) again(d time.Duration) {
+	a.at = time.Now().Add(d)
+	a.timer.Reset(d)
+}

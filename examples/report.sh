@@ -1,0 +1,20 @@
+#!/bin/sh
+# The job of the README's first screen: a small report, as cron might start it.
+#
+#     padlock run nightly-report -- ./examples/report.sh [DIRECTORY]
+#
+# It counts the files below a directory (default: this one) and appends one line
+# to $REPORT, or prints it. Started twice at once without a lock it would report
+# twice; with a fence, a reader of the reports can tell which run is the later.
+set -eu
+
+dir=${1:-.}
+files=$(find "$dir" -name .git -prune -o -type f -print | wc -l)
+size=$(du -sk "$dir" | cut -f1)
+line="report by $$ at $(date '+%Y-%m-%d %H:%M:%S'): $((files)) files, $size KiB, fence ${PADLOCK_FENCE:-none}"
+
+if [ -n "${REPORT:-}" ]; then
+	echo "$line" >>"$REPORT"
+else
+	echo "$line"
+fi

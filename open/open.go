@@ -1,0 +1,152 @@
+package open
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/filestore"
+)
+
+// Option changes what Store accepts.
+type Option func(*opener)
+
+// BetweenProcesses refuses stores that one process alone can see, on their own
+// and as members of a quorum.
+func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = true } }
+
+// Store opens the store that a URL names, such as file:///var/lib/locks. The
+// error for a URL that names none answers errors.Is for driver.ErrInvalid and
+// says what to write; other errors are those of the store. No error repeats a
+// user, a password or a parameter of the URL.
+//
+// Close the store, or the Locker that owns it. ctx bounds the opening only.
+func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, error) {
+	var o opener
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o.open(ctx, rawURL)
+}
+
+// DefaultURL names the store of this user on this machine: lock files in a
+// private directory that is found from the user id alone, so that cron, sudo
+// and a shell meet. Two users never share it.
+func DefaultURL() (string, error) {
+	dir, err := filestore.DefaultDir()
+	if err != nil {
+		return "", err
+	}
+	return fileURL(dir), nil
+}
+
+// Schemes lists how the URL of a store may begin, in order.
+func Schemes() []string {
+	var names []string
+	for name := range schemes() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// opener is one call of Store.
+type opener struct {
+	betweenProcesses bool
+	depth            int // of quorums in quorums
+}
+
+func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) {
+	u, err := parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	construct := schemes()[u.Scheme]
+	if construct == nil {
+		return nil, o.unknownScheme(u.Scheme)
+	}
+	store, err := construct(ctx, o, u)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.Scheme, err)
+	}
+	return store, nil
+}
+
+var schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+// parse reads a URL. Its errors never repeat it, nor what url.Parse says of
+// it, since either may hold a password.
+func parse(rawURL string) (*url.URL, error) {
+	switch {
+	case rawURL == "":
+		return nil, invalid("no store is named; write a URL such as file:///var/lib/locks")
+	case strings.HasPrefix(rawURL, "/"):
+		return nil, invalid("a store is named by a URL; for this directory write %s", fileURL(rawURL))
+	}
+	if err := foreignSpelling(rawURL); err != nil {
+		return nil, err
+	}
+	if !schemePattern.MatchString(rawURL) {
+		return nil, invalid("a store is named by a URL such as file:///var/lib/locks")
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil || misplacedAt(u) {
+		return nil, invalid("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
+	}
+	return u, nil
+}
+
+// misplacedAt tells that an unescaped character of a password ended the host
+// early: then the rest of it, with the @, stands where it is no secret.
+func misplacedAt(u *url.URL) bool {
+	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
+}
+
+func (o *opener) unknownScheme(scheme string) error {
+	if len(scheme) == 1 {
+		return invalid("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
+	}
+	known := Schemes()
+	if o.betweenProcesses {
+		known = slices.DeleteFunc(known, func(s string) bool { return s == "memory" })
+	}
+	return invalid("there is no store for %s: URLs; the URL of a store begins with %s:", scheme, strings.Join(known, ": or "))
+}
+
+func fileURL(dir string) string {
+	dir = strings.ReplaceAll(dir, `\`, "/")
+	if !strings.HasPrefix(dir, "/") {
+		dir = "/" + dir // a drive's letter
+	}
+	return (&url.URL{Scheme: "file", Path: dir}).String()
+}
+
+// Redacted returns a URL as it may be shown: without user, password and
+// parameters.
+func Redacted(rawURL string) string {
+	u, err := parse(rawURL)
+	switch {
+	case err != nil:
+		return "a store whose URL cannot be read"
+	case rules()[u.Scheme] != nil:
+		members, err := memberURLs(u)
+		if err != nil {
+			return u.Scheme + ":…"
+		}
+		for i := range members {
+			members[i] = Redacted(members[i])
+		}
+		return u.Scheme + " of " + strings.Join(members, ", ")
+	case u.Opaque != "":
+		return u.Scheme + ":…"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, OmitHost: u.OmitHost}).String()
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

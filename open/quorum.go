@@ -1,0 +1,77 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/quorum"
+)
+
+// maxDepth bounds quorums in quorums. Two levels make sense (machines within
+// data centres); more is a URL gone wrong.
+const maxDepth = 4
+
+// rules are the schemes of stores made of stores.
+func rules() map[string]*quorum.Rule {
+	majority, all := quorum.Majority, quorum.All
+	return map[string]*quorum.Rule{"quorum": &majority, "all": &all}
+}
+
+// members makes the constructor of a store made of stores.
+func members(rule quorum.Rule) constructor {
+	return func(ctx context.Context, o *opener, u *url.URL) (driver.Store, error) {
+		urls, err := memberURLs(u)
+		if err != nil {
+			return nil, err
+		}
+		if o.depth >= maxDepth {
+			return nil, invalid("stores are nested more than %d deep", maxDepth)
+		}
+		inner := opener{o.betweenProcesses, o.depth + 1}
+		var stores []driver.Store
+		for i, member := range urls {
+			s, err := inner.open(ctx, member)
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("store %d: %w", i+1, err), closeAll(stores))
+			}
+			stores = append(stores, s)
+		}
+		q, err := quorum.New(rule, stores...)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(stores))
+		}
+		return q, nil
+	}
+}
+
+// memberURLs reads ?store=URL&store=URL….
+func memberURLs(u *url.URL) ([]string, error) {
+	form := u.Scheme + ":?store=URL&store=URL…"
+	if u.Host != "" || u.Path != "" || u.Opaque != "" || u.User != nil {
+		return nil, invalid("the URL has the form %s", form)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil || u.Fragment != "" {
+		return nil, invalid("the URL has the form %s, each URL in it percent-encoded", form)
+	}
+	for name := range query {
+		if name != "store" {
+			return nil, invalid("there is a parameter other than store; if it belongs to one of the stores, percent-encode that store's URL (? & = # as %%3F %%26 %%3D %%23)")
+		}
+	}
+	if len(query["store"]) == 0 {
+		return nil, invalid("no store is named; the URL has the form %s", form)
+	}
+	return query["store"], nil
+}
+
+func closeAll(stores []driver.Store) error {
+	var err error
+	for _, s := range stores {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}

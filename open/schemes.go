@@ -1,0 +1,48 @@
+package open
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// constructor makes a store of one scheme. Its errors do not name the scheme,
+// and never a user, a password or the value of a parameter that may be secret.
+type constructor func(ctx context.Context, o *opener, u *url.URL) (driver.Store, error)
+
+// schemes is the table of stores: who adds one, adds a line, and a row to
+// foreign if PHP spells it otherwise.
+func schemes() map[string]constructor {
+	table := map[string]constructor{
+		"file":   from(filestore.FromURL),
+		"memory": memory,
+	}
+	for scheme, rule := range rules() {
+		table[scheme] = members(*rule)
+	}
+	return table
+}
+
+// from makes a constructor of a store's FromURL.
+func from[S driver.Store](fromURL func(*url.URL) (S, error)) constructor {
+	return func(_ context.Context, _ *opener, u *url.URL) (driver.Store, error) {
+		s, err := fromURL(u)
+		if err != nil {
+			return nil, err // not s: a nil *Store is no nil driver.Store
+		}
+		return s, nil
+	}
+}
+
+func memory(_ context.Context, o *opener, u *url.URL) (driver.Store, error) {
+	switch {
+	case o.betweenProcesses:
+		return nil, invalid("locks in memory are seen by one process only; use a directory, as in file:///var/lib/locks")
+	case u.String() != "memory:":
+		return nil, invalid("the URL is memory: and nothing more")
+	}
+	return memstore.New(), nil
+}
