@@ -27,8 +27,8 @@ func (s *Session) save(ctx context.Context) error {
 	}
 	s.saved = true
 	defer s.release()
-	if s.failed != nil {
-		return s.failed
+	if err := s.failure(); err != nil {
+		return err
 	}
 	s.reportInPlace()
 	if len(s.pending.ops) == 0 || s.ended {
@@ -40,8 +40,11 @@ func (s *Session) save(ctx context.Context) error {
 
 // failure is what replaces the answer.
 func (s *Session) failure() error {
-	if s.abandoned {
+	switch {
+	case s.abandoned:
 		return nil
+	case s.failed == nil && s.moved:
+		return ErrMoved // a write was refused; reading still works
 	}
 	return s.failed
 }

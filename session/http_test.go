@@ -124,7 +124,10 @@ func TestSavedBeforeTheFirstByte(t *testing.T) {
 		"WriteHeader": func(w http.ResponseWriter) error { w.WriteHeader(202); return http.NewResponseController(w).Flush() },
 		"Flush":       func(w http.ResponseWriter) error { w.(http.Flusher).Flush(); return nil },
 		"Controller":  func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
-		"ReadFrom":    func(w http.ResponseWriter) error { _, err := io.Copy(w, strings.NewReader(strings.Repeat("x", 1<<16))); return err },
+		"ReadFrom": func(w http.ResponseWriter) error {
+			_, err := io.Copy(w, strings.NewReader(strings.Repeat("x", 1<<16)))
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,6 +43,7 @@ type Session struct {
 	handed   []handedOut
 	size     int
 	frozen   bool // an old id, that may not write
+	moved    bool // and tried to
 	followed bool // the version is that of the old id: compare what was read instead
 
 	saved     bool // closed for writes
@@ -110,6 +111,7 @@ func (s *Session) use(write bool) error {
 		}
 	}
 	if write && s.frozen {
+		s.moved = true
 		return ErrMoved
 	}
 	return nil

@@ -1,0 +1,407 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+)
+
+// broken fails when told to.
+type broken struct {
+	session.Store
+	load, commit error
+	done         bool // the commit is carried out before it fails
+}
+
+func (b *broken) Load(ctx context.Context, key string) (session.Record, error) {
+	if b.load != nil {
+		return session.Record{}, b.load
+	}
+	return b.Store.Load(ctx, key)
+}
+
+func (b *broken) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if b.commit != nil {
+		if b.done {
+			b.Store.Commit(ctx, key, c)
+		}
+		return session.Result{}, b.commit
+	}
+	return b.Store.Commit(ctx, key, c)
+}
+
+func TestStoreDown(t *testing.T) {
+	store := &broken{Store: session.NewMemory()}
+	b := newBrowser(t, newManager(t, store))
+	b.put("k", 1)
+	store.load = session.ErrUnavailable
+	w := b.answer(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := session.Get[int](session.From(r.Context()), "k"); !errors.Is(err, session.ErrUnavailable) {
+			t.Error(err)
+		}
+		w.Write([]byte("as if nothing had happened"))
+	})
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "as if") {
+		t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+	}
+	b.ok(func(s *session.Session) { // says that it can do without
+		session.Get[int](s, "k")
+		s.Abandon()
+		if _, err := session.Get[int](s, "k"); !errors.Is(err, session.ErrAbandoned) {
+			t.Error(err)
+		}
+	})
+	store.load, store.commit, store.done = nil, errors.New("connection reset"), true
+	b.status(503, func(s *session.Session) {
+		s.Put("k", 2)
+		if err := s.Commit(bg); !errors.Is(err, session.ErrUnsaved) {
+			t.Errorf("what cannot be known is told as %v", err)
+		}
+	})
+	b.status(503, func(s *session.Session) { s.Incr("n", 1) })
+}
+
+// TestLostReplyOfRegenerate: wherever the store stands, the client has a
+// session.
+func TestLostReplyOfRegenerate(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		store := &tombstoneLost{Store: session.NewMemory(), done: done}
+		b := newBrowser(t, newManager(t, store))
+		b.put("k", 1)
+		old := b.cookie.Value
+		b.status(503, func(s *session.Session) { s.Regenerate(bg) })
+		if b.cookie.Value == old {
+			t.Error("the client has the old id")
+		}
+		has(b, "k", 1)
+	}
+}
+
+type tombstoneLost struct {
+	session.Store
+	done bool
+}
+
+func (b *tombstoneLost) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if c.Move.To == "" {
+		return b.Store.Commit(ctx, key, c)
+	}
+	if b.done {
+		b.Store.Commit(ctx, key, c)
+	}
+	return session.Result{}, errors.New("connection reset")
+}
+
+// TestLockWait holds a session's lock and looks at how others are answered.
+func TestLockWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := newLocker(t)
+		defer locker.Close(bg)
+		m, err := session.New(session.NewMemory(), plain, session.WithLocker(locker))
+		noError(t, err)
+		b := newBrowser(t, m)
+		b.put("k", 1)
+		for _, c := range []struct {
+			name     string
+			deadline time.Duration // of the request; 0: none
+			opts     []session.RouteOption
+			want     time.Duration
+		}{
+			{"default", 0, []session.RouteOption{session.Exclusive}, 5 * time.Second},
+			{"route", 0, []session.RouteOption{session.Exclusive, session.Wait(time.Second)}, time.Second},
+			{"70 % of the deadline", 2 * time.Second, []session.RouteOption{session.Exclusive}, 1400 * time.Millisecond},
+			{"long deadline", time.Minute, []session.RouteOption{session.Exclusive}, 5 * time.Second},
+			{"Delta at its commit", 0, nil, 5 * time.Second},
+			{"Consistent", 0, []session.RouteOption{session.Consistent}, 5 * time.Second},
+			{"ReadOnly", 0, []session.RouteOption{session.ReadOnly}, 0},
+		} {
+			b.ok(func(s *session.Session) {
+				get1[int](t, s, "k") // it is locked
+				other := b.twin()
+				if c.deadline > 0 {
+					ctx, cancel := context.WithTimeout(bg, c.deadline)
+					defer cancel()
+					other.ctx = ctx
+				}
+				start := time.Now()
+				w := other.answer(func(w http.ResponseWriter, r *http.Request) {
+					s := session.From(r.Context())
+					session.Get[int](s, "k")
+					s.Put("x", 1)
+				}, c.opts...)
+				code := 503
+				if c.want == 0 {
+					code = 200
+				}
+				if took := time.Since(start); w.Code != code || took != c.want || (w.Header().Get("Retry-After") == "") != (code == 200) {
+					t.Errorf("%s: %d after %v, want %v; %v", c.name, w.Code, took, c.want, w.Header())
+				}
+			}, session.Exclusive)
+			has(b, "x", 0)
+		}
+	})
+}
+
+// TestWriteTimeoutBoundsTheWait needs a real server.
+func TestWriteTimeoutBoundsTheWait(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, session.NewMemory(), session.Exclusive)
+	inside, leave := make(chan bool), make(chan bool)
+	h := routes{
+		"/put": put("k", 1), "/get": show("k"),
+		"/hold": func(_ http.ResponseWriter, r *http.Request) {
+			session.Get[int](session.From(r.Context()), "k")
+			inside <- true
+			<-leave
+		},
+	}
+	srv := httptest.NewUnstartedServer(h.behind(m))
+	srv.Config.WriteTimeout = time.Second // of which the wait may be 700 ms
+	srv.Start()
+	defer srv.Close()
+	c := load.NewClient(srv.URL, 10)
+	defer c.Close()
+	want(t, c, "/put", 200, "")
+	var wg sync.WaitGroup
+	wg.Go(func() { c.Get(t.Context(), 0, "/hold") })
+	<-inside
+	// Were the wait the default of 5 s, the server would have cut the line.
+	if a, err := c.Get(t.Context(), 0, "/get"); err != nil || a.Status != 503 {
+		t.Errorf("%+v %v", a, err)
+	}
+	close(leave)
+	wg.Wait()
+}
+
+func TestMaxWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := newLocker(t)
+		defer locker.Close(bg)
+		m, err := session.New(session.NewMemory(), plain, session.WithLocker(locker))
+		noError(t, err)
+		b := newBrowser(t, m)
+		b.put("k", 1)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		refused, served := 0, 0
+		b.ok(func(s *session.Session) {
+			get1[int](t, s, "k")
+			for range session.DefaultMaxWaiters + 7 {
+				wg.Go(func() {
+					var err error
+					b.twin().do(func(s *session.Session) { _, err = session.Get[int](s, "k") }, session.Exclusive)
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case errors.Is(err, session.ErrTooManyWaiters):
+						refused++
+					case err == nil:
+						served++
+					}
+				})
+			}
+			synctest.Wait()
+			if refused != 7 {
+				t.Errorf("%d were refused at once, want 7", refused)
+			}
+		}, session.Exclusive)
+		wg.Wait()
+		if served != session.DefaultMaxWaiters {
+			t.Errorf("%d were served", served)
+		}
+	})
+}
+
+// phpHolds is a store of locks in which a PHP process has them all, and gave
+// no time for it.
+type phpHolds struct{ until time.Time }
+
+func (p phpHolds) Acquire(context.Context, driver.Request) (driver.Grant, error) {
+	return driver.Grant{}, &driver.HeldError{Holds: []driver.Hold{{Foreign: true, Holder: driver.Holder{Label: "web1|4711"}}}, Until: p.until}
+}
+func (phpHolds) Extend(context.Context, string, string, time.Duration) (driver.Grant, error) {
+	return driver.Grant{}, driver.ErrLost
+}
+func (phpHolds) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
+	return driver.Gone, nil
+}
+func (phpHolds) Guarantees() driver.Guarantees { return driver.Guarantees{Lease: true} }
+func (phpHolds) Close() error                  { return nil }
+
+func TestLockLeftByPHP(t *testing.T) {
+	const id = "0123456789abcdef0123456789abcdef"
+	blobs := sessiontest.NewBlobs()
+	blobs.Put(session.PHPPrefix+id, []byte("k|i:1;"))
+	for _, until := range []time.Time{{}, time.Now().Add(time.Hour)} {
+		locker := padlock.New(phpHolds{until})
+		defer locker.Close(bg)
+		var logs bytes.Buffer
+		m, err := session.NewPHP(blobs, session.WithLocker(locker), session.PHP{}, session.Exclusive,
+			session.MaxWait(time.Millisecond), session.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
+		noError(t, err)
+		b := newBrowser(t, m)
+		b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: id}
+		var got error
+		w := b.answer(func(_ http.ResponseWriter, r *http.Request) {
+			_, got = session.Get[int](session.From(r.Context()), "k")
+		})
+		const name = session.PHPPrefix + "012345…" + session.PHPLockSuffix
+		var busy *session.BusyError
+		if !errors.As(got, &busy) || busy.Lock != name || busy.Foreign != until.IsZero() {
+			t.Errorf("%v", got)
+		}
+		if w.Code != 503 || strings.Contains(w.Body.String(), name) != until.IsZero() || strings.Contains(logs.String(), name) == false {
+			t.Errorf("%d %q\n%s", w.Code, w.Body, logs.String())
+		}
+		if all := w.Body.String() + logs.String() + got.Error(); strings.Contains(all, id) {
+			t.Errorf("the id is told: %s", all)
+		}
+	}
+}
+
+func TestOnError(t *testing.T) {
+	store := &broken{Store: session.NewMemory()}
+	b := newBrowser(t, newManager(t, store, session.OnError(func(w http.ResponseWriter, _ *http.Request, err error) {
+		if !errors.Is(err, session.ErrUnavailable) {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	})))
+	b.put("k", 1)
+	store.load = session.ErrUnavailable
+	b.status(418, func(s *session.Session) { s.Keys() })
+}
+
+func TestWrongOptions(t *testing.T) {
+	store := session.NewMemory()
+	for name, opts := range map[string][]session.Option{
+		"Exclusive without locks":    {session.Exclusive},
+		"Consistent without locks":   {session.Consistent},
+		"__Host- with a path":        {session.WithCookie(session.Cookie{Name: "__Host-x", Path: "/app"})},
+		"__Host- insecure":           {session.WithCookie(session.Cookie{Name: "__Host-x", Insecure: true})},
+		"SameSite=None and insecure": {session.WithCookie(session.Cookie{SameSite: http.SameSiteNoneMode, Insecure: true})},
+		"a cookie that is none":      {session.WithCookie(session.Cookie{Name: "a b"})},
+		"negative time":              {session.IdleTimeout(-1)},
+		"no waiters":                 {session.MaxWaiters(0)},
+	} {
+		if _, err := session.New(store, opts...); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := session.New(nil); err == nil {
+		t.Error("no store, no error")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("With(Exclusive) without locks")
+		}
+	}()
+	m, err := session.New(store)
+	noError(t, err)
+	m.With(session.Exclusive)
+}
+
+func TestNoSession(t *testing.T) {
+	s := session.From(bg)
+	_, err1 := session.Get[int](s, "k")
+	_, err2 := s.Incr("k", 1)
+	_, err3 := s.Keys()
+	for _, err := range []error{err1, err2, err3, s.Put("k", 1), s.Delete("k"), s.Commit(bg), s.Destroy(bg), s.Regenerate(bg), s.Watch("k"),
+		s.Update(bg, func(*session.Session) error { return nil })} {
+		if !errors.Is(err, session.ErrNoSession) {
+			t.Errorf("%v", err)
+		}
+	}
+	s.Abandon()
+}
+
+func TestDevelopmentReportsChangesInPlace(t *testing.T) {
+	var found []string
+	events := session.OnEvent(func(e session.Event) {
+		if e.Kind == session.EventInPlace {
+			found = append(found, e.Key)
+		}
+	})
+	b := newBrowser(t, newManager(t, session.NewMemory(), session.Development(), events))
+	b.ok(func(s *session.Session) { s.Put("map", map[string]int{"a": 1}); s.Put("list", []int{1}); s.Put("n", 1) })
+	b.ok(func(s *session.Session) {
+		m := get1[map[string]int](t, s, "map")
+		l := get1[[]int](t, s, "list")
+		get1[int](t, s, "n")
+		m["a"] = 2
+		l[0] = 2
+		s.Put("list", l)
+	})
+	if len(found) != 1 || found[0] != "map" {
+		t.Errorf("reported %q", found)
+	}
+	b.ok(func(s *session.Session) {
+		if m := get1[map[string]int](t, s, "map"); m["a"] != 1 {
+			t.Error("it was saved")
+		}
+	})
+}
+
+// TestGoroutinesOfARequest is for the race detector.
+func TestGoroutinesOfARequest(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.ok(func(s *session.Session) {
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() {
+					for range 20 {
+						get1[int](t, s, "k")
+						noError(t, s.Put(string(rune('a'+i)), 1))
+						s.Incr("n", 1)
+						s.Keys()
+						s.Update(bg, func(tx *session.Session) error { return tx.Put("u", i) })
+					}
+				})
+			}
+			wg.Wait()
+		})
+		has(b, "n", 160)
+	})
+}
+
+func TestGob(t *testing.T) {
+	type cart struct{ Items []string }
+	onStores(t, func(t *testing.T, b *browser) {
+		b.ok(func(s *session.Session) {
+			noError(t, s.Put("cart", cart{[]string{"x"}}))
+			noError(t, s.Put("n", uint8(3)))
+			noError(t, s.Put("text", "12"))
+			if n, err := s.Incr("n", 4); n != 7 || err != nil {
+				t.Error(n, err)
+			}
+			if _, err := s.Incr("text", 1); !errors.Is(err, session.ErrNotNumber) {
+				t.Error(err)
+			}
+		})
+		has(b, "n", int64(7))
+		has(b, "text", "12")
+		b.ok(func(s *session.Session) {
+			if c := get1[cart](t, s, "cart"); len(c.Items) != 1 || c.Items[0] != "x" {
+				t.Error(c)
+			}
+			if _, err := session.Get[string](s, "n"); err == nil {
+				t.Error("a number was read as text")
+			}
+		})
+	}, session.WithCodec(session.Gob()))
+}

@@ -1,0 +1,396 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+var bg = context.Background()
+
+func TestUpdate(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.ok(func(s *session.Session) {
+			get1[int](t, s, "k")
+			b.twin().put("k", 5)
+			b.twin().put("new", 1)
+			runs := 0
+			noError(t, s.Update(bg, func(tx *session.Session) error {
+				runs++
+				n := get1[int](t, tx, "k")
+				if n != 5 {
+					t.Errorf("it did not read again: %d", n)
+				}
+				return tx.Put("k", n+1)
+			}))
+			if n := get1[int](t, s, "k"); n != 6 || runs != 1 {
+				t.Errorf("%d, %d runs", n, runs)
+			}
+			if ok, _ := s.Has("new"); ok {
+				t.Error("the request's own view changed beside what Update wrote")
+			}
+			// Its own write is no conflict with itself.
+			noError(t, s.Put("k", 10))
+		})
+		has(b, "k", 10)
+		has(b, "new", 1)
+		b.ok(func(s *session.Session) {
+			oops := errors.New("oops")
+			if err := s.Update(bg, func(tx *session.Session) error { tx.Put("k", 0); return oops }); err != oops {
+				t.Error(err)
+			}
+		})
+		has(b, "k", 10)
+	})
+}
+
+func TestUpdateMakesASession(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.ok(func(s *session.Session) {
+			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 1) }))
+			noError(t, s.Put("l", 2))
+		})
+		has(b, "k", 1)
+		has(b, "l", 2)
+	})
+}
+
+func TestUpdateInExclusive(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.ok(func(s *session.Session) {
+			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 2) }))
+		}, session.Exclusive)
+		has(b, "k", 2)
+	})
+}
+
+// TestUpdateRunsAgain has somebody without the lock change the session under
+// it.
+func TestUpdateRunsAgain(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			store := open()
+			m, err := session.New(store, plain) // and without a Locker here
+			noError(t, err)
+			b := newBrowser(t, m)
+			b.put("k", 1)
+			b.ok(func(s *session.Session) {
+				runs := 0
+				noError(t, s.Update(bg, func(tx *session.Session) error {
+					n := get1[int](t, tx, "k")
+					if runs++; runs == 1 {
+						b.twin().put("k", 10)
+					}
+					return tx.Put("k", n+1)
+				}))
+				if runs != 2 {
+					t.Errorf("%d runs", runs)
+				}
+			})
+			has(b, "k", 11)
+		})
+	}
+}
+
+func TestIncr(t *testing.T) {
+	for _, mode := range []session.Mode{session.Delta, session.Exclusive, session.LastWriteWins} {
+		onStores(t, func(t *testing.T, b *browser) {
+			b.ok(func(s *session.Session) {
+				if n, err := s.Incr("n", 5); n != 5 || err != nil {
+					t.Error(n, err)
+				}
+				if n, err := s.Incr("n", -7); n != -2 || err != nil {
+					t.Error(n, err)
+				}
+				noError(t, s.Put("n", 100))
+				if n, err := s.Incr("n", 1); n != 101 || err != nil {
+					t.Errorf("after Put: %d %v", n, err)
+				}
+				noError(t, s.Delete("n"))
+				if n, err := s.Incr("n", 3); n != 3 || err != nil {
+					t.Errorf("after Delete: %d %v", n, err)
+				}
+				noError(t, s.Put("other", 1))
+			}, mode)
+			b.ok(func(s *session.Session) {
+				if n, err := s.Incr("n", 1); n != 4 || err != nil {
+					t.Error(n, err)
+				}
+				if n := get1[int](t, s, "other"); n != 1 {
+					t.Error(n)
+				}
+				s.Abandon() // what was counted was counted
+			}, mode)
+			has(b, "n", 4)
+		})
+	}
+}
+
+func TestFlashOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.ok(func(s *session.Session) { noError(t, s.Flash("notice", "saved")) })
+		b.ok(func(s *session.Session) {
+			if ok, _ := s.Has("notice"); ok {
+				t.Error("a message is a value of its own")
+			}
+			s.Keys() // both have seen it
+			other := func(s *session.Session) {
+				if m, ok, err := session.TakeFlash[string](s, "notice"); m != "saved" || !ok || err != nil {
+					t.Error(m, ok, err)
+				}
+			}
+			b.twin().ok(other)
+			if m, ok, err := session.TakeFlash[string](s, "notice"); ok {
+				t.Error("taken twice", m, err)
+			}
+		}, session.LastWriteWins)
+		b.ok(func(s *session.Session) {
+			noError(t, s.Flash("notice", "again"))
+			if m, ok, err := session.TakeFlash[string](s, "notice"); m != "again" || !ok || err != nil {
+				t.Errorf("in the same request: %v %v %v", m, ok, err)
+			}
+		})
+		b.ok(func(s *session.Session) {
+			if keys := must[[]string](t)(s.Keys()); len(keys) != 0 {
+				t.Errorf("%q", keys)
+			}
+		})
+	})
+}
+
+func TestDestroy(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.status(409, func(s *session.Session) { // a slow one
+			get1[int](t, s, "k")
+			logout := b.twin()
+			logout.ok(func(s *session.Session) {
+				s.Put("k", 2)
+				noError(t, s.Destroy(bg))
+				noError(t, s.Destroy(bg))
+				if err := s.Put("k", 3); !errors.Is(err, session.ErrDestroyed) {
+					t.Error(err)
+				}
+			})
+			if logout.cookie != nil {
+				t.Error("the cookie is still there")
+			}
+			if err := s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 9) }); !errors.Is(err, session.ErrDestroyed) {
+				t.Errorf("Update: %v", err)
+			}
+			s.Put("k", 4)
+		})
+		has(b, "k", 0)
+	})
+}
+
+func TestRegenerate(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		old := b.twin()
+		b.ok(func(late *session.Session) { // under way when the id changes
+			get1[int](t, late, "k")
+			b.ok(func(s *session.Session) {
+				noError(t, s.Regenerate(bg))
+				noError(t, s.Put("user", 42))
+			})
+			noError(t, late.Put("late", 1))
+		})
+		if b.cookie.Value == old.cookie.Value {
+			t.Fatal("the id is the same")
+		}
+		has(b, "user", 42)
+		has(b, "k", 1)
+		has(b, "late", 1)
+		// The old id sees what was there, not the login, and writes nothing.
+		has(old, "k", 1)
+		has(old, "user", 0)
+		old.status(409, func(s *session.Session) {
+			for _, err := range []error{
+				s.Put("k", 2), s.Update(bg, func(*session.Session) error { return nil }), s.Regenerate(bg),
+			} {
+				if !errors.Is(err, session.ErrMoved) {
+					t.Error(err)
+				}
+			}
+			if _, err := s.Incr("n", 1); !errors.Is(err, session.ErrMoved) {
+				t.Error(err)
+			}
+		})
+		has(b, "k", 1)
+		has(b, "n", 0)
+		// A logout ends the old id too.
+		b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+		has(old, "k", 0)
+	})
+}
+
+// TestUnderWaySeesNoLogin: a request with the old id that had begun before the
+// login may save, and must not read what came after.
+func TestUnderWaySeesNoLogin(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		victim := b.twin()
+		b.ok(func(s *session.Session) { // has not looked at its session yet
+			victim.ok(func(s *session.Session) {
+				<-time.After(2 * time.Millisecond) // the tombstone has whole milliseconds
+				noError(t, s.Regenerate(bg))
+				noError(t, s.Put("user", 42))
+			})
+			if n := get1[int](t, s, "user"); n != 0 {
+				t.Error("it reads the login")
+			}
+			noError(t, s.Update(bg, func(tx *session.Session) error {
+				if n := get1[int](t, tx, "user"); n != 0 {
+					t.Error("Update reads the login")
+				}
+				return nil
+			}))
+			if err := s.Regenerate(bg); !errors.Is(err, session.ErrMoved) {
+				t.Errorf("it got the new session: %v", err)
+			}
+			noError(t, s.Put("cart", 3))
+		})
+		has(victim, "cart", 3)
+		has(victim, "user", 42)
+	})
+}
+
+func TestRegenerateForward(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		old := b.twin()
+		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.Forward())) })
+		old.put("k", 2)
+		has(b, "k", 2)
+		b.put("k", 3)
+		has(old, "k", 3)
+		old.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+		has(b, "k", 0)
+	})
+}
+
+// TestRegenerateKeepsWritesOfOthers: the copy is made again when somebody
+// saves in the middle of it.
+func TestRegenerateKeepsWritesOfOthers(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k0", 1)
+		stop := make(chan bool)
+		done := make(chan int)
+		writer := b.twin()
+		go func() {
+			for i := 1; ; i++ {
+				select {
+				case <-stop:
+					done <- i
+					return
+				default:
+				}
+				writer.ok(func(s *session.Session) { noError(t, s.Put("n", i)) })
+			}
+		}()
+		for range 10 {
+			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.Forward())) })
+		}
+		close(stop)
+		n := <-done
+		has(b, "k0", 1)
+		has(b, "n", n-1)
+	})
+}
+
+func inBubble(t *testing.T, opts []session.Option, f func(t *testing.T, b *browser)) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, err := session.New(open(), append(opts, plain)...)
+				noError(t, err)
+				f(t, newBrowser(t, m))
+			})
+		})
+	}
+}
+
+func TestGraceEnds(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		old := b.twin()
+		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.Grace(time.Minute))) })
+		<-time.After(59 * time.Second)
+		has(old, "k", 1) // and that does not prolong it
+		<-time.After(2 * time.Second)
+		has(old, "k", 0)
+		has(b, "k", 1)
+	})
+}
+
+func TestIdleTimeout(t *testing.T) {
+	inBubble(t, []session.Option{session.IdleTimeout(time.Hour), session.Lifetime(0)}, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		for range 5 {
+			<-time.After(50 * time.Minute)
+			b.ok(func(s *session.Session) { get1[int](t, s, "k") }, session.ReadOnly)
+		}
+		has(b, "k", 1)
+		<-time.After(time.Hour + time.Second)
+		has(b, "k", 0)
+	})
+}
+
+func TestLifetime(t *testing.T) {
+	inBubble(t, []session.Option{session.IdleTimeout(time.Hour), session.Lifetime(3 * time.Hour)}, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		for range 6 {
+			<-time.After(29 * time.Minute)
+			b.put("k", 2)
+			if b.cookie.MaxAge != 0 {
+				t.Error(b.cookie)
+			}
+		}
+		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) }) // which gives no new life
+		<-time.After(7 * time.Minute)
+		has(b, "k", 0)
+	})
+}
+
+// TestExpiresUnderWay: what was there when the request began and is gone at the
+// commit was destroyed, and is not made anew.
+func TestExpiresUnderWay(t *testing.T) {
+	inBubble(t, []session.Option{session.IdleTimeout(time.Minute)}, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.status(409, func(s *session.Session) {
+			get1[int](t, s, "k")
+			<-time.After(2 * time.Minute)
+			s.Put("k", 2)
+		})
+	})
+}
+
+// TestTouchesAreFew counts the writes of a page that is read all the time.
+func TestTouchesAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: session.NewMemory()}
+		m, err := session.New(store, plain, session.IdleTimeout(time.Hour))
+		noError(t, err)
+		b := newBrowser(t, m)
+		b.put("k", 1)
+		for range 60 { // one hour
+			<-time.After(time.Minute)
+			b.ok(func(s *session.Session) { get1[int](t, s, "k") })
+		}
+		if store.touches < 8 || store.touches > 10 || store.commits != 1 {
+			t.Errorf("%d touches, %d commits", store.touches, store.commits)
+		}
+	})
+}
+
+func (c *counting) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	c.add(&c.touches)
+	return c.Store.Touch(ctx, key, ttl)
+}
