@@ -43,8 +43,7 @@ var acquireCases = []testCase{
 				c.refused(c.b, c.request(l.req.Name), "of a held name", l)
 			}
 			c.free(l)
-			n := c.soon(c.a, c.request(l.req.Name), "after the release, others having been refused before")
-			c.free(n)
+			c.within(driver.MaxReservation/4, c.a, c.request(l.req.Name), "after the release, others having been refused before")
 		},
 	},
 	{
@@ -83,6 +82,7 @@ var acquireCases = []testCase{
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			c.free(c.beside(c.b, l))
 			again := l.req
 			again.Shared = false
 			c.repeat(l, again)

@@ -19,7 +19,7 @@ var breakCases = []testCase{
 			}
 			if c.g.CoolDown {
 				l = c.take(c.a, c.request(c.name()), "of a free name")
-				c.release(l, c.long(), "with a cool-down", driver.Released)
+				c.cool(l, c.long())
 				c.broken(l.req.Name)
 				c.soon(c.b, c.request(l.req.Name), "after Break of a cool-down")
 			}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime/pprof"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -100,7 +101,7 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "guarantees/consistent",
-		clause: "Guarantees fit together: waiting in order needs a Waiter, a store without leases has no limits for them, and only a Bound that can end has a LossDelay.",
+		clause: "Guarantees fit together: waiting in order needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, and only a Bound that can end has a LossDelay.",
 		about:  "Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.LossDelay",
 		f: func(c *check) {
 			g := &c.g
@@ -108,6 +109,8 @@ var closeCases = []testCase{
 			switch {
 			case g.FIFO && !c.has.wait:
 				c.errorf("FIFO without a Waiter")
+			case c.has.enqueue && !g.InProcess:
+				c.errorf("an Enqueuer that is not in this process")
 			case !g.Lease && (g.MinTTL != 0 || g.MaxTTL != 0):
 				c.errorf("no leases, but limits for them: %v to %v", g.MinTTL, g.MaxTTL)
 			case g.Lease && low > high:
@@ -137,8 +140,12 @@ func closeGoroutines(c *check) {
 	if p := <-done; p != nil {
 		panic(p)
 	}
-	var left []string
-	if !c.poll(c.patience, func() bool { left = goroutines(mark); return len(left) == 0 }) {
+	left := goroutines(mark)
+	for wait := time.Millisecond; len(left) > 0 && wait < c.patience; wait *= 2 {
+		c.nap(wait) // a profile is dear
+		left = goroutines(mark)
+	}
+	if len(left) > 0 {
 		c.failf("%d goroutines that began in Open or later are left after Close, the first at\n%s", len(left), left[0])
 	}
 }

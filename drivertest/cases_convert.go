@@ -222,7 +222,7 @@ var convertCases = []testCase{
 
 func (c *check) twoReaders() (l, other *lease) {
 	l = c.take(c.a, c.readRequest(c.name()), "to read a free name")
-	return l, c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+	return l, c.beside(c.b, l)
 }
 
 func (c *check) promoted(l *lease) driver.Grant {

@@ -16,7 +16,7 @@ var coolDownCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			sent := c.now()
-			c.release(l, c.units(4), "with a cool-down", driver.Released)
+			c.cool(l, c.units(4))
 			end := sent.Add(c.units(4))
 			c.coolingFor(c.a, c.request(l.req.Name), end)
 			c.coolingFor(c.b, c.request(l.req.Name), end)
@@ -33,7 +33,7 @@ var coolDownCases = []testCase{
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.release(l, c.long(), "with a cool-down", driver.Released)
+			c.cool(l, c.long())
 			held := c.refused(c.b, c.request(l.req.Name), "during a cool-down")
 			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
 				c.failf("the name cools down; told was %+v", held.Holds)
@@ -64,9 +64,9 @@ var coolDownCases = []testCase{
 		needs:  []need{coolDowns, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+			other := c.beside(c.b, l)
 			sent := c.now()
-			c.release(l, c.units(4), "with a cool-down", driver.Released)
+			c.cool(l, c.units(4))
 			c.verify(other, "after another reader's Release with a cool-down")
 			c.free(other)
 			c.takeOver(c.b, c.request(l.req.Name), sent.Add(c.units(4)), "to write, after a reader left a cool-down")
@@ -160,6 +160,24 @@ var atLeastCases = []testCase{
 		},
 	},
 	{
+		name:   "atleast/repeat",
+		clause: "A repeat of Acquire arms AtLeast from the second request on, also if the first did not ask for it, and never shortens it.",
+		about:  "Request.AtLeast Store.Acquire",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			again := l.req
+			again.AtLeast = c.units(5)
+			c.repeat(l, again)
+			armed := l.sent.Add(again.AtLeast)
+			again.AtLeast = c.units(1)
+			c.repeat(l, again)
+			c.repeat(l, l.req)
+			c.free(l)
+			c.takeOver(c.b, c.request(l.req.Name), armed, "after a Release before the AtLeast of a repeat")
+		},
+	},
+	{
 		name:   "atleast/release-keep",
 		clause: "When AtLeast and keep meet, the name stays taken for the longer of them.",
 		about:  "Request.AtLeast Store.Release",
@@ -168,7 +186,7 @@ var atLeastCases = []testCase{
 			r := c.request(c.name())
 			r.AtLeast = c.units(5)
 			l := c.take(c.a, r, "with AtLeast")
-			c.release(l, c.units(1), "before AtLeast, with a shorter cool-down", driver.Released)
+			c.cool(l, c.units(1))
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after a Release with a cool-down shorter than AtLeast")
 		},
 	},

@@ -87,10 +87,15 @@ func (c *check) crowd(mixed, waiting bool) {
 		wg.Go(func() {
 			for i := range rounds {
 				r := c.request(name)
-				r.Shared = mixed && (w+i)%3 != 0
-				if err := c.visit([]*client{c.a, c.b}[w%2], r, &ref, waiting); err != nil {
+				// Half of them only read, so that some always do while a writer is in.
+				r.Shared = mixed && (w%2 == 0 || i%2 == 0)
+				stay := time.Duration(1+(w+i)%4) * 50 * time.Microsecond
+				if err := c.visit([]*client{c.a, c.b}[w/2%2], r, stay, &ref, waiting); err != nil {
 					ref.report("%v", err)
 					return
+				}
+				if r.Shared {
+					c.doze(3 * stay) // so that writers find a gap
 				}
 			}
 		})
@@ -101,8 +106,8 @@ func (c *check) crowd(mixed, waiting bool) {
 	}
 }
 
-// visit takes the name, is inside for a moment, and leaves.
-func (c *check) visit(cl *client, r driver.Request, ref *referee, waiting bool) error {
+// visit takes the name, stays so long, and leaves.
+func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
 	g, err := cl.Acquire(c.ctx, r)
 	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < spinning; tries++ {
 		r.Token = newToken() // the other is spent
@@ -124,11 +129,11 @@ func (c *check) visit(cl *client, r driver.Request, ref *referee, waiting bool) 
 	if _, err := cl.Extend(c.ctx, r.Name, r.Token, 0); err != nil {
 		return fmt.Errorf("Extend with ttl 0 of a live hold: %w", err)
 	}
-	ref.leave(r.Shared)
-	o, err := cl.Release(c.ctx, r.Name, r.Token, 0)
-	if err == nil && o != driver.Released {
-		return fmt.Errorf("Release of a live hold answers %q", o)
+	if err := c.doze(stay); err != nil {
+		return err
 	}
+	ref.leave(r.Shared)
+	_, err = cl.Release(c.ctx, r.Name, r.Token, 0)
 	return err
 }
 

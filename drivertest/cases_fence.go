@@ -13,7 +13,9 @@ var fenceCases = []testCase{
 		about:  "Grant.Fence SessionFence",
 		needs:  []need{fences},
 		f: func(c *check) {
-			name, last := c.name(), uint64(0)
+			ahead := c.ahead(c.request(c.name()))
+			c.free(ahead)
+			name, last := ahead.req.Name, ahead.grant.Fence
 			for _, cl := range []*client{c.a, c.a, c.b, c.a, c.open(), c.b} {
 				l := c.soon(cl, c.request(name), "after a release")
 				last = c.above(l, last)
@@ -27,7 +29,7 @@ var fenceCases = []testCase{
 		about:  "Grant.Fence",
 		needs:  []need{fences, leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l := c.ahead(c.brief(c.name(), 1))
 			last := l.grant.Fence
 			for range 2 {
 				l = c.takeOver(c.b, c.brief(l.req.Name, 1), l.sure, "by another process, after the lease ran out")
@@ -41,8 +43,8 @@ var fenceCases = []testCase{
 		about:  "Grant.Fence",
 		needs:  []need{fences, coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.release(l, c.units(1), "with a cool-down", driver.Released)
+			l := c.ahead(c.request(c.name()))
+			c.cool(l, c.units(1))
 			n := c.soon(c.b, c.request(l.req.Name), "after a cool-down")
 			c.above(n, l.grant.Fence)
 		},
@@ -152,6 +154,15 @@ var raiseCases = []testCase{
 	},
 }
 
+// ahead takes r's name with a fence a minute ahead of the clock, so that the
+// clock does not hide that a store forgot it.
+func (c *check) ahead(r driver.Request) *lease {
+	l := c.take(c.a, c.request(r.Name), "of a free name")
+	c.free(l)
+	r.FenceAbove = l.grant.Fence + uint64(time.Minute/time.Microsecond)
+	return c.soon(c.a, r, "with FenceAbove")
+}
+
 // above checks that l's fence is greater than last, and returns it.
 func (c *check) above(l *lease, last uint64) uint64 {
 	if l.grant.Fence <= last {
@@ -167,7 +178,7 @@ func sharedFences(c *check) {
 		last = c.above(x, last)
 		c.free(x)
 		r := c.soon(c.a, c.readRequest(name), "to read, after a writer")
-		beside := c.take(c.b, c.readRequest(name), "to read beside a reader")
+		beside := c.beside(c.b, r)
 		for _, l := range []*lease{r, beside} {
 			if l.grant.Fence < x.grant.Fence {
 				c.failf("after fence %d for a writer a reader has fence %d", x.grant.Fence, l.grant.Fence)

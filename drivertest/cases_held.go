@@ -39,7 +39,7 @@ var heldCases = []testCase{
 		needs:  []need{readers, named},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+			c.beside(c.b, l)
 			held := c.refused(c.b, c.request(l.req.Name), "beside two readers", l)
 			if len(held.Holds) != 2 || !held.Holds[0].Shared || !held.Holds[1].Shared {
 				c.failf("two readers are in the way; told was %+v", held.Holds)

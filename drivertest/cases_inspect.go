@@ -75,7 +75,7 @@ var inspectCases = []testCase{
 		needs:  []need{inspects, coolDowns},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.release(l, c.long(), "with a cool-down", driver.Released)
+			c.cool(l, c.long())
 			s := c.inspect(l.req.Name)
 			if len(s.Holds) != 1 || !s.Holds[0].Cooling {
 				c.failf("the name cools down; Inspect tells %+v", s)
@@ -178,7 +178,7 @@ var listCases = []testCase{
 			want := []string{stem + "held"}
 			if c.g.CoolDown {
 				l := c.take(c.a, c.request(stem+"cooling"), "of a free name")
-				c.release(l, c.long(), "with a cool-down", driver.Released)
+				c.cool(l, c.long())
 				want = append(want, stem+"cooling")
 			}
 			for _, s := range c.lists(stem, want) {

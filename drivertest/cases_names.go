@@ -1,11 +1,13 @@
 package drivertest
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"hash/adler32"
 	"hash/crc32"
-	"hash/fnv"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -79,15 +81,16 @@ func (c *check) oddNames() []string {
 	odd := []string{
 		"\x00", "a\x00b", " ", "a b", "\n", "a\nb", "\r\n", "\t", "{", "}", "{}", "{a}", "}{", "{a}{b}", "/", "//", ".", "..", "../..",
 		"*", "?", "[a-z]", "%", "_", "%s", "%!d", "\\", "\\0", "'", "''", "\"", "`", ";--", "$1", ":", "::", "@", "#", "&", "=", "+", ",", "|", "<", ">",
-		"\xff", "\xc3\x28", "\xed\xa0\x80", "\u00e9", "\u65e5\u672c", "\U0001f512", "\u202e", "\ufeff", "\x7f", "\x1b[2J", "-rf", "~", "null", "__write__",
+		"\xff", "\xc3\x28", "\xed\xa0\x80", "\u00e9", "\u65e5\u672c", "\U0001f512", "\u202e", "\ufeff", "\ufffd", "\x7f", "\x1b[2J", "-rf", "~", "null", "__write__",
 	}
+	n := c.name()
 	var names []string
 	for _, o := range odd {
-		names = append(names, c.name()+o)
+		names = append(names, n+o)
 	}
 	if c.h.Prefix == "" {
-		for _, o := range odd[:20] {
-			names = append(names, o+c.name())
+		for _, o := range odd {
+			names = append(names, o+n)
 		}
 	}
 	return names
@@ -133,35 +136,63 @@ func short(name string) string {
 }
 
 // collisions finds pairs of names with equal 32-bit hashes, for the hashes
-// that programs have used to make numbers of names.
+// that programs have used to make numbers of names. The first three do not care
+// what stands before two ends of the same length that collide, so their pairs
+// are found once for all stems.
 func collisions(stem string) (names []string) {
-	castagnoli := crc32.MakeTable(crc32.Castagnoli)
-	hashes := []func([]byte) uint32{
-		crc32.ChecksumIEEE,
-		func(b []byte) uint32 { return crc32.Checksum(b, castagnoli) },
-		adler32.Checksum,
-		func(b []byte) uint32 { h := fnv.New32(); h.Write(b); return h.Sum32() },
-		func(b []byte) uint32 { h := fnv.New32a(); h.Write(b); return h.Sum32() },
+	for _, p := range fixedCollisions() {
+		names = append(names, stem+p[0], stem+p[1])
 	}
-	for i, hash := range hashes {
-		a, b := collide(stem+strconv.Itoa(i)+"-", hash)
-		names = append(names, a, b)
+	const offset, prime = 2166136261, 16777619
+	fnv1 := func(h uint32, b byte) uint32 { return h*prime ^ uint32(b) }
+	fnv1a := func(h uint32, b byte) uint32 { return (h ^ uint32(b)) * prime }
+	for _, step := range []func(uint32, byte) uint32{fnv1, fnv1a} {
+		start := uint32(offset)
+		for i := range len(stem) {
+			start = step(start, stem[i])
+		}
+		p := collide(func(end []byte) uint32 {
+			h := start
+			for _, b := range end {
+				h = step(h, b)
+			}
+			return h
+		})
+		names = append(names, stem+p[0], stem+p[1])
 	}
 	return names
 }
 
-// collide tries numbers until two have the same hash: by the birthday paradox
-// about 80,000 of them.
-func collide(stem string, hash func([]byte) uint32) (a, b string) {
-	seen := make(map[uint32]int, 1<<17)
-	buf := []byte(stem)
-	for i := 0; ; i++ {
+var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	for _, hash := range []func([]byte) uint32{
+		crc32.ChecksumIEEE, adler32.Checksum, func(b []byte) uint32 { return crc32.Checksum(b, castagnoli) },
+	} {
+		pairs = append(pairs, collide(hash))
+	}
+	return pairs
+})
+
+// collide tries ends of one length until two have the same hash, by the
+// birthday paradox after 80,000 or so. The table keeps the last end of each
+// bucket only; a pair that it misses is followed by others.
+func collide(hash func([]byte) uint32) [2]string {
+	table := make([]uint32, 1<<17)
+	var number [8]byte
+	var buf [16]byte
+	end := func(i uint32) []byte {
 		// Multiplied, so that a linear hash does not run in step with i.
-		buf = strconv.AppendUint(buf[:len(stem)], uint64(i)*0x9e3779b97f4a7c15, 36)
-		h := hash(buf)
-		if j, ok := seen[h]; ok {
-			return string(strconv.AppendUint(buf[:len(stem)], uint64(j)*0x9e3779b97f4a7c15, 36)), stem + strconv.FormatUint(uint64(i)*0x9e3779b97f4a7c15, 36)
+		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
+		hex.Encode(buf[:], number[:])
+		return buf[:]
+	}
+	for i := uint32(1); ; i++ {
+		h := hash(end(i))
+		slot := &table[h>>15]
+		if j := *slot; j != 0 && hash(end(j)) == h {
+			a := string(end(i))
+			return [2]string{a, string(end(j))}
 		}
-		seen[h] = i
+		*slot = i
 	}
 }

@@ -80,7 +80,7 @@ var releaseCases = []testCase{
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader")
+			other := c.beside(c.b, l)
 			c.free(other)
 			c.verify(l, "after another reader's Release")
 			c.refused(c.b, c.request(l.req.Name), "beside the reader that is left", l)

@@ -71,7 +71,7 @@ var replacesCases = []testCase{
 		needs:  []need{replaces, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			beside := c.take(c.a, c.readRequest(l.req.Name), "to read beside a reader")
+			beside := c.beside(c.a, l)
 			r := c.swap(l)
 			r.Shared = false
 			n := c.take(c.b, r, "with Replaces, of a shared hold beside another")

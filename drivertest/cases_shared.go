@@ -49,7 +49,7 @@ var sharedCases = []testCase{
 			r := c.brief(c.name(), 1)
 			r.Shared = true
 			gone := c.take(c.a, r, "to read a free name")
-			stays := c.take(c.b, c.readRequest(r.Name), "to read beside a reader")
+			stays := c.beside(c.b, gone)
 			c.lapse(gone)
 			c.extend(stays, c.long())
 			c.gone(c.a, r.Name, r.Token, "of a reader whose lease ran out beside another")
@@ -64,6 +64,7 @@ var sharedCases = []testCase{
 		needs:  []need{readers, leases},
 		f: func(c *check) {
 			long := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			c.free(c.beside(c.a, long))
 			r := c.brief(long.req.Name, 1)
 			r.Shared = true
 			short := c.take(c.b, r, "to read beside a reader")

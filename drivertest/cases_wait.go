@@ -72,7 +72,7 @@ var waitCases = []testCase{
 			w := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			sent := c.now()
-			c.release(l, c.units(3), "with a cool-down", driver.Released)
+			c.cool(l, c.units(3))
 			c.got(w, "waiting for a cool-down to end")
 			if end := sent.Add(c.units(3)); c.now().Before(end.Add(-slack(c.units(3)))) {
 				c.failf("a waiter had its turn during the cool-down")

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -25,6 +26,8 @@ type check struct {
 	stem string        // what all names of this attempt begin with
 	slow bool          // a lease may have run out before its time
 
+	lively atomic.Int64 // when it last did anything, on Go's clock
+
 	mu       sync.Mutex
 	over     bool // nobody listens any more
 	failures []Failure
@@ -34,10 +37,14 @@ type check struct {
 
 func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem()}
-	c.ctx, c.end = context.WithTimeout(context.Background(), 3*r.patience+20*unit)
+	c.ctx, c.end = context.WithTimeout(context.Background(), 20*r.patience)
+	c.stir()
 	c.a, c.b = &client{c, r.a}, &client{c, r.b}
 	return c
 }
+
+// stir says that the case goes on.
+func (c *check) stir() { c.lively.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, and failf ends the case with it. The place that is
 // named is the line of the case.
@@ -56,17 +63,21 @@ func (c *check) failf(format string, args ...any) {
 }
 
 // place is the line of the case that is being run: the innermost frame in one
-// of the files named cases_….go.
+// of the files named cases_….go that is not in a helper, which all are methods
+// of check; in a goroutine there may be only helpers.
 func place() string {
-	pc := make([]uintptr, 32)
+	pc, helper := make([]uintptr, 32), "the suite itself"
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
 	for {
 		f, more := frames.Next()
 		if base := filepath.Base(f.File); strings.HasPrefix(base, "cases_") {
-			return fmt.Sprintf("%s:%d", base, f.Line)
+			helper = fmt.Sprintf("%s:%d", base, f.Line)
+			if !strings.Contains(f.Function, "(*check)") {
+				return helper
+			}
 		}
 		if !more {
-			return "the suite itself"
+			return helper
 		}
 	}
 }
@@ -179,12 +190,13 @@ func (c *check) passUntil(t time.Time) { c.pass(t.Sub(c.now())) }
 
 // nap waits by Go's clock, whatever the store's clock is.
 func (c *check) nap(d time.Duration) {
+	c.stir()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-c.ctx.Done():
-		c.failf("the case took too long; the last answer is overdue")
+		c.failf("the case was given up after %v", 20*c.patience)
 	}
 }
 

@@ -25,7 +25,15 @@ type call struct {
 	err    error
 }
 
+// limit bounds a request: a store that does not answer at all should cost one
+// case its time and no more.
+func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	cl.c.stir()
+	return context.WithTimeout(ctx, 3*cl.c.patience)
+}
+
 func (cl *client) saw(k *call) {
+	cl.c.stir()
 	for i := range table {
 		w := &table[i]
 		if w.watch == nil {
@@ -56,6 +64,8 @@ func (cl *client) forget(name, token string) {
 }
 
 func (cl *client) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	g, err := cl.store.Acquire(ctx, r)
 	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(r.Name, r.Token)
@@ -65,17 +75,22 @@ func (cl *client) Acquire(ctx context.Context, r driver.Request) (driver.Grant, 
 }
 
 func (cl *client) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	g, err := cl.store.Extend(ctx, name, token, ttl)
 	cl.saw(&call{"Extend", []string{token}, g, err == nil, err})
 	return g, err
 }
 
 func (cl *client) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	o, err := cl.store.Release(ctx, name, token, keep)
 	cl.saw(&call{op: "Release", tokens: []string{token}, err: err})
 	return o, err
 }
 
+// Wait may take its time.
 func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	g, err := cl.store.(driver.Waiter).Wait(ctx, r, reserve)
 	if err != nil || handed(g) {
@@ -86,30 +101,40 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 }
 
 func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	g, err := cl.store.(driver.Converter).Convert(ctx, r)
 	cl.saw(&call{"Convert", []string{r.Token}, g, err == nil, err})
 	return g, err
 }
 
 func (cl *client) Inspect(ctx context.Context, name string) (driver.State, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	s, err := cl.store.(driver.Inspector).Inspect(ctx, name)
 	cl.saw(&call{op: "Inspect", err: err})
 	return s, err
 }
 
 func (cl *client) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	s, err := cl.store.(driver.Lister).List(ctx, prefix)
 	cl.saw(&call{op: "List", err: err})
 	return s, err
 }
 
 func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	f, err := cl.store.(driver.Breaker).Break(ctx, name, seenFence)
 	cl.saw(&call{op: "Break", err: err})
 	return f, err
 }
 
 func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	err := cl.store.(driver.FenceRaiser).RaiseFence(ctx, name, token, fence)
 	cl.saw(&call{op: "RaiseFence", tokens: []string{token}, err: err})
 	return err
@@ -122,6 +147,8 @@ func (cl *client) File(name, token string) (*os.File, error) {
 }
 
 func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
 	f, err := cl.store.(driver.Reporter).Status(ctx)
 	cl.saw(&call{op: "Status", err: err})
 	return f, err

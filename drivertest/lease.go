@@ -82,6 +82,19 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 	return l, err
 }
 
+// beside takes a second reader. If it is kept out the case ends here: that
+// readers are let in beside each other is what shared/beside is about.
+func (c *check) beside(cl *client, l *lease) *lease {
+	n, err := c.try(cl, c.readRequest(l.req.Name))
+	switch {
+	case errors.Is(err, driver.ErrHeld):
+		panic(stop{})
+	case err != nil:
+		c.failf("Acquire to read beside a reader: %v", err)
+	}
+	return n
+}
+
 // soon must be granted in the end: the name is free, though a store may need
 // a moment to see it. Only ErrHeld is a reason to ask again.
 func (c *check) soon(cl *client, r driver.Request, when string) *lease {
@@ -229,14 +242,19 @@ func oneOf(want []driver.Outcome) string {
 	return s
 }
 
-// free releases a live hold.
+// free releases a hold. What the outcome should be is for the cases about
+// Release.
 func (c *check) free(l *lease) {
-	got, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
-	if err == nil && got == driver.Released {
-		return
+	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
+		c.failf("Release: %v", err)
 	}
-	c.tooSlow(l.sure)
-	c.failf("Release of a live hold: want %q, got %q, %v", driver.Released, got, err)
+}
+
+// cool releases a hold with a cool-down.
+func (c *check) cool(l *lease, keep time.Duration) {
+	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, keep); err != nil {
+		c.failf("Release with a cool-down: %v", err)
+	}
 }
 
 // full checks that a grant gives all of the time that was asked for. A store

@@ -31,6 +31,7 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
+	enqueues = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
 	waits    = able("Waiter", func(a *abilities) bool { return a.wait })
 	converts = able("Converter", func(a *abilities) bool { return a.convert })
 	inspects = able("Inspector", func(a *abilities) bool { return a.inspect })
@@ -78,7 +79,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities are the optional methods that a store has. A method that answers
 // errors.ErrUnsupported is as good as missing.
 type abilities struct {
-	wait, convert, inspect, list, breaks, raise, file, report, replace bool
+	wait, enqueue, convert, inspect, list, breaks, raise, file, report, replace bool
 }
 
 // probe finds out what the store can do. What goes wrong here, other than
@@ -93,6 +94,7 @@ func (r *run) probe() (has abilities) {
 		has.wait = supported(err)
 		s.Release(ctx, name, q.Token, 0)
 	}
+	_, has.enqueue = s.(driver.Enqueuer)
 	swap := q
 	swap.Token, swap.Replaces = newToken(), newToken()
 	_, err := s.Acquire(ctx, swap)
@@ -141,7 +143,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary says what the store was found to be and what went unchecked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, converts, inspects, lists, breaks, raises, files, reports, replaces} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, converts, inspects, lists, breaks, raises, files, reports, replaces} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

@@ -13,6 +13,7 @@ type turn struct {
 	cl      *client
 	req     driver.Request
 	cancel  context.CancelFunc
+	leave   func() bool // of a place that Enqueue took
 	done    chan answer
 	returns int // how often Wait came back without a grant; read after done
 }

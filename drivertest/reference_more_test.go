@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -29,6 +30,9 @@ func (s *ref) Inspect(ctx context.Context, name string) (v driver.State, err err
 
 func (w *world) state(e *entry) driver.State {
 	v := driver.State{Name: e.name, Holds: w.reports(e, ""), Fence: e.fence, Waiters: len(e.queue)}
+	if w.bug == pathPerProcess {
+		v.Path = fmt.Sprint("/tmp/", w.foil.Add(1))
+	}
 	if w.bug == waitersUncounted {
 		v.Waiters = 0
 	}
@@ -121,10 +125,14 @@ func (s *ref) Status(ctx context.Context) ([]driver.Finding, error) {
 
 // harness opens stores on w and has every hook.
 func (w *world) harness() Harness {
+	open := w.open
+	if w.g.InProcess {
+		open = w.openEnqueuer
+	}
 	return Harness{
-		Open: w.open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause,
-		CutConnection: func(s driver.Store) error { return w.cut(s.(*ref)) },
-		LoseReply:     func(s driver.Store) error { s.(*ref).lose.Store(true); return nil },
+		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause,
+		CutConnection: func(s driver.Store) error { return w.cut(refOf(s)) },
+		LoseReply:     func(s driver.Store) error { refOf(s).lose.Store(true); return nil },
 	}
 }
 
@@ -221,10 +229,7 @@ func (w *world) foreign(name string) (release func() error, err error) {
 }
 
 // passer is a store whose holds are carried by the write end of a pipe.
-type passer struct {
-	*ref
-	unmarked bool // Release does not look for copies
-}
+type passer struct{ *ref }
 
 // File implements driver.FilePasser.
 func (s passer) File(name, token string) (*os.File, error) {
@@ -232,6 +237,9 @@ func (s passer) File(name, token string) (*os.File, error) {
 	defer s.w.mu.Unlock()
 	e := s.w.entry(name)
 	h, err := s.w.find(e, token)
+	if err != nil && s.is(fileForAnybody) {
+		return os.Open(os.DevNull)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +247,7 @@ func (s passer) File(name, token string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.unmarked {
+	if s.is(fileUnmarked) {
 		r.Close()
 		return w, nil
 	}
@@ -268,4 +276,68 @@ func (s passer) Release(ctx context.Context, name, token string, keep time.Durat
 		}
 	}
 	return o, err
+}
+
+func (w *world) openPasser(ctx context.Context) (driver.Store, error) {
+	s, err := w.open(ctx)
+	return passer{s.(*ref)}, err
+}
+
+func refOf(s driver.Store) *ref {
+	switch s := s.(type) {
+	case passer:
+		return s.ref
+	case enqueuer:
+		return s.ref
+	}
+	return s.(*ref)
+}
+
+// enqueuer is a store in this process.
+type enqueuer struct{ *ref }
+
+func (w *world) openEnqueuer(ctx context.Context) (driver.Store, error) {
+	s, err := w.open(ctx)
+	return enqueuer{s.(*ref)}, err
+}
+
+// Enqueue implements driver.Enqueuer. A better one would need no goroutine.
+func (s enqueuer) Enqueue(r driver.Request, answer func(driver.Grant, error)) (leave func() bool, err error) {
+	if s.is(enqueueUnchecked) && r.Name == "" {
+		return func() bool { return true }, nil
+	}
+	if err := s.validate(&r); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := s.travel(ctx); err != nil && !s.is(enqueueAfterClose) {
+		cancel()
+		return nil, err
+	}
+	var mu sync.Mutex
+	left, answered := false, false
+	s.waits.Add(1)
+	e, p := s.join(&r, true)
+	go func() {
+		g, err := s.stand(ctx, e, p, r, true)
+		mu.Lock()
+		defer mu.Unlock()
+		if left && !s.is(enqueueIgnoresLeave) {
+			s.Release(context.Background(), r.Name, r.Token, 0)
+			return
+		}
+		answered = true
+		if answer(g, err); s.is(enqueueAnswersTwice) {
+			answer(g, err)
+		}
+	}()
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if !answered && !s.is(enqueueIgnoresLeave) {
+			left = true
+			cancel()
+		}
+		return !answered || s.is(leaveIsAlwaysInTime)
+	}, nil
 }

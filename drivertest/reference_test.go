@@ -41,6 +41,7 @@ type entry struct {
 	intent  string
 	intends time.Time // when the intent lapses
 	queue   []*waiting
+	refused int                       // Acquires that were refused
 	past    map[string]driver.Outcome // what became of tokens
 	changed chan struct{}             // closed at each change
 }
@@ -107,10 +108,7 @@ func (s *ref) ask(ctx context.Context, f func() error) error {
 	err := f()
 	s.w.mu.Unlock()
 	if s.lose.Swap(false) {
-		if s.is(errorBecomesHeld) {
-			return &driver.HeldError{Waiters: -1}
-		}
-		return driver.ErrUncertain
+		return s.lost()
 	}
 	if late := s.travel(ctx); late != nil && err == nil {
 		if s.is(cancelHidesGrant) {
@@ -121,12 +119,28 @@ func (s *ref) ask(ctx context.Context, f func() error) error {
 	return err
 }
 
+// lost is what a request is answered whose reply was lost.
+func (s *ref) lost() error {
+	switch s.w.bug {
+	case errorBecomesHeld:
+		return &driver.HeldError{Waiters: -1}
+	case errorBecomesLoss:
+		return driver.ErrLost
+	case errorBecomesUnavailable:
+		return driver.ErrUnavailable
+	}
+	return driver.ErrUncertain
+}
+
 // travel takes as long as one way does.
 func (s *ref) travel(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return driver.ErrClosed
 	default:
+	}
+	if s.is(contextIgnored) {
+		return nil
 	}
 	if s.w.trip == 0 {
 		return ctx.Err()
@@ -166,7 +180,13 @@ func (w *world) live(e *entry, token string) *hold {
 	return nil
 }
 
-func (w *world) lives(h *hold) bool { return h.until.IsZero() || h.until.After(w.now()) }
+func (w *world) lives(h *hold) bool {
+	now := w.now()
+	if w.bug == leaseEndsEarly {
+		now = now.Add(20 * time.Millisecond)
+	}
+	return h.until.IsZero() || h.until.After(now)
+}
 
 // drop forgets a hold, and remembers what became of it.
 func (w *world) drop(e *entry, token string, o driver.Outcome) {
@@ -188,7 +208,9 @@ func (w *world) drop(e *entry, token string, o driver.Outcome) {
 func (w *world) bury(e *entry) {
 	for _, h := range e.holds {
 		if !w.lives(h) {
-			w.drop(e, h.token, driver.Taken)
+			if w.drop(e, h.token, driver.Taken); w.bug == fenceLapses {
+				e.fence = 0
+			}
 		}
 	}
 }
@@ -220,13 +242,19 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if err := s.validate(&r); err != nil {
 		return g, err
 	}
-	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.ToNothing {
-		return g, errors.ErrUnsupported
-	}
-	if s.is(sharedIsExclusive) {
+	if s.is(sharedIsExclusive) || s.is(sharedPretended) {
 		r.Shared = false
 	}
+	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.ToNothing && !s.is(boundSwaps) || r.Replaces != "" && s.is(swapUnsupported) {
+		return g, errors.ErrUnsupported
+	}
+	if s.is(coolDownPretended) {
+		r.AtLeast = 0
+	}
 	err = s.ask(ctx, func() error { g, err = s.acquire(&r); return err })
+	if errors.Is(err, driver.ErrHeld) && s.is(heldAndUncertain) {
+		err = errors.Join(err, driver.ErrUncertain)
+	}
 	if err != nil {
 		return driver.Grant{}, s.blab(err, r.Token)
 	}
@@ -236,6 +264,11 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	w := s.w
 	e := w.entry(r.Name)
+	for _, h := range e.holds {
+		if h.token == r.Token && s.is(sameFenceAgain) {
+			h.until = later(h.until, w.now().Add(r.TTL))
+		}
+	}
 	if h := w.live(e, r.Token); h != nil {
 		return s.repeat(e, h, r)
 	}
@@ -249,6 +282,7 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		w.mu.Lock()
 	}
 	if !free || len(e.queue) > 0 && !s.is(overtakes) {
+		e.refused++
 		return driver.Grant{}, err
 	}
 	return s.grant(s.add(e, r, max(r.TTL, r.AtLeast))), nil
@@ -257,6 +291,9 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 // free reports whether r may come in, as far as holds go.
 func (w *world) free(e *entry, r *driver.Request) bool {
 	now := w.now()
+	if w.bug == fenceCools && !e.cooling.IsZero() && !e.cooling.After(now) {
+		e.fence, e.cooling = 0, time.Time{}
+	}
 	if e.cooling.After(now) {
 		return false
 	}
@@ -277,14 +314,19 @@ func (w *world) free(e *entry, r *driver.Request) bool {
 func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	w := s.w
 	w.bury(e)
-	if s.is(atLeastIgnored) {
+	switch {
+	case s.is(atLeastIgnored):
 		ttl = r.TTL
+	case s.is(atLeastIsTheLease) && r.AtLeast > 0:
+		ttl = r.AtLeast
+	case s.is(grantsHalf):
+		ttl /= 2
 	}
 	h := &hold{owner: s, token: r.Token, shared: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
 	if r.AtLeast > 0 {
 		h.atLeast = h.since.Add(r.AtLeast)
 	}
-	if w.g.Lease {
+	if w.g.Lease || s.is(leaseAfterAll) {
 		h.until = h.since.Add(ttl)
 	}
 	if !r.Shared || e.fence == 0 || r.FenceAbove >= e.fence {
@@ -317,13 +359,19 @@ func (s *ref) grant(h *hold) driver.Grant {
 	if s.w.g.Lease {
 		g.TTL = h.until.Sub(s.w.now())
 	}
-	if s.w.g.Bound == driver.ToConnection {
+	if s.w.g.Bound == driver.ToConnection || s.is(boundUnasked) {
 		g.Bound = s.bound
+	}
+	if s.w.g.InProcess && !s.is(fromForgotten) {
+		g.From = driver.SystemClock().Now()
 	}
 	return g
 }
 
 func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
+	if r.AtLeast > 0 && !s.is(repeatForgetsAtLeast) {
+		h.atLeast = later(h.atLeast, s.w.now().Add(r.AtLeast))
+	}
 	switch {
 	case s.is(repeatIsRefused) && !h.reserved:
 		return driver.Grant{}, s.w.heldError(e, r)
@@ -346,6 +394,9 @@ func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error)
 
 func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 	h := s.w.live(e, r.Replaces)
+	if s.is(replacesAnybody) && len(e.holds) > 0 && e.past[r.Replaces] == 0 {
+		h = e.holds[0]
+	}
 	if h == nil {
 		if s.is(replacesFreshly) && s.w.free(e, r) {
 			return s.grant(s.add(e, r, r.TTL)), nil
@@ -378,9 +429,15 @@ func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration)
 	if err := s.check(name, "TTL", ttl); err != nil {
 		return g, err
 	}
+	if s.is(closedAnswers) {
+		s = &ref{w: s.w, bound: s.bound} // one that was never closed
+	}
 	err = s.ask(ctx, func() error { g, err = s.extend(s.w.entry(name), token, ttl); return err })
 	if err != nil {
 		return driver.Grant{}, s.blab(err, token)
+	}
+	if s.is(leaseUntold) {
+		g.TTL = 0
 	}
 	return g, nil
 }
@@ -443,6 +500,9 @@ func (w *world) revive(e *entry, token string) (*hold, error) {
 		return e.holds[0], nil
 	case w.bug == extendAnybody && len(e.holds) == 1 && w.lives(e.holds[0]) && e.past[token] == 0:
 		return e.holds[0], nil
+	case w.bug == extendTakesFree && len(e.holds) == 0 && len(e.past) == 0:
+		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Hour)}}
+		return e.holds[0], nil
 	case w.bug == extendTheTaker && len(e.holds) == 1 && e.past[token] == driver.Taken:
 		return e.holds[0], nil
 	}
@@ -451,6 +511,12 @@ func (w *world) revive(e *entry, token string) (*hold, error) {
 
 // Release implements driver.Store.
 func (s *ref) Release(ctx context.Context, name, token string, keep time.Duration) (o driver.Outcome, err error) {
+	if s.is(coolDownPretended) {
+		keep = 0
+	}
+	if s.is(cancelledReleaseLies) && ctx.Err() != nil {
+		return driver.Gone, nil
+	}
 	if keep != 0 && !s.w.g.CoolDown {
 		return o, fmt.Errorf("keep: %w", errors.ErrUnsupported)
 	}
@@ -475,7 +541,11 @@ func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome
 		return driver.Released
 	}
 	for _, h := range e.holds {
-		if h.token == token {
+		switch {
+		case h.token == token && h.reserved && s.is(releaseKeepsReservation):
+			h.until = h.since.Add(time.Hour)
+			return driver.Released
+		case h.token == token:
 			return s.releaseHold(e, h, keep)
 		}
 	}
@@ -516,15 +586,23 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 	if s.is(keepReplacesAtLeast) && keep > 0 {
 		end = w.now().Add(keep)
 	}
-	if !s.is(coolDownForgotten) || keep == 0 {
+	if s.is(refusedQueues) && e.refused == 3 {
+		end = later(end, w.now().Add(400*time.Millisecond)) // for the first that was refused
+	}
+	if end.After(w.now()) && (!s.is(coolDownForgotten) || keep == 0) {
 		e.cooling = later(e.cooling, end)
 	}
 	if e.intent == h.token && !s.is(intentOutlivesRelease) {
 		e.intent = ""
 	}
 	w.drop(e, h.token, driver.Released)
-	if s.is(releaseFreesAllReaders) && h.shared {
+	switch {
+	case s.is(releaseFreesAllReaders) && h.shared:
 		e.holds = nil
+	case s.is(releaseEndsBound):
+		s.unbind(driver.ErrLost)
+	case s.is(releaseSaysGone):
+		return driver.Gone
 	}
 	return driver.Released
 }
@@ -532,6 +610,9 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 // Guarantees implements driver.Store.
 func (s *ref) Guarantees() driver.Guarantees {
 	g := s.w.g
+	if s.is(lossDelayUnbound) {
+		g.LossDelay = time.Second
+	}
 	if s.is(guaranteesChange) {
 		g.Notes = []string{fmt.Sprint(s.w.foil.Add(1))}
 	}
@@ -540,8 +621,13 @@ func (s *ref) Guarantees() driver.Guarantees {
 
 // Close implements driver.Store.
 func (s *ref) Close() error {
+	first := false
 	s.once.Do(func() {
+		first = true
 		close(s.done)
+		if s.is(closeKeepsBound) {
+			return
+		}
 		s.unbind(driver.ErrClosed)
 		if s.w.g.Bound != driver.ToNothing || s.is(closeDropsHolds) {
 			s.w.mu.Lock()
@@ -551,6 +637,9 @@ func (s *ref) Close() error {
 	})
 	if !s.is(closeForgetsWaiters) {
 		s.waits.Wait()
+	}
+	if !first && s.is(secondCloseFails) {
+		return driver.ErrClosed
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -21,19 +22,31 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	if err := s.travel(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	w := s.w
 	s.waits.Add(1)
-	defer s.waits.Done()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e, p := w.entry(r.Name), &waiting{r.Token, r.Shared}
+	e, p := s.join(&r, reserve)
+	return s.stand(ctx, e, p, r, reserve)
+}
+
+func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	e, p := s.w.entry(r.Name), &waiting{r.Token, r.Shared}
 	switch {
 	case s.is(lastComeFirst) && reserve:
 		e.queue = slices.Insert(e.queue, 0, p)
 	case reserve || s.is(everyWaitTakesAPlace):
 		e.queue = append(e.queue, p)
 	}
-	missed := s.is(wakeUpMissed)
+	return e, p
+}
+
+// stand waits in the queue, or beside it.
+func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request, reserve bool) (driver.Grant, error) {
+	w := s.w
+	defer s.waits.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	missed := s.is(wakeUpMissed) || s.is(enqueueMissesFree) && e.fence == 0
 	for {
 		if !missed && w.turn(e, p, &r, reserve) || s.is(waitSpins) {
 			return s.handOver(e, &r, reserve), nil
@@ -64,6 +77,9 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	defer e.signal()
 	if s.is(waitSpins) || !reserve && !s.is(reservesUnasked) || s.is(wokenKeepsItsPlace) {
 		return driver.Grant{}
+	}
+	if s.w.g.InProcess && !s.is(inProcessReserves) {
+		return s.grant(s.add(e, r, max(r.TTL, r.AtLeast)))
 	}
 	h := s.add(e, r, driver.MaxReservation)
 	h.reserved, h.until = true, h.since.Add(driver.MaxReservation)
@@ -153,6 +169,9 @@ func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, er
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(r.Name)
 		h, err := s.w.find(e, r.Token)
+		if s.is(convertAnybody) && err != nil && len(e.holds) > 0 && e.past[r.Token] == 0 && s.w.lives(e.holds[0]) {
+			h, err = e.holds[0], nil
+		}
 		if err != nil && s.is(convertTakes) && s.w.free(e, &r) && len(e.holds) > 0 {
 			h, err = s.add(e, &r, r.TTL), nil
 		}
@@ -166,6 +185,9 @@ func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, er
 }
 
 func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
+	if h.shared == r.Shared && s.is(sameModeRefused) && !h.shared {
+		return driver.Grant{}, driver.ErrLost
+	}
 	if h.shared && !r.Shared {
 		if err := s.promote(e, h, r); err != nil {
 			return driver.Grant{}, err
@@ -185,7 +207,7 @@ func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error
 
 func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	w := s.w
-	if s.w.g.Promotion == driver.NoPromotion {
+	if s.w.g.Promotion == driver.NoPromotion && !s.is(promotesAnyway) {
 		return errors.ErrUnsupported
 	}
 	if t := w.intending(e); t != "" && t != h.token && !s.is(promotersWaitForEachOther) {
@@ -259,7 +281,9 @@ func mangle(b bug, name string) string {
 	case namesCut:
 		return name[:min(len(name), 255)]
 	case namesFolded:
-		return strings.ToLower(name)
+		if utf8.ValidString(name) {
+			return strings.ToLower(name)
+		}
 	case namesHashed:
 		return fmt.Sprint(crc32.ChecksumIEEE([]byte(name)))
 	case namesTrimmed:
@@ -271,6 +295,11 @@ func mangle(b bug, name string) string {
 	case namesEndAtZero:
 		name, _, _ := strings.Cut(name, "\x00")
 		return name
+	case namesHaveSlots:
+		_, rest, _ := strings.Cut(name, "{")
+		if slot, _, ok := strings.Cut(rest, "}"); ok && slot != "" {
+			return slot
+		}
 	case namesHaveKeysBeside:
 		return strings.TrimSuffix(name, ":fence")
 	}

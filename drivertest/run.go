@@ -150,16 +150,29 @@ func (c *check) perform() {
 		defer c.recover()
 		c.k.f(c)
 	}()
-	limit := time.NewTimer(6 * c.patience)
-	defer limit.Stop()
-	select {
-	case <-done:
-	case <-limit.C:
+	if !c.ends(done) {
 		c.errorf("a method did not return, though its context ended long ago")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
+}
+
+// ends waits until done is closed, and is false if the case does nothing for
+// so long that it must hang.
+func (c *check) ends(done <-chan struct{}) bool {
+	look := time.NewTicker(c.patience)
+	defer look.Stop()
+	for {
+		select {
+		case <-done:
+			return true
+		case <-look.C:
+			if time.Since(time.Unix(0, c.lively.Load())) > 4*c.patience {
+				return false
+			}
+		}
+	}
 }
 
 // stop ends a case from within.

@@ -1,0 +1,121 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var enqueueCases = []testCase{
+	{
+		name:   "enqueue/answers",
+		clause: "Enqueue answers once, when it is the request's turn, with a hold that has its full lease and needs no claim.",
+		about:  "Enqueuer.Enqueue Enqueuer.Waiter Guarantees.InProcess",
+		needs:  []need{enqueues},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			first := c.enqueue(c.b, c.request(l.req.Name))
+			second := c.enqueue(c.a, c.request(l.req.Name))
+			c.settle()
+			if len(first.done)+len(second.done) > 0 {
+				c.failf("Enqueue answers while the name is held")
+			}
+			c.free(l)
+			n := c.got(first, "in the queue when the holder releases")
+			c.full(n.grant, n.req.TTL, "what Enqueue answers")
+			c.pass(driver.MaxReservation + c.unit)
+			c.verify(n, "that Enqueue answered")
+			if len(second.done) > 0 {
+				c.failf("Enqueue answers two at once")
+			}
+			c.free(n)
+			c.free(c.got(second, "in the queue when the one before it releases"))
+			c.settle()
+			if len(first.done)+len(second.done) > 0 {
+				c.failf("Enqueue answers twice")
+			}
+		},
+	},
+	{
+		name:   "enqueue/free",
+		clause: "Enqueue looks for itself after joining: a name that is free is answered at once.",
+		about:  "Enqueuer.Enqueue",
+		needs:  []need{enqueues},
+		f: func(c *check) {
+			c.free(c.got(c.enqueue(c.a, c.request(c.name())), "in the queue of a free name"))
+		},
+	},
+	{
+		name:   "enqueue/leave",
+		clause: "leave gives the place up and reports whether it came in time; then there is no answer, and the next one is not delayed.",
+		about:  "Enqueuer.Enqueue",
+		needs:  []need{enqueues},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			gone := c.enqueue(c.b, c.request(l.req.Name))
+			next := c.enqueue(c.a, c.request(l.req.Name))
+			if !gone.leave() {
+				c.failf("leave says that it is too late, while the name is held by another")
+			}
+			c.free(l)
+			n := c.got(next, "in the queue behind one that left")
+			if next.leave() {
+				c.failf("leave says that it came in time, after the answer")
+			}
+			c.verify(n, "after a leave that came too late")
+			c.free(n)
+			c.settle()
+			if len(gone.done) > 0 {
+				c.failf("Enqueue answers after leave had come in time")
+			}
+		},
+	},
+	{
+		name:   "enqueue/closed",
+		clause: "When the store is closed Enqueue answers ErrClosed, and the place is given up; after Close it is refused with ErrClosed.",
+		about:  "Enqueuer.Enqueue Store.Close ErrClosed",
+		needs:  []need{enqueues},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			cl := c.open()
+			w := c.enqueue(cl, c.request(l.req.Name))
+			c.closed(cl)
+			if a := c.get(w, "in the queue of a store that was closed"); !errors.Is(a.err, driver.ErrClosed) {
+				c.failf("Enqueue of a store that was closed: want ErrClosed, got: %v", orGranted(a.err))
+			}
+			_, err := cl.store.(driver.Enqueuer).Enqueue(c.request(l.req.Name), func(driver.Grant, error) {})
+			if !errors.Is(err, driver.ErrClosed) {
+				c.failf("Enqueue after Close: want ErrClosed, got: %v", orGranted(err))
+			}
+			c.free(l)
+			c.soon(c.b, c.request(l.req.Name), "after the only one in the queue was closed")
+		},
+	},
+	{
+		name:   "enqueue/invalid",
+		clause: "Enqueue checks its request first, as Wait does.",
+		about:  "Enqueuer.Enqueue ErrInvalid",
+		needs:  []need{enqueues},
+		f: func(c *check) {
+			_, err := c.a.store.(driver.Enqueuer).Enqueue(c.request(""), func(driver.Grant, error) {})
+			c.invalid(err, "name", "Enqueue for an empty name")
+		},
+	},
+}
+
+// enqueue takes a place; what it is answered is in done, twice if it is
+// answered twice.
+func (c *check) enqueue(cl *client, r driver.Request) *turn {
+	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
+	sent := c.now()
+	leave, err := cl.store.(driver.Enqueuer).Enqueue(r, func(g driver.Grant, err error) {
+		t.done <- answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
+	})
+	if err != nil {
+		c.failf("Enqueue: %v", err)
+	}
+	t.leave = leave
+	cl.forget(r.Name, r.Token)
+	c.later(func() { leave() })
+	return t
+}

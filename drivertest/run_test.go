@@ -1,0 +1,182 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// TestRun runs the suite as a store's author does, by a real clock, with
+// files that carry holds, which a bubble cannot have.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld("")
+	h := w.harness()
+	h.Open = w.openPasser
+	Run(t, h)
+}
+
+func TestFileCasesCanFail(t *testing.T) {
+	t.Parallel()
+	for b, want := range map[bug]string{fileUnmarked: "file/keeps", fileForAnybody: "file/lost"} {
+		w := newWorld(b)
+		h := w.harness()
+		h.Open = w.openPasser
+		var got []Failure
+		for _, name := range []string{"file/keeps", "file/lost"} {
+			got = append(got, only(t, h, name)...)
+		}
+		if !slices.Equal(names(got), []string{want}) {
+			t.Errorf("%s: the cases that fail are %q, want %q", b, got, want)
+		}
+	}
+}
+
+// only runs one case.
+func only(t *testing.T, h Harness, name string) []Failure {
+	t.Helper()
+	r, err := start(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.finish()
+	i := slices.IndexFunc(table, func(k testCase) bool { return k.name == name })
+	if missing := r.missing(&table[i]); len(missing) > 0 {
+		t.Fatalf("%s does not apply: it needs %s", name, missing[0].what)
+	}
+	return r.perform(&table[i])
+}
+
+// TestAdvance runs the suite over a store that is given a clock that stands
+// still until the harness moves it.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	for _, b := range []bug{"", extendShortens, verifyRenews, intentForEver} {
+		var clock struct {
+			sync.Mutex
+			now time.Time
+		}
+		clock.now = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(b)
+			w.timers = false
+			w.now = func() time.Time {
+				clock.Lock()
+				defer clock.Unlock()
+				return clock.now
+			}
+			h := w.harness()
+			h.Advance = func(d time.Duration) {
+				clock.Lock()
+				defer clock.Unlock()
+				clock.now = clock.now.Add(d)
+			}
+			if got := strings.Join(names(Check(h)), " "); got != broken[b] {
+				t.Errorf("%s: the cases that fail are %q, want %q", b, got, broken[b])
+			}
+		})
+	}
+}
+
+// TestTooSlow has the first attempt at each case meet a machine that takes
+// longer than the leases, which is nobody's fault.
+func TestTooSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("")
+		w.trip = 30 * time.Millisecond
+		for _, f := range Check(w.harness()) {
+			t.Error(f)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("")
+		fs := only(t, w.harness(), "extend/own")
+		w.trip = time.Hour
+		if fs = append(fs, only(t, w.harness(), "extend/own")...); len(fs) == 0 {
+			t.Error("a store that takes an hour for each request passes")
+		}
+	})
+}
+
+func TestCheckSaysWhyAStoreDoesNotOpen(t *testing.T) {
+	h := Harness{Open: func(context.Context) (driver.Store, error) { return nil, errors.New("no such host") }}
+	if fs := Check(h); len(fs) != 1 || fs[0].Seen != "no such host" {
+		t.Errorf("Check of a store that does not open answers %v", fs)
+	}
+}
+
+// hanging is a store whose Extend never returns.
+type hanging struct{ driver.Store }
+
+func (s hanging) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	<-make(chan struct{})
+	return driver.Grant{}, nil
+}
+
+func TestHangingMethodIsAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld("")
+	r := &run{h: Harness{Open: w.open}, id: "hanging", g: refGuarantees, patience: 10 * time.Millisecond, unit: driver.MinTTL, watched: map[string][]Failure{}}
+	s, _ := w.open(t.Context())
+	r.a, r.b = hanging{s}, s
+	i := slices.IndexFunc(table, func(k testCase) bool { return k.name == "acquire/free" })
+	fs := r.perform(&table[i])
+	if len(fs) != 1 || !strings.Contains(fs[0].Seen, "did not return") {
+		t.Errorf("a method that hangs is reported as %v", fs)
+	}
+}
+
+func TestPanicIsAFailure(t *testing.T) {
+	w := newWorld("")
+	r, err := start(w.harness())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := testCase{name: "x", f: func(*check) { panic("oh") }}
+	if fs := r.perform(&k); len(fs) != 1 || !strings.Contains(fs[0].Seen, "oh") {
+		t.Errorf("a panic is reported as %v", fs)
+	}
+}
+
+// TestFailureSaysWhere checks that a failure shows the rule, what was seen and
+// the line of the case.
+func TestFailureSaysWhere(t *testing.T) {
+	t.Parallel()
+	var fs []Failure
+	synctest.Test(t, func(t *testing.T) { fs = only(t, newWorld(extendShortens).harness(), "extend/never-shortens") })
+	if len(fs) != 1 {
+		t.Fatalf("%d failures, want one: %v", len(fs), fs)
+	}
+	want := regexp.MustCompile(`^extend/never-shortens: Extend never shortens a lease\.\n\tseen: .*too early\n\tat:   cases_extend\.go:\d+$`)
+	if !want.MatchString(fs[0].String()) {
+		t.Errorf("a failure reads\n%s", fs[0])
+	}
+}
+
+// TestSummary checks that what goes unchecked is said.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	var text string
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("")
+		h := Harness{Open: w.open, Logf: func(_ string, args ...any) { text = args[0].(string) }}
+		Check(h)
+	})
+	for _, want := range []string{
+		`store "reference"`, "promotion atomic", "fence/over-restart (needs Harness.Restart)", "SurvivesRestart=yes", "SafeClockJump=yes",
+		"has: leases, shared mode", "has not: Enqueuer, FilePasser",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the summary does not say %q:\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package drivertest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// uncheckable are the words of the contract that no case is about.
+var uncheckable = map[string]string{
+	"Guarantees.SurvivesFailover": "a case would have to run a replica; stores test it themselves",
+	"Guarantees.SafeClockJump":    "a case would have to set the server's clock; stores test it themselves",
+	"Guarantees.SafeEviction":     "a case would have to fill the server's memory; stores test it themselves",
+	"Finding.Advice":              "prose, and empty if there is none",
+	"Hold.Holder":                 "embedded: see Holder",
+	"Request.Validate":            "a method of package driver, which tests it",
+	"Unknown":                     "a constant that Status may use",
+}
+
+// unrelated are files of package driver that say nothing about stores.
+var unrelated = regexp.MustCompile(`^clock|_test\.go$`)
+
+// TestEveryWordOfTheContractHasACase lists the methods, fields, errors and
+// limits that package driver exports, and wants a case about each.
+func TestEveryWordOfTheContractHasACase(t *testing.T) {
+	t.Parallel()
+	about := make(map[string]bool)
+	for i := range table {
+		for _, word := range strings.Fields(table[i].about) {
+			about[word] = true
+		}
+	}
+	words := contractWords(t)
+	for _, w := range words {
+		if !about[w] && uncheckable[w] == "" {
+			t.Errorf("no case is about driver.%s", w)
+		}
+		delete(about, w)
+	}
+	for w := range about {
+		t.Errorf("a case is about driver.%s, which does not exist", w)
+	}
+	for w := range uncheckable {
+		if !slices.Contains(words, w) {
+			t.Errorf("driver.%s is said to be uncheckable, and does not exist", w)
+		}
+	}
+}
+
+func contractWords(t *testing.T) (words []string) {
+	t.Helper()
+	keep := func(f fs.FileInfo) bool { return !unrelated.MatchString(f.Name()) }
+	pkgs, err := parser.ParseDir(token.NewFileSet(), "../driver", keep, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range pkgs["driver"].Files {
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.GenDecl:
+				words = append(words, declared(d)...)
+			case *ast.FuncDecl:
+				words = append(words, method(d)...)
+			}
+		}
+	}
+	if len(words) < 70 {
+		t.Fatalf("only %d words were found in package driver", len(words))
+	}
+	return words
+}
+
+// declared lists constants, variables, fields and methods of interfaces.
+func declared(g *ast.GenDecl) (words []string) {
+	for _, s := range g.Specs {
+		switch s := s.(type) {
+		case *ast.ValueSpec:
+			for _, n := range s.Names {
+				words = append(words, n.Name)
+			}
+		case *ast.TypeSpec:
+			for _, n := range members(s.Type) {
+				words = append(words, s.Name.Name+"."+n)
+			}
+		}
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return !ast.IsExported(w) || isPromise(w) })
+}
+
+// method names a method of an error; other functions are there for stores to
+// call.
+func method(d *ast.FuncDecl) []string {
+	if d.Recv == nil {
+		return nil
+	}
+	if p, ok := d.Recv.List[0].Type.(*ast.StarExpr); ok && ast.IsExported(d.Name.Name) {
+		return []string{p.X.(*ast.Ident).Name + "." + d.Name.Name}
+	}
+	return nil
+}
+
+func isPromise(w string) bool { return w == "No" || w == "Partly" || w == "Yes" }
+
+func members(e ast.Expr) (names []string) {
+	var list *ast.FieldList
+	switch e := e.(type) {
+	case *ast.StructType:
+		list = e.Fields
+	case *ast.InterfaceType:
+		list = e.Methods
+	default:
+		return nil
+	}
+	for _, f := range list.List {
+		for _, n := range f.Names {
+			names = append(names, n.Name)
+		}
+		if id, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 {
+			names = append(names, id.Name)
+		}
+	}
+	return names
+}
+
+// TestEveryCaseCanFail wants a bug for each case.
+func TestEveryCaseCanFail(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{"file/keeps": true, "file/lost": true} // by TestFileCasesCanFail
+	for _, list := range broken {
+		for _, name := range strings.Fields(list) {
+			found[name] = true
+		}
+	}
+	for i := range table {
+		if !found[table[i].name] {
+			t.Errorf("no bug makes %s fail", table[i].name)
+		}
+		delete(found, table[i].name)
+	}
+	for name := range found {
+		t.Errorf("a bug makes %s fail, which does not exist", name)
+	}
+}
+
+// TestEveryCaseReadsWell wants a name, a rule in whole sentences, and one way
+// to check it.
+func TestEveryCaseReadsWell(t *testing.T) {
+	t.Parallel()
+	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*/[a-z]+(-[a-z]+)*$`)
+	seen := make(map[string]bool)
+	for i := range table {
+		k := &table[i]
+		if !name.MatchString(k.name) || seen[k.name] {
+			t.Errorf("%q is no name for a case, or is there twice", k.name)
+		}
+		if seen[k.name] = true; len(k.clause) < 20 || !strings.HasSuffix(k.clause, ".") {
+			t.Errorf("%s: the clause is no sentence: %q", k.name, k.clause)
+		}
+		if (k.f == nil) == (k.watch == nil) {
+			t.Errorf("%s: want either f or watch", k.name)
+		}
+	}
+}
