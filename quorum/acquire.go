@@ -62,6 +62,7 @@ type try struct {
 	r       driver.Request
 	swap    bool
 	round   *round
+	second  *round // writes back; exists when the vote is won
 	sent    driver.Instant
 	answers []answer
 
@@ -104,7 +105,7 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	t.sent = s.clock.Now()
 	t.asksUntil = time.Now().Add(patience * 3 / 2)
 	err := t.vote(ctx)
-	if err == nil && t.win() {
+	if err == nil && t.win(ctx) {
 		var g driver.Grant
 		if g, err = t.declare(ctx); err == nil {
 			return g, nil
@@ -117,9 +118,9 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 // no order: two cannot both have the hold that is replaced.
 func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
 
-// first is what members are sent. AtLeast comes with the second request, when
+// probe is what members are sent first. AtLeast comes with the second request, when
 // a quorum is won: else whoever loses a vote would leave a cool-down.
-func (t *try) first() driver.Request {
+func (t *try) probe() driver.Request {
 	r := t.r
 	if !t.swap {
 		r.AtLeast = 0
@@ -132,12 +133,12 @@ func (t *try) first() driver.Request {
 // behind this request.
 func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
-	var a answer
+	a := answer{member: i}
 	if !t.mayAsk(i, m, &a) {
 		report(a)
 		return
 	}
-	a.grant, a.err = m.store.Acquire(ctx, t.first())
+	a.grant, a.err = m.store.Acquire(ctx, t.probe())
 	a.verdict = judge(a.err)
 	a.fast = time.Since(began) < t.round.patience/2
 	s.mu.Lock()
@@ -148,13 +149,15 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	}
 	report(a) // within mu, so that who decides has seen all that came before
 	s.mu.Unlock()
-	switch {
-	case stage != won:
-	case a.verdict == yes:
-		t.secure(i, m, a.grant)
-	case a.verdict == held || a.verdict == unsure:
+	if stage != won {
+		return
+	}
+	if a.verdict == yes {
+		a = t.secure(i, m, a.grant)
+	} else if a.verdict == held || a.verdict == unsure {
 		s.mendSoon(t.h, i, t.round.patience)
 	}
+	t.second.answers <- a // it counts for the write-back as the others do
 }
 
 // mayAsk notes that a request is sent, or says why none is.
@@ -163,9 +166,9 @@ func (t *try) mayAsk(i int, m *member, a *answer) bool {
 	defer t.s.mu.Unlock()
 	switch {
 	case t.stage == lost:
-		*a = answer{verdict: never, err: driver.ErrUnavailable}
+		a.verdict, a.err = never, errGivenUp
 	case m.unsettled.Load() >= maxUnsettled:
-		*a = answer{verdict: never, err: errCrowded}
+		a.verdict, a.err = never, errCrowded
 	default:
 		sl := &t.h.slots[i]
 		sl.before, sl.sent = sl.sent, true
@@ -201,7 +204,7 @@ func (sl *slot) repeated(v verdict) {
 // vote asks until it is decided. An error is that of ctx; otherwise the
 // answers tell.
 func (t *try) vote(ctx context.Context) error {
-	t.begin()
+	t.first()
 	overdue := time.NewTimer(t.round.patience + grace)
 	defer overdue.Stop()
 	var again <-chan time.Time
@@ -229,7 +232,7 @@ func (t *try) vote(ctx context.Context) error {
 	return nil
 }
 
-func (t *try) begin() {
+func (t *try) first() {
 	for i := range t.answers {
 		t.answers[i].verdict = pending
 		t.round.ask(i, t.ask)
@@ -273,6 +276,8 @@ func (t *try) standing() stage {
 	case refusal(t.answers) != nil:
 		return lost
 	case got+on >= s.need:
+		return undecided
+	case t.swap && count(t.answers, pending) > 0 && !s.refuses(count(t.answers, gone)):
 		return undecided
 	case t.swap || t.inOrder() || s.refuses(t.firmly()):
 		return lost

@@ -50,6 +50,7 @@ type conversion struct {
 	r        driver.Request
 	patience time.Duration
 	sent     driver.Instant
+	round    *round
 	answers  []answer
 
 	stage stage  // guarded by Store.mu
@@ -93,6 +94,7 @@ func (c *conversion) all(ctx context.Context) error {
 	s := c.s
 	c.sent = s.clock.Now()
 	r := s.newRound(ctx, c.h, c.patience, len(s.members))
+	c.round = r
 	defer r.done()
 	if s.rule == Majority || c.r.Shared {
 		c.answers = r.everybody(c.ask)
@@ -162,8 +164,11 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 		defer s.mu.Unlock()
 		return c.accept(c.fence), nil
 	}
+	// Whoever promotes late is to be taken back, too.
+	c.round.collect(context.Background(), c.answers, c.patience+grace, func() bool { return false })
 	s.mu.Lock()
 	c.stage = lost
+	c.round.drain(c.answers)
 	s.mu.Unlock()
 	conflicted := c.lead() == conflict
 	back := c.revert(conflicted)

@@ -9,11 +9,13 @@ import (
 
 // win ends the vote with a grant, unless it turns out that it was not won.
 // From here on, members that grant late take the fence over by themselves.
-func (t *try) win() bool {
+func (t *try) win(ctx context.Context) bool {
+	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	t.drain()
+	t.round.drain(t.answers)
 	if count(t.answers, yes) < t.s.need {
+		t.second.done()
 		return false
 	}
 	t.stage = won
@@ -32,27 +34,17 @@ func greatest(answers []answer) (fence uint64) {
 	return fence
 }
 
-// drain takes in what was answered and not yet read. The caller holds mu.
-func (t *try) drain() {
-	for {
-		select {
-		case a := <-t.round.answers:
-			t.answers[a.member] = a
-		default:
-			return
-		}
-	}
-}
-
 // declare makes the grant safe to tell: the fence is written back to a quorum,
 // and AtLeast is armed there.
 func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)
-	r := s.newRound(ctx, t.h, t.round.patience, len(s.members))
+	r := t.second
 	defer r.done()
 	for i, a := range t.answers {
 		switch {
+		case a.verdict == pending:
+			secured[i].verdict = pending
 		case a.verdict != yes:
 		case t.isSecure(a.grant):
 			secured[i] = a
@@ -128,7 +120,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	s := t.s
 	s.mu.Lock()
 	t.stage = lost
-	t.drain()
+	t.round.drain(t.answers)
 	t.h.over()
 	s.mu.Unlock()
 	t.round.cancel()

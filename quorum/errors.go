@@ -44,7 +44,7 @@ func (s *Store) fail(is error, answers []answer, also error) error {
 		a := &answers[i]
 		err := a.err
 		switch {
-		case a.verdict == yes || a.verdict == unasked:
+		case a.verdict == yes || a.verdict == unasked || a.verdict == never && err == nil:
 			continue
 		case a.verdict == pending:
 			err = errOverdue

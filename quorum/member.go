@@ -86,5 +86,6 @@ func judge(err error) verdict {
 var (
 	errUnsettled = errors.New("an earlier request of this hold is not settled")
 	errOverdue   = errors.New("no answer in time")
+	errGivenUp   = fmt.Errorf("%w: the try was given up before", driver.ErrUnavailable)
 	errCrowded   = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
 )

@@ -127,6 +127,18 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
+// drain takes in what was reported and not yet read. The caller holds mu.
+func (r *round) drain(answers []answer) {
+	for {
+		select {
+		case a := <-r.answers:
+			answers[a.member] = a
+		default:
+			return
+		}
+	}
+}
+
 func count(answers []answer, v verdict) (n int) {
 	for i := range answers {
 		if answers[i].verdict == v {

@@ -1,0 +1,169 @@
+package quorum_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// T-RL5: a request that arrives after the release of its hold is found and
+// undone.
+func TestLateRequestAfterRelease(t *testing.T) {
+	for name, f := range map[string]fault{
+		"after silence":  {after: 300 * time.Millisecond},
+		"after a reset":  late(300 * time.Millisecond),
+		"after a minute": {after: 4 * time.Second, mute: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+				a, r := open(), request("n")
+				r.TTL = time.Hour
+				a.links[2].next("acquire", f)
+				take(t, a, r)
+				wantOutcome(t, a, r, driver.Released)
+				wantHolders(t, c, "n")
+				pass(f.after)
+				pass(time.Second)
+				if f.after < time.Second { // what comes later than that lapses
+					wantHolders(t, c, "n")
+				}
+			})
+		})
+	}
+}
+
+// What lost a vote is given back everywhere, also where it was not known to
+// have been granted.
+func TestReleaseOnAllMembers(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a := open()
+		take(t, c[1].now(), request("n"))
+		take(t, c[2].now(), request("n"))
+		take(t, c[3].now(), request("n"))
+		a.links[0].next("acquire", fault{mute: true})
+		a.links[4].next("release", down)
+		_, err := a.Acquire(t.Context(), request("n"))
+		wantErr(t, err, driver.ErrHeld)
+		pass(3 * time.Second)
+		wantHolders(t, c, "n", 2, 3, 4)
+	})
+}
+
+// A release whose fate is unknown must not meet a later hold of the same
+// token: the member is left out until it can no longer arrive.
+func TestLateReleaseDoesNotMeetALaterGrant(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		for _, l := range a.links[:2] {
+			l.set(func(op string) fault {
+				if op == "release" {
+					return late(400 * time.Millisecond)
+				}
+				return lostReply
+			})
+		}
+		a.links[2].always(lostCall)
+		_, err := a.Acquire(t.Context(), r)
+		wantErr(t, err, driver.ErrUncertain)
+		a.heal()
+		for err != nil { // the outcome is not known, so the token is repeated
+			_, err = a.Acquire(t.Context(), r)
+			wantErr(t, err, err, driver.ErrHeld)
+			pass(10 * time.Millisecond)
+		}
+		pass(2 * time.Second)
+		if err := extend(t, a, r); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		wantHolders(t, c, "n", 1, 2, 3)
+	})
+}
+
+func TestOutcomes(t *testing.T) {
+	gone, other := func(t *testing.T, s *server, r driver.Request) { s.restart() }, request("n")
+	expire := func(t *testing.T, s *server, r driver.Request) { s.clock.ahead.Add(int64(time.Minute)) }
+	taken := func(t *testing.T, s *server, r driver.Request) {
+		expire(t, s, r)
+		s.now().Acquire(t.Context(), other)
+	}
+	for name, k := range map[string]struct {
+		harm []func(*testing.T, *server, driver.Request) // to member 1, 2, 3
+		want driver.Outcome
+	}{
+		"all live":             {nil, driver.Released},
+		"one restarted":        {[]func(*testing.T, *server, driver.Request){gone}, driver.Released},
+		"two restarted":        {[]func(*testing.T, *server, driver.Request){gone, gone}, driver.Gone},
+		"one expired":          {[]func(*testing.T, *server, driver.Request){expire}, driver.Released},
+		"two expired":          {[]func(*testing.T, *server, driver.Request){expire, expire}, driver.Expired},
+		"one expired one gone": {[]func(*testing.T, *server, driver.Request){expire, gone}, driver.Gone},
+		"two taken":            {[]func(*testing.T, *server, driver.Request){taken, taken}, driver.Taken},
+		"one of each":          {[]func(*testing.T, *server, driver.Request){taken, expire, gone}, driver.Gone},
+		"taken and expired":    {[]func(*testing.T, *server, driver.Request){taken, expire, expire}, driver.Expired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+				a, r := open(), request("n")
+				take(t, a, r)
+				pass(time.Millisecond)
+				for i, harm := range k.harm {
+					harm(t, c[i], r)
+				}
+				wantOutcome(t, a, r, k.want)
+				wantOutcome(t, a, r, driver.Gone)
+			})
+		})
+	}
+}
+
+func TestReleaseUnderFaults(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, a, r)
+		pass(time.Millisecond)
+		a.these(silent, 2, 3)
+		_, err := a.Release(t.Context(), r.Name, r.Token, 0)
+		wantErr(t, err, driver.ErrUncertain, driver.ErrUnavailable)
+		wantHolders(t, c, "n", 2, 3)
+		a.heal()
+		pass(time.Second) // it goes on by itself
+		wantHolders(t, c, "n")
+		wantOutcome(t, a, r, driver.Gone)
+
+		r = request("n")
+		take(t, a, r)
+		pass(time.Millisecond)
+		a.these(down, 1, 2, 3)
+		_, err = a.Release(t.Context(), r.Name, r.Token, 0)
+		wantErr(t, err, driver.ErrUnavailable, driver.ErrUncertain)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		a.these(silent, 1, 2, 3)
+		time.AfterFunc(time.Millisecond, cancel)
+		_, err = a.Release(ctx, r.Name, r.Token, 0)
+		wantErr(t, err, driver.ErrUncertain)
+		wantErr(t, err, context.Canceled)
+		a.heal()
+		pass(3 * time.Second)
+		wantHolders(t, c, "n")
+	})
+}
+
+// A cool-down is kept by all members, by that which was late, too.
+func TestCoolDown(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, a, r)
+		pass(time.Millisecond)
+		a.links[1].next("release", silent)
+		if out, err := a.Release(t.Context(), r.Name, r.Token, time.Minute); err != nil || out != driver.Released {
+			t.Fatal(out, err)
+		}
+		pass(2 * time.Second)
+		wantCooling(t, c, 3)
+		pass(time.Minute)
+		wantCooling(t, c, 0)
+	})
+}
