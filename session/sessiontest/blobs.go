@@ -42,7 +42,10 @@ func (b *Blobs) at(key string) *session.Blob {
 }
 
 // Get implements session.BlobStore.
-func (b *Blobs) Get(_ context.Context, key string) (session.Blob, error) {
+func (b *Blobs) Get(ctx context.Context, key string) (session.Blob, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Blob{}, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if v := b.at(key); v != nil {
@@ -59,7 +62,10 @@ func same(a, b *session.Blob) bool {
 }
 
 // Swap implements session.BlobStore.
-func (b *Blobs) Swap(_ context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+func (b *Blobs) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	if err := ctx.Err(); err != nil {
+		return false, nil, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.at(key); !same(now, old) {
@@ -78,7 +84,10 @@ func (b *Blobs) set(key string, data []byte, ttl time.Duration) {
 }
 
 // Remove implements session.BlobStore.
-func (b *Blobs) Remove(_ context.Context, key string, old *session.Blob) (bool, error) {
+func (b *Blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.at(key)
@@ -90,7 +99,10 @@ func (b *Blobs) Remove(_ context.Context, key string, old *session.Blob) (bool, 
 }
 
 // Touch implements session.BlobStore.
-func (b *Blobs) Touch(_ context.Context, key string, ttl time.Duration) error {
+func (b *Blobs) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.at(key); now != nil {

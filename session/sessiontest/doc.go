@@ -1,3 +1,259 @@
 // Package sessiontest checks that a store of sessions keeps the contract of
 // session.Store. It is for those who write one.
+//
+//	func TestContract(t *testing.T) {
+//		sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { … }})
+//	}
+//
+// Every case uses keys of its own, so that cases run side by side and several
+// suites may run on one server.
 package sessiontest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// A Harness tells the suite about a store.
+type Harness struct {
+	// Open returns the store, or another handle on the same sessions: it is
+	// called twice.
+	Open func() (session.Store, error)
+	// Encode makes a value as the store keeps it; nil is JSON. It is given
+	// strings and int64.
+	Encode func(v any) []byte
+	// Keys are keys that the store must be able to keep; nil is a list of odd
+	// ones.
+	Keys []string
+	// Expire is how long a lifetime must be to be measured; 0 is 150 ms.
+	Expire time.Duration
+	// Patience is how long a case may take; 0 is 30 s.
+	Patience time.Duration
+}
+
+// A Failure is a rule that the store broke.
+type Failure struct {
+	Case string // as a subtest is called
+	Text string
+	At   string // file and line of the case
+}
+
+// String is what Run reports.
+func (f Failure) String() string { return f.Case + ": " + f.Text + " (" + f.At + ")" }
+
+// Run checks the store, each case in a subtest.
+func Run(t *testing.T, h Harness) {
+	s, err := start(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range s.run(c) {
+				t.Errorf("%s (%s)", f.Text, f.At)
+			}
+		})
+	}
+}
+
+// Check runs all cases and returns what is wrong.
+func Check(h Harness) []Failure {
+	s, err := start(h)
+	if err != nil {
+		return []Failure{{"open", err.Error(), ""}}
+	}
+	results := make([][]Failure, len(cases))
+	var wg sync.WaitGroup
+	for i, c := range cases {
+		wg.Go(func() { results[i] = s.run(c) })
+	}
+	wg.Wait()
+	return slices.Concat(results...)
+}
+
+type suite struct {
+	Harness
+	a, b session.Store
+}
+
+type testCase struct {
+	name string
+	f    func(*check)
+}
+
+func start(h Harness) (*suite, error) {
+	if h.Encode == nil {
+		h.Encode = func(v any) []byte { b, _ := json.Marshal(v); return b }
+	}
+	if h.Keys == nil {
+		h.Keys = []string{"k", "é", "with space", "a:b|c", "\x00", "{x}", "'", `"\`, "5", "-5", "%s", "version", strings.Repeat("k", session.MaxKey)}
+	}
+	if h.Expire == 0 {
+		h.Expire = 150 * time.Millisecond
+	}
+	if h.Patience == 0 {
+		h.Patience = 30 * time.Second
+	}
+	s := &suite{Harness: h}
+	var err error
+	if s.a, err = h.Open(); err == nil {
+		s.b, err = h.Open()
+	}
+	return s, err
+}
+
+// check is one run of one case.
+type check struct {
+	*suite
+	name string
+	key  string // of this case alone
+	ctx  context.Context
+
+	mu       sync.Mutex
+	failures []Failure
+}
+
+func (s *suite) run(c testCase) []Failure {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	defer cancel()
+	k := &check{suite: s, name: c.name, key: rand.Text(), ctx: ctx}
+	func() {
+		defer func() {
+			if r := recover(); r != nil && r != (stop{}) {
+				k.errorf("panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		c.f(k)
+	}()
+	return k.failures
+}
+
+type stop struct{}
+
+func (c *check) errorf(format string, args ...any) {
+	_, file, line, _ := runtime.Caller(1)
+	for up := 2; !strings.HasPrefix(filepath.Base(file), "cases_") && up < 8; up++ {
+		_, file, line, _ = runtime.Caller(up)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.failures) < 10 {
+		c.failures = append(c.failures, Failure{c.name, fmt.Sprintf(format, args...), fmt.Sprintf("%s:%d", filepath.Base(file), line)})
+	}
+}
+
+func (c *check) failf(format string, args ...any) {
+	c.errorf(format, args...)
+	panic(stop{})
+}
+
+// long is a lifetime that does not end during a case.
+const long = time.Hour
+
+// create makes the case's session.
+func (c *check) create(ops ...session.Op) session.Result {
+	res, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: long, Ops: ops})
+	if err != nil {
+		c.failf("a session cannot be created: %v", err)
+	}
+	return res
+}
+
+// commit commits to the case's session, with a lifetime if none is given.
+func (c *check) commit(ch session.Change) (session.Result, error) {
+	if ch.TTL == 0 {
+		ch.TTL = long
+	}
+	return c.b.Commit(c.ctx, c.key, ch)
+}
+
+// value is what the only op of a commit returned.
+func (c *check) value(res session.Result) []byte {
+	if len(res.Values) != 1 {
+		c.errorf("%d values for one op", len(res.Values))
+		return nil
+	}
+	return res.Values[0]
+}
+
+func (c *check) load() session.Record {
+	r, err := c.b.Load(c.ctx, c.key)
+	if err != nil {
+		c.failf("Load: %v", err)
+	}
+	return r
+}
+
+func (c *check) put(key string, v any) session.Op {
+	return session.Op{Kind: session.OpPut, Key: key, Value: c.Encode(v)}
+}
+
+func (c *check) was(key string, v any) session.Condition {
+	return session.Condition{Key: key, Value: c.Encode(v)}
+}
+
+func absent(key string) session.Condition { return session.Condition{Key: key, Absent: true} }
+func del(key string) session.Op           { return session.Op{Kind: session.OpDelete, Key: key} }
+func take(key string) session.Op          { return session.Op{Kind: session.OpTake, Key: key} }
+func incr(key string, n int64) session.Op {
+	return session.Op{Kind: session.OpIncr, Key: key, Delta: n}
+}
+
+// has wants the session to have exactly these keys and values.
+func (c *check) has(want map[string]any) {
+	r := c.load()
+	c.fields(r, want)
+}
+
+func (c *check) fields(r session.Record, want map[string]any) {
+	got := make(map[string][]byte)
+	for _, f := range r.Fields {
+		if _, twice := got[f.Key]; twice {
+			c.errorf("key %.40q is listed twice", f.Key)
+		}
+		got[f.Key] = f.Value
+	}
+	for k, v := range want {
+		if !bytes.Equal(got[k], c.Encode(v)) {
+			c.errorf("key %.40q is %.80q, want %.80q", k, got[k], c.Encode(v))
+		}
+		delete(got, k)
+	}
+	for k := range got {
+		c.errorf("there is a key %.40q that nobody put", k)
+	}
+}
+
+// eventually asks until f is true.
+func (c *check) eventually(what string, f func() bool) {
+	for !f() {
+		select {
+		case <-c.ctx.Done():
+			c.failf("after %v still not: %s", c.Patience, what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// crowd runs f n times at once.
+func crowd(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}

@@ -1,0 +1,196 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/sessiontest"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+)
+
+const phpID = "0123456789abcdef0123456789abcdef"
+
+// phpSide is a PHP application on the same sessions: it locks, reads, works
+// and writes the whole session without a condition.
+type phpSide struct {
+	blobs  *sessiontest.Blobs
+	locker *padlock.Locker
+}
+
+func (p *phpSide) request(t testing.TB, edit func(d *phpcodec.Document)) {
+	const key = session.PHPPrefix + phpID
+	err := p.locker.Do(bg, key+session.PHPLockSuffix, func(ctx context.Context) error {
+		blob, err := p.blobs.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		d, err := phpcodec.Parse(phpcodec.PHP, blob.Data)
+		if err != nil {
+			return err
+		}
+		edit(d)
+		data, err := d.Encode()
+		p.blobs.Put(key, data)
+		return err
+	})
+	noError(t, err)
+}
+
+func newPHP(t testing.TB, opts ...session.Option) (*phpSide, *session.Manager) {
+	p := &phpSide{sessiontest.NewBlobs(), newLocker(t)}
+	opts = append(opts, session.WithCookie(session.Cookie{Insecure: true, Name: session.PHPCookieName}), session.MaxWait(time.Minute))
+	m, err := session.NewPHP(p.blobs, session.WithLocker(p.locker), session.PHP{}, opts...)
+	noError(t, err)
+	p.blobs.Put(session.PHPPrefix+phpID, []byte(`started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`))
+	return p, m
+}
+
+// TestPHPBeside has half of the requests served by PHP.
+func TestPHPBeside(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive, "LastWriteWins": session.LastWriteWins} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			php, m := newPHP(t)
+			c := serve(t, load.Handler(m, mode))
+			c.Cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+			var wg sync.WaitGroup
+			for i := range crowd / 2 {
+				wg.Go(func() {
+					php.request(t, func(d *phpcodec.Document) {
+						<-time.After(time.Millisecond)
+						noError(t, d.Set(fmt.Sprintf("k%d", crowd/2+i), []byte("i:1;")))
+					})
+				})
+			}
+			r := c.Run(t.Context(), load.Set(crowd/2, 10*time.Millisecond, 0))
+			wg.Wait()
+			report(r).only(t, http.StatusOK)
+			if n := must[int](t)(c.Kept(t.Context(), crowd)); n != crowd {
+				t.Errorf("%d of %d kept", n, crowd)
+			}
+			blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID)
+			if !strings.HasPrefix(string(blob.Data), `started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`) {
+				t.Errorf("what nobody touched was changed: %.100q", blob.Data)
+			}
+		})
+	}
+}
+
+func TestPHPValues(t *testing.T) {
+	php, m := newPHP(t)
+	b := newBrowser(t, m)
+	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.ok(func(s *session.Session) {
+		if u := get1[phpcodec.Object](t, s, "user"); u.Class != "User" {
+			t.Errorf("%+v", u)
+		}
+		if n, err := s.Incr("started", 2); n != 3 || err != nil {
+			t.Error(n, err)
+		}
+		noError(t, s.Put("cart", []string{"x"}))
+		for _, key := range []string{"a|b", "5"} {
+			if err := s.Put(key, 1); !errors.Is(err, session.ErrKey) {
+				t.Errorf("%q: %v", key, err)
+			}
+		}
+		if _, err := s.Incr("f", 1); !errors.Is(err, session.ErrNotNumber) {
+			t.Error(err)
+		}
+	})
+	blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID)
+	if got := string(blob.Data); got != `started|i:3;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;cart|a:1:{i:0;s:1:"x";}` {
+		t.Errorf("%q", got)
+	}
+	if blob.TTL <= 0 || blob.TTL > session.PHPIdleTimeout {
+		t.Errorf("lives for %v", blob.TTL)
+	}
+	// PHP writes a float anew, with other digits: that is no conflict.
+	b.ok(func(s *session.Session) {
+		get1[float64](t, s, "f")
+		php.request(t, func(d *phpcodec.Document) { noError(t, d.Set("f", []byte("d:0.1;"))) })
+		noError(t, s.Put("f", 0.5))
+	})
+	b.status(409, func(s *session.Session) {
+		get1[float64](t, s, "f")
+		php.request(t, func(d *phpcodec.Document) { noError(t, d.Set("f", []byte("d:0.2;"))) })
+		noError(t, s.Put("f", 0.7))
+	})
+}
+
+// TestPHPNewSession looks at what a new visitor gets: PHP's cookie, an id that
+// PHP accepts, and data that it reads.
+func TestPHPNewSession(t *testing.T) {
+	php, m := newPHP(t)
+	b := newBrowser(t, m)
+	b.put("k", "v")
+	id := b.cookie.Value
+	if b.cookie.Name != "PHPSESSID" || len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
+		t.Errorf("%v", b.cookie)
+	}
+	if blob, err := php.blobs.Get(bg, "PHPREDIS_SESSION:"+id); err != nil || string(blob.Data) != `k|s:1:"v";` {
+		t.Errorf("%q %v", blob.Data, err)
+	}
+	b.cookie.Value = strings.Repeat("../", 10)
+	has(b, "k", "")
+	b.cookie.Value = strings.Repeat("0", 32) // unknown: not adopted
+	b.put("k", 1)
+	if b.cookie.Value == strings.Repeat("0", 32) {
+		t.Error("the client chose its id")
+	}
+}
+
+// TestPHPDestroyWaits: PHP would write the session again after it was
+// destroyed, so Destroy waits for its lock.
+func TestPHPDestroyWaits(t *testing.T) {
+	php, m := newPHP(t)
+	b := newBrowser(t, m)
+	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	var wg sync.WaitGroup
+	php.request(t, func(*phpcodec.Document) {
+		wg.Go(func() { b.twin().ok(func(s *session.Session) { noError(t, s.Destroy(bg)) }) })
+		<-time.After(30 * time.Millisecond)
+	})
+	wg.Wait()
+	if _, err := php.blobs.Get(bg, session.PHPPrefix+phpID); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("the session is back: %v", err)
+	}
+}
+
+func TestPHPDamagedSession(t *testing.T) {
+	php, m := newPHP(t)
+	b := newBrowser(t, m)
+	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	for _, bad := range []string{"k|a:99999999:{", "\x00\x00\x00\x02\x14", "k|i:1;k|i:2;"} {
+		php.blobs.Put(session.PHPPrefix+phpID, []byte(bad))
+		b.status(503, func(s *session.Session) {
+			if _, err := session.Get[int](s, "k"); !errors.Is(err, session.ErrRefused) {
+				t.Errorf("%v", err)
+			}
+		})
+		if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != bad {
+			t.Errorf("it became %q", blob.Data)
+		}
+	}
+	php.blobs.Put(session.PHPPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
+	b.status(503, func(s *session.Session) { noError(t, s.Put("a", 2)) })
+	b.ok(func(s *session.Session) { noError(t, s.Put("c", 4)); noError(t, s.Put("d", 5)) })
+	if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;c|i:4;d|i:5;" {
+		t.Errorf("%q", blob.Data)
+	}
+}
+
+func TestPHPNeedsLocks(t *testing.T) {
+	if _, err := session.NewPHP(sessiontest.NewBlobs(), session.Exclusive, session.PHP{}); err == nil {
+		t.Error("no locks, no error")
+	}
+}

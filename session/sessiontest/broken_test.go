@@ -1,0 +1,311 @@
+package sessiontest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest"
+)
+
+// A breakage is a store that breaks one rule, and a case that must notice.
+type breakage struct {
+	name   string
+	case_  string
+	commit func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error)
+	load   func(r session.Record) session.Record
+	touch  func(s session.Store, ctx context.Context, key string, ttl time.Duration) error
+	del    func(s session.Store, ctx context.Context, key string) (session.Moved, error)
+}
+
+type brokenStore struct {
+	session.Store
+	b *breakage
+}
+
+func (s brokenStore) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if s.b.commit == nil {
+		return s.Store.Commit(ctx, key, c)
+	}
+	return s.b.commit(s.Store, ctx, key, c)
+}
+
+func (s brokenStore) Load(ctx context.Context, key string) (session.Record, error) {
+	r, err := s.Store.Load(ctx, key)
+	if s.b.load != nil && err == nil {
+		r = s.b.load(r)
+	}
+	return r, err
+}
+
+func (s brokenStore) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	if s.b.touch == nil {
+		return s.Store.Touch(ctx, key, ttl)
+	}
+	return s.b.touch(s.Store, ctx, key, ttl)
+}
+
+func (s brokenStore) Delete(ctx context.Context, key string) (session.Moved, error) {
+	if s.b.del == nil {
+		return s.Store.Delete(ctx, key)
+	}
+	return s.b.del(s.Store, ctx, key)
+}
+
+// changing is a store that sees another Change than it was given.
+func changing(f func(*session.Change)) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		f(&c)
+		return s.Commit(ctx, key, c)
+	}
+}
+
+// answering is a store that answers otherwise.
+func answering(f func(session.Result, error) (session.Result, error)) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		return f(s.Commit(ctx, key, c))
+	}
+}
+
+func upsert(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+	res, err := s.Commit(ctx, key, c)
+	if errors.Is(err, session.ErrNotFound) {
+		c.Create, c.Version, c.Unchanged = true, "", nil
+		return s.Commit(ctx, key, c)
+	}
+	return res, err
+}
+
+func overwrite(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if c.Create {
+		s.Delete(ctx, key)
+	}
+	return s.Commit(ctx, key, c)
+}
+
+// inTwoSteps adds and takes by reading first.
+func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		if len(c.Ops) != 1 || c.Ops[0].Kind != kind {
+			return s.Commit(ctx, key, c)
+		}
+		probe, err := s.Commit(ctx, key, session.Change{TTL: c.TTL, Ops: []session.Op{{Kind: session.OpIncr, Key: "\x00probe"}}})
+		if err != nil {
+			return probe, err
+		}
+		r, _ := s.Load(ctx, key)
+		time.AfterFunc(time.Millisecond, func() {})
+		<-time.After(time.Millisecond)
+		i := slices.IndexFunc(r.Fields, func(f session.Field) bool { return f.Key == c.Ops[0].Key })
+		ops := []session.Op{{Kind: session.OpDelete, Key: "\x00probe"}, {Kind: session.OpDelete, Key: c.Ops[0].Key}}
+		var old []byte
+		if i >= 0 {
+			old = r.Fields[i].Value
+			if kind == session.OpIncr {
+				ops = append(ops, session.Op{Kind: session.OpPut, Key: c.Ops[0].Key, Value: old})
+			}
+		}
+		ops = append(ops, c.Ops...)
+		res, err := s.Commit(ctx, key, session.Change{TTL: c.TTL, Ops: ops})
+		if err == nil {
+			res.Values = res.Values[len(ops)-1:]
+			if kind == session.OpTake {
+				res.Values[0] = old
+			}
+		}
+		return res, err
+	}
+}
+
+// piecemeal does what it can before it finds out that it must not.
+func piecemeal(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+	res, err := s.Commit(ctx, key, c)
+	if errors.Is(err, session.ErrNotNumber) && len(c.Ops) > 1 {
+		s.Commit(ctx, key, session.Change{TTL: c.TTL, Ops: c.Ops[:len(c.Ops)-1]})
+	}
+	return res, err
+}
+
+// lateChecks looks at conditions first and writes afterwards.
+func lateChecks(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if len(c.Unchanged) > 0 && len(c.Ops) > 0 {
+		if res, err := s.Commit(ctx, key, session.Change{TTL: c.TTL, Unchanged: c.Unchanged}); err != nil {
+			return res, err
+		}
+		<-time.After(time.Millisecond)
+		c.Unchanged = nil
+	}
+	return s.Commit(ctx, key, c)
+}
+
+var breakages = []breakage{
+	{name: "creates over a session", case_: "create/taken", commit: overwrite},
+	{name: "creates what is missing", case_: "missing", commit: upsert},
+	{name: "creates what is missing, after a delete", case_: "delete/race", commit: upsert},
+	{name: "ignores the version", case_: "version/wrong", commit: changing(func(c *session.Change) { c.Version = "" })},
+	{name: "ignores conditions", case_: "unchanged/violated", commit: changing(func(c *session.Change) { c.Unchanged = nil })},
+	{name: "ignores absence", case_: "unchanged/violated", commit: changing(func(c *session.Change) {
+		c.Unchanged = slices.DeleteFunc(slices.Clone(c.Unchanged), func(x session.Condition) bool { return x.Absent })
+	})},
+	{name: "takes empty for absent", case_: "unchanged/violated", commit: changing(func(c *session.Change) {
+		c.Unchanged = slices.Clone(c.Unchanged)
+		for i := range c.Unchanged {
+			c.Unchanged[i].Absent = c.Unchanged[i].Absent || string(c.Unchanged[i].Value) == `""`
+		}
+	})},
+	{name: "checks one condition of several", case_: "unchanged/all-or-nothing", commit: changing(func(c *session.Change) {
+		c.Unchanged = c.Unchanged[:min(1, len(c.Unchanged))]
+	})},
+	{name: "checks and then writes", case_: "crowd/conditions", commit: lateChecks},
+	{name: "writes in pieces", case_: "unchanged/all-or-nothing", commit: piecemeal},
+	{name: "adds in two steps", case_: "incr/crowd", commit: inTwoSteps(session.OpIncr)},
+	{name: "takes in two steps", case_: "take/once", commit: inTwoSteps(session.OpTake)},
+	{name: "does not say which keys", case_: "unchanged/violated", commit: answering(func(r session.Result, err error) (session.Result, error) {
+		if errors.Is(err, session.ErrConflict) {
+			err = &session.ConflictError{}
+		}
+		return r, err
+	})},
+	{name: "returns no values", case_: "ops/results", commit: answering(func(r session.Result, err error) (session.Result, error) { r.Values = nil; return r, err })},
+	{name: "returns an empty value for none", case_: "ops/results", commit: answering(func(r session.Result, err error) (session.Result, error) {
+		for i := range r.Values {
+			if r.Values[i] == nil {
+				r.Values[i] = []byte{}
+			}
+		}
+		return r, err
+	})},
+	{name: "returns an old version", case_: "version/right", commit: answering(func(r session.Result, err error) (session.Result, error) { r.Version = "0"; return r, err })},
+	{name: "always one version", case_: "version/changes", load: func(r session.Record) session.Record { r.Version = "1"; return r },
+		commit: func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+			c.Version = ""
+			res, err := s.Commit(ctx, key, c)
+			res.Version = "1"
+			return res, err
+		}},
+	{name: "lives for ever", case_: "ttl/ends", commit: changing(func(c *session.Change) { c.TTL = 0 })},
+	{name: "does not renew the lifetime", case_: "ttl/renewed", commit: func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		if r, err := s.Load(ctx, key); err == nil {
+			c.TTL = r.TTL
+		}
+		return s.Commit(ctx, key, c)
+	}},
+	{name: "for ever is a day", case_: "ttl/for-ever", commit: changing(func(c *session.Change) {
+		if c.TTL == 0 {
+			c.TTL = 24 * time.Hour
+		}
+	})},
+	{name: "does not tell the lifetime", case_: "create", load: func(r session.Record) session.Record { r.TTL = 0; return r }},
+	{name: "forgets the deadline", case_: "deadline", commit: changing(func(c *session.Change) { c.Deadline = time.Time{} })},
+	{name: "touches by writing", case_: "touch", touch: func(s session.Store, ctx context.Context, key string, ttl time.Duration) error {
+		s.Commit(ctx, key, session.Change{TTL: ttl})
+		return nil
+	}},
+	{name: "does not touch", case_: "touch", touch: func(session.Store, context.Context, string, time.Duration) error { return nil }},
+	{name: "touch only prolongs", case_: "touch/shortens", touch: func(s session.Store, ctx context.Context, key string, ttl time.Duration) error {
+		if r, err := s.Load(ctx, key); err == nil && r.TTL < ttl {
+			return s.Touch(ctx, key, ttl)
+		}
+		return nil
+	}},
+	{name: "touch creates", case_: "touch/nothing", touch: func(s session.Store, ctx context.Context, key string, ttl time.Duration) error {
+		s.Commit(ctx, key, session.Change{Create: true, TTL: ttl})
+		return s.Touch(ctx, key, ttl)
+	}},
+	{name: "touches tombstones", case_: "moved/ends", touch: func(s session.Store, ctx context.Context, key string, ttl time.Duration) error {
+		if r, err := s.Load(ctx, key); err == nil && r.Moved.To != "" {
+			revive(s, ctx, key, r)
+		}
+		return s.Touch(ctx, key, ttl)
+	}},
+	{name: "does not delete", case_: "delete", del: func(session.Store, context.Context, string) (session.Moved, error) { return session.Moved{}, nil }},
+	{name: "error for what is not there", case_: "delete", del: func(s session.Store, ctx context.Context, key string) (session.Moved, error) {
+		if _, err := s.Load(ctx, key); err != nil {
+			return session.Moved{}, err
+		}
+		return s.Delete(ctx, key)
+	}},
+	{name: "does not say where it went", case_: "moved/deleted", del: func(s session.Store, ctx context.Context, key string) (session.Moved, error) {
+		_, err := s.Delete(ctx, key)
+		return session.Moved{}, err
+	}},
+	{name: "forgets that it is frozen", case_: "moved", load: func(r session.Record) session.Record { r.Moved.Frozen = false; return r }},
+	{name: "forgets when", case_: "moved", load: func(r session.Record) session.Record { r.Moved.At = time.Time{}; return r }},
+	{name: "tombstones are empty", case_: "moved", load: func(r session.Record) session.Record {
+		if r.Moved.To != "" {
+			r.Fields = nil
+		}
+		return r
+	}},
+	{name: "tombstones are written to", case_: "moved", commit: func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		if r, err := s.Load(ctx, key); err == nil && r.Moved.To != "" && !c.Create {
+			revive(s, ctx, key, r)
+		}
+		return s.Commit(ctx, key, c)
+	}},
+	{name: "moves whatever the version", case_: "moved/conditions", commit: changing(func(c *session.Change) {
+		if c.Move.To != "" {
+			c.Version = ""
+		}
+	})},
+	{name: "moves a copy", case_: "moved/race", commit: moveCopy()},
+	{name: "ignores the context", case_: "context", commit: func(s session.Store, _ context.Context, key string, c session.Change) (session.Result, error) {
+		return s.Commit(context.Background(), key, c)
+	}},
+}
+
+// revive makes a live session of a tombstone.
+func revive(s session.Store, ctx context.Context, key string, r session.Record) {
+	s.Delete(ctx, key)
+	c := session.Change{Create: true, TTL: r.TTL}
+	for _, f := range r.Fields {
+		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: f.Key, Value: f.Value})
+	}
+	s.Commit(ctx, key, c)
+}
+
+// moveCopy moves what was there a moment before.
+func moveCopy() func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	var mu sync.Mutex
+	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		if c.Move.To == "" {
+			return s.Commit(ctx, key, c)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		r, err := s.Load(ctx, key)
+		if err != nil || c.Version != "" && c.Version != r.Version {
+			return session.Result{}, &session.ConflictError{}
+		}
+		<-time.After(5 * time.Millisecond)
+		c.Version = ""
+		for _, f := range r.Fields {
+			c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: f.Key, Value: f.Value})
+		}
+		return s.Commit(ctx, key, c)
+	}
+}
+
+// TestSuiteNotices runs the suite over stores that break one rule each.
+func TestSuiteNotices(t *testing.T) {
+	for _, b := range breakages {
+		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			failures := sessiontest.Check(sessiontest.Harness{Open: same(brokenStore{session.NewMemory(), &b}), Patience: 700 * time.Millisecond, Expire: 40 * time.Millisecond})
+			if !slices.ContainsFunc(failures, func(f sessiontest.Failure) bool { return f.Case == b.case_ }) {
+				t.Errorf("the case %s did not notice; others said %v", b.case_, failures)
+			}
+		})
+	}
+}
+
+func TestSuiteFindsNothingInAGoodStore(t *testing.T) {
+	if failures := sessiontest.Check(sessiontest.Harness{Open: same(session.NewMemory())}); len(failures) > 0 {
+		t.Error(failures)
+	}
+}

@@ -1,0 +1,292 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+func (c *check) gone() bool {
+	_, err := c.a.Load(c.ctx, c.key)
+	return errors.Is(err, session.ErrNotFound)
+}
+
+func ttlEnds(c *check) {
+	_, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: c.Expire, Ops: []session.Op{c.put("a", "1")}})
+	if err != nil {
+		c.failf("%v", err)
+	}
+	start := time.Now()
+	c.eventually("the session has expired", c.gone)
+	if took := time.Since(start); took < c.Expire/2 {
+		c.errorf("it ended after %v, want %v", took, c.Expire)
+	}
+	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrNotFound) {
+		c.errorf("Commit to an expired session: %v, want ErrNotFound", err)
+	}
+	if err := c.a.Touch(c.ctx, c.key, long); err != nil || !c.gone() {
+		c.errorf("Touch revived an expired session: %v", err)
+	}
+	c.create(c.put("b", "1"))
+	c.has(map[string]any{"b": "1"})
+}
+
+func ttlRenewed(c *check) {
+	c.create(c.put("a", "1"))
+	if _, err := c.commit(session.Change{TTL: c.Expire, Ops: []session.Op{c.put("a", "2")}}); err != nil {
+		c.failf("%v", err)
+	}
+	if ttl := c.load().TTL; ttl <= 0 || ttl > c.Expire {
+		c.errorf("it lives for %v, want %v", ttl, c.Expire)
+	}
+	if _, err := c.commit(session.Change{TTL: 2 * long, Ops: []session.Op{c.put("a", "3")}}); err != nil {
+		c.failf("%v", err)
+	}
+	if ttl := c.load().TTL; ttl <= long || ttl > 2*long {
+		c.errorf("it lives for %v, want %v", ttl, 2*long)
+	}
+}
+
+func ttlForEver(c *check) {
+	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, Ops: []session.Op{c.put("a", "1")}}); err != nil {
+		c.failf("%v", err)
+	}
+	if ttl := c.load().TTL; ttl != 0 {
+		c.errorf("it lives for %v, want 0, for ever", ttl)
+	}
+	if err := c.a.Touch(c.ctx, c.key, long); err != nil || c.load().TTL == 0 {
+		c.errorf("after Touch it still lives for ever: %v", err)
+	}
+	if err := c.a.Touch(c.ctx, c.key, 0); err != nil || c.load().TTL != 0 {
+		c.errorf("Touch with 0: it does not live for ever: %v", err)
+	}
+	c.a.Delete(c.ctx, c.key)
+}
+
+func deadline(c *check) {
+	end := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
+	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, Deadline: end, TTL: long}); err != nil {
+		c.failf("%v", err)
+	}
+	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "1")}}); err != nil {
+		c.failf("%v", err)
+	}
+	if got := c.load().Deadline; c.a.Traits().NoDeadline {
+		if !got.IsZero() {
+			c.errorf("Traits say that it keeps no deadline, and it has %v", got)
+		}
+	} else if !got.Equal(end) {
+		c.errorf("the deadline is %v, want %v", got, end)
+	}
+}
+
+func touchProlongs(c *check) {
+	before := c.create(c.put("a", "1"))
+	if err := c.a.Touch(c.ctx, c.key, 3*long); err != nil {
+		c.failf("%v", err)
+	}
+	r := c.load()
+	if r.TTL <= 2*long || r.TTL > 3*long {
+		c.errorf("it lives for %v, want %v", r.TTL, 3*long)
+	}
+	if r.Version != before.Version {
+		c.errorf("Touch changed the version")
+	}
+	c.fields(r, map[string]any{"a": "1"})
+}
+
+func touchShortens(c *check) {
+	c.create(c.put("a", "1"))
+	if err := c.a.Touch(c.ctx, c.key, c.Expire); err != nil {
+		c.failf("%v", err)
+	}
+	c.eventually("the session has expired", c.gone)
+}
+
+func touchNothing(c *check) {
+	if err := c.a.Touch(c.ctx, c.key, long); err != nil {
+		c.errorf("Touch where there is no session: %v", err)
+	}
+	if !c.gone() {
+		c.errorf("Touch made a session")
+	}
+}
+
+func deletes(c *check) {
+	c.create(c.put("a", "1"))
+	for range 2 {
+		moved, err := c.a.Delete(c.ctx, c.key)
+		if err != nil || moved.To != "" {
+			c.errorf("Delete: %+v %v", moved, err)
+		}
+		if !c.gone() {
+			c.errorf("it is still there")
+		}
+	}
+	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrNotFound) || !c.gone() {
+		c.errorf("Commit to a deleted session: %v, want ErrNotFound", err)
+	}
+}
+
+// deleteRace: whatever runs beside, after Delete nothing is there.
+func deleteRace(c *check) {
+	c.create(c.put("a", "1"))
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for {
+				_, err := c.commit(session.Change{Ops: []session.Op{c.put("k"+strconv.Itoa(i), "x"), incr("n", 1)}})
+				c.a.Touch(c.ctx, c.key, long)
+				if err != nil {
+					if !errors.Is(err, session.ErrNotFound) {
+						c.errorf("%v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+	c.eventually("somebody wrote", func() bool { return len(c.load().Fields) > 3 })
+	if _, err := c.a.Delete(c.ctx, c.key); err != nil {
+		c.errorf("%v", err)
+	}
+	wg.Wait()
+	if !c.gone() {
+		c.errorf("the session is back")
+	}
+}
+
+func (c *check) move(frozen bool, ttl time.Duration) session.Moved {
+	m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond), Frozen: frozen}
+	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Move: m, TTL: ttl}); err != nil {
+		c.failf("Move: %v", err)
+	}
+	return m
+}
+
+func sameMove(a, b session.Moved) bool {
+	return a.To == b.To && a.Frozen == b.Frozen && a.At.Equal(b.At)
+}
+
+func movedIsTombstone(c *check) {
+	c.create(c.put("a", "1"))
+	m := c.move(true, long)
+	r := c.load()
+	c.fields(r, map[string]any{"a": "1"})
+	if !sameMove(r.Moved, m) || r.TTL <= 0 || r.TTL > long {
+		c.errorf("it moved to %+v for %v, want %+v for %v", r.Moved, r.TTL, m, long)
+	}
+	for _, ch := range []session.Change{{Ops: []session.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []session.Condition{absent("a")}}, {Ops: []session.Op{incr("a", 1)}}, {Move: session.Moved{To: "elsewhere", At: m.At}}} {
+		_, err := c.commit(ch)
+		var moved *session.MovedError
+		if !errors.As(err, &moved) || !sameMove(moved.Moved, m) {
+			c.errorf("Commit to a tombstone: %v, want a *MovedError", err)
+		}
+	}
+	if _, err := c.commit(session.Change{Create: true}); !errors.Is(err, session.ErrExists) {
+		c.errorf("Create over a tombstone: %v, want ErrExists", err)
+	}
+	c.has(map[string]any{"a": "1"})
+}
+
+func movedConditions(c *check) {
+	old := c.create(c.put("a", "1"))
+	now, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}})
+	if err != nil {
+		c.failf("%v", err)
+	}
+	m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+	if _, err := c.commit(session.Change{Version: old.Version, Move: m}); !errors.Is(err, session.ErrConflict) {
+		c.errorf("Move with an old version: %v, want ErrConflict", err)
+	}
+	if r := c.load(); r.Moved.To != "" {
+		c.errorf("it moved all the same")
+	}
+	if _, err := c.commit(session.Change{Version: now.Version, Move: m, Ops: []session.Op{c.put("b", "3")}}); err != nil {
+		c.errorf("Move with the version that it has: %v", err)
+	}
+	r := c.load()
+	c.fields(r, map[string]any{"a": "2", "b": "3"})
+	if !sameMove(r.Moved, m) {
+		c.errorf("it moved to %+v, want %+v", r.Moved, m)
+	}
+}
+
+func movedEnds(c *check) {
+	c.create(c.put("a", "1"))
+	c.move(false, c.Expire)
+	if err := c.a.Touch(c.ctx, c.key, long); err != nil {
+		c.errorf("Touch: %v", err)
+	}
+	c.eventually("the tombstone has expired", c.gone)
+}
+
+func movedDeleted(c *check) {
+	c.create(c.put("a", "1"))
+	m := c.move(false, long)
+	if got, err := c.a.Delete(c.ctx, c.key); err != nil || !sameMove(got, m) {
+		c.errorf("Delete of a tombstone: %+v %v, want %+v", got, err, m)
+	}
+	if !c.gone() {
+		c.errorf("it is still there")
+	}
+}
+
+// movedRace: what was counted before the move is in the tombstone, and nothing
+// is counted after it.
+func movedRace(c *check) {
+	c.create()
+	var mu sync.Mutex
+	var counted int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				_, err := c.commit(session.Change{Ops: []session.Op{incr("n", 1)}})
+				if errors.Is(err, session.ErrMoved) {
+					return
+				}
+				if err != nil {
+					c.errorf("%v", err)
+					return
+				}
+				mu.Lock()
+				counted++
+				mu.Unlock()
+			}
+		})
+	}
+	c.eventually("somebody counted", func() bool { mu.Lock(); defer mu.Unlock(); return counted > 5 })
+	for {
+		m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+		_, err := c.a.Commit(c.ctx, c.key, session.Change{Version: c.load().Version, Move: m, TTL: long})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, session.ErrConflict) {
+			c.failf("Move: %v", err)
+		}
+	}
+	wg.Wait()
+	c.has(map[string]any{"n": counted})
+}
+
+func contextEnded(c *check) {
+	c.create(c.put("a", "1"))
+	ctx, cancel := context.WithCancel(c.ctx)
+	cancel()
+	if _, err := c.a.Load(ctx, c.key); err == nil || errors.Is(err, session.ErrNotFound) {
+		c.errorf("Load with a context that has ended: %v", err)
+	}
+	if _, err := c.a.Commit(ctx, c.key, session.Change{Ops: []session.Op{c.put("a", "2")}, TTL: long}); err == nil || errors.Is(err, session.ErrNotFound) {
+		c.errorf("Commit with a context that has ended: %v", err)
+	}
+	if _, err := c.a.Delete(ctx, c.key); err == nil {
+		c.errorf("Delete with a context that has ended: no error")
+	}
+	c.has(map[string]any{"a": "1"})
+}
