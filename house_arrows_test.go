@@ -25,7 +25,7 @@ var rootTests = []string{".", "driver", "drivertest", "drivertest/server", "padl
 
 // sessionTests are what tests of sessions may use beside: the suite for their
 // stores and the load client.
-var sessionTests = append(slices.Clone(rootTests), "session", "session/sessiontest", "session/sessiontest/load")
+var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are what the tests of a store may use.
 var storeTests = []string{".", "driver", "drivertest", "drivertest/server"}
