@@ -188,13 +188,17 @@ var broken = map[bug]string{
 	leaveIsAlwaysInTime:     "enqueue/leave",
 }
 
-// TestBrokenStores runs the suite against a store with one bug at a time.
+// TestBrokenStores runs the suite against a store with one bug at a time. Under
+// the race detector, which is slow and looks for something else, only the
+// cases run that are to fail.
 func TestBrokenStores(t *testing.T) {
 	for b, list := range broken {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
-			found := failing(t, func() *world { return brokenWorld(b) })
 			want := strings.Fields(list)
+			watched := strings.Contains(list, "answers/") // in all other cases
+			some := func(name string) bool { return !raceDetector || watched || slices.Contains(want, name) }
+			found := failing(t, func() *world { return brokenWorld(b) }, some)
 			got := slices.DeleteFunc(names(found), func(n string) bool {
 				return strings.HasPrefix(n, "crowd/") && !slices.Contains(want, n)
 			})
@@ -235,12 +239,12 @@ func brokenWorld(b bug) *world {
 
 func bind(w *world) { w.g.Bound, w.g.SurvivesRestart = driver.ToConnection, driver.No }
 
-// failing runs the whole suite in a bubble.
-func failing(t *testing.T, make func() *world) (out []Failure) {
+// failing runs the suite in a bubble.
+func failing(t *testing.T, make func() *world, some func(string) bool) (out []Failure) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := make()
-		out = Check(w.harness())
+		out = checkSome(w.harness(), some)
 		close(w.leak)
 	})
 	return out
@@ -284,7 +288,7 @@ func TestRightStores(t *testing.T) {
 				change(w)
 				return w
 			}
-			for _, f := range failing(t, right) {
+			for _, f := range failing(t, right, nil) {
 				t.Error(f)
 			}
 		})

@@ -46,11 +46,10 @@ func (cl *client) saw(k *call) {
 }
 
 func (c *check) watchFailure(w *testCase, seen string) {
-	f := Failure{w.name, w.clause, seen + ", in case " + c.k.name, place()}
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
 	if len(c.watched[w.name]) < 3 {
-		c.watched[w.name] = append(c.watched[w.name], f)
+		c.watched[w.name] = append(c.watched[w.name], Failure{w.name, w.clause, seen + ", in case " + c.k.name, place()})
 	}
 }
 

@@ -628,10 +628,10 @@ func (s *ref) Close() error {
 		if s.is(closeKeepsBound) {
 			return
 		}
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
 		s.unbind(driver.ErrClosed)
 		if s.w.g.Bound != driver.ToNothing || s.is(closeDropsHolds) {
-			s.w.mu.Lock()
-			defer s.w.mu.Unlock()
 			s.w.dropAll(s)
 		}
 	})
