@@ -84,7 +84,7 @@ type refusal struct {
 func (*refusal) Error() string { return "refused" }
 
 // try makes one try.
-func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (*hold, error) {
+func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, err error) {
 	if r.Shared {
 		gate, err := s.enterGate(ctx, f)
 		if err != nil {
@@ -92,45 +92,56 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (*hold, err
 		}
 		defer gate.close()
 	}
-	c, err := s.lockFile(f, r.Shared)
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	c, err := s.lock(f, r.Shared, func(c *conn) error {
+		h, err = s.grant(f, c, r, b)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	b := buffers.Get().(*buffer)
-	defer buffers.Put(b)
-	h, err := s.grant(f, c, r, b)
-	if err != nil {
-		c.unlock() // nothing has changed, so nobody is woken
-		f.keep(c)
-		return nil, err
+	if c.size < int64(b.wrote) {
+		_ = c.pwrite(b.out[:b.wrote], 0) // the file was cut short when its page was written
 	}
 	f.holds = append(f.holds, h)
 	return h, nil
 }
 
-// lockFile opens the file if need be and locks it. Somebody may have put
-// another file in its place between the two, so the path is looked at again.
-func (s *Store) lockFile(f *file, shared bool) (*conn, error) {
+// lock opens the file if need be, locks it and calls do. Somebody may have put
+// another file in its place meanwhile, so in the end the path is looked at:
+// then all of it is done again with the file that is there. That the path comes
+// last keeps fences in order: what do minted is older than the next file.
+//
+// After a *refusal or an error of do, the file is unlocked.
+func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {
 	const replaced = 100
 	for range replaced {
 		c, err := s.open(f)
 		if err != nil {
 			return nil, unavailable(f.path, err)
 		}
-		locked := c.tryLock(shared)
+		refused := c.tryLock(shared)
+		switch refused {
+		case nil:
+			refused = do(c)
+		case errBusy:
+			refused = &refusal{}
+		default:
+			c.close()
+			return nil, unavailable(f.path, refused)
+		}
 		same, err := c.current()
 		switch {
-		case locked != nil && locked != errBusy:
-			c.close()
-			return nil, unavailable(f.path, locked)
 		case err != nil:
 			c.close()
 			return nil, unavailable(f.path, err)
 		case !same:
 			c.close()
-		case locked != nil:
+		case refused != nil:
+			c.unlock() // nothing has changed, so nobody is woken
 			f.keep(c)
-			return nil, &refusal{}
+			return nil, refused
 		default:
 			return c, nil
 		}

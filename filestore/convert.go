@@ -148,7 +148,7 @@ func (s *Store) otherReaders(f *file, h *hold) error {
 	held := &driver.HeldError{Waiters: -1}
 	if err != nil {
 		delete(slots, h.slot)
-		held.Holds = claimed(rec, slots)
+		held.Holds = claimed(rec, slots, false)
 		return held
 	}
 	own, isIn := slots[h.slot]

@@ -59,6 +59,24 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
+// The page of a file that was cut short can be written, and goes nowhere.
+func TestCutBetweenHolds(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	other := open(t, s.Dir())
+	for range 20 {
+		take(t, s, request("job", "us"))
+		release(t, s, "job", "us", driver.Released)
+	}
+	if err := os.Truncate(pathOf(s, "job"), 40); err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, request("job", "us"))
+	if h := refused(t, other, request("job", "them")); h.Holds[0].Label != "us" {
+		t.Errorf("held by %+v", h.Holds)
+	}
+}
+
 // overwrite writes into the file as a shell does with 1<>.
 func overwrite(path string, b []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -181,6 +199,13 @@ func fullDisk(dir string) error {
 		func() error { _, err := s.Extend(background, "job", "us", 0); return err },
 		func() error {
 			return is(s.RaiseFence(background, "job", "us", driver.MaxFence-3), driver.ErrUnavailable)
+		},
+		func() error {
+			g, err := s.Extend(background, "job", "us", 0)
+			if g.Fence >= driver.MaxFence-3 {
+				return errors.New("the fence was raised all the same")
+			}
+			return err
 		},
 		func() error {
 			_, err := s.Release(background, "job", "us", time.Minute)

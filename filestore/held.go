@@ -52,18 +52,27 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	if err == nil && complete {
 		return nil, false
 	}
-	return claimed(rec, slots), true // the kernel's list is closed to us
+	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders that the record tells of, which may be stale.
-func claimed(rec *record, slots map[int]slot) (holds []driver.Hold) {
-	if rec.mode == modeExclusive {
-		return []driver.Hold{rec.hold(false)}
+// claimed returns the holders that the record tells of, or an unknown one. The
+// record may be old: a process that is dead does not count, nor one that would
+// show in the kernel's list if that was read.
+func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
+	credible := func(o *owner, boot [16]byte) bool {
+		state := o.state(boot)
+		return state == processUnknown || state == processAlive && !listed
+	}
+	if rec.mode == modeExclusive && credible(&rec.owner, rec.boot) {
+		holds = append(holds, rec.hold(false))
 	}
 	for i := range slotCount {
-		if s, ok := slots[i]; ok && s.state(s.boot) != processDead {
+		if s, ok := slots[i]; ok && rec.mode == modeShared && credible(&s.owner, s.boot) {
 			holds = append(holds, s.hold(true))
 		}
+	}
+	if len(holds) == 0 {
+		return []driver.Hold{{}}
 	}
 	return holds
 }

@@ -4,6 +4,7 @@ package filestore
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -150,13 +151,75 @@ func TestCannotKnow(t *testing.T) {
 func TestHeldWithoutTheList(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	s.seen.cost, s.seen.at = time.Hour, time.Now() // too dear to be read
+	s.seen.size, s.seen.cost, s.seen.at = 1<<20, time.Hour, time.Now() // too long to be read
 	take(t, s, request("job", "us"))
 	if h := refused(t, s, request("job", "them")).Holds; len(h) != 1 || h[0].Label != "us" {
 		t.Errorf("%+v", h)
 	}
 	take(t, s, shared("read", "us"))
 	if h := refused(t, s, request("read", "them")).Holds; len(h) != 1 || h[0].Label != "us" || !h[0].Shared {
+		t.Errorf("%+v", h)
+	}
+}
+
+// What the record claims is believed only where it may be true.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	m := machine()
+	us := owner{proc: uint64(m.pid), pidns: m.pidns, start: m.start, label: []byte("us")}
+	hidden, dead := us, us
+	hidden.pidns++
+	dead.start++
+	for what, c := range map[string]struct {
+		owner  owner
+		listed bool
+		known  bool
+	}{
+		"we are alive":                 {us, false, true},
+		"alive, and would be listed":   {us, true, false},
+		"in another container":         {hidden, true, true},
+		"a process of the same number": {dead, false, false},
+	} {
+		rec := record{valid: true, mode: modeExclusive, boot: m.boot, owner: c.owner}
+		if h := claimed(&rec, nil, c.listed); len(h) != 1 || (h[0].Label == "us") != c.known {
+			t.Errorf("%s: %+v", what, h)
+		}
+		rec.mode = modeShared
+		slots := map[int]slot{3: {valid: true, boot: m.boot, owner: c.owner}}
+		if h := claimed(&rec, slots, c.listed); len(h) != 1 || (h[0].Label == "us") != c.known {
+			t.Errorf("%s, shared: %+v", what, h)
+		}
+	}
+}
+
+func TestProcessesByTheirStart(t *testing.T) {
+	t.Parallel()
+	parent := os.Getppid()
+	start, err := processStart(fmt.Sprintf("/proc/%d/stat", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[processState]uint64{processAlive: start, processDead: start + 1} {
+		if got := findProcess(parent, s); got != want {
+			t.Errorf("our parent, started at %d: %v", s, got)
+		}
+	}
+	if got := findProcess(1<<22+1, start); got != processDead {
+		t.Errorf("a number that no process has: %v", got)
+	}
+}
+
+// The slot of a reader who died before the last writer says nothing of the
+// readers of today.
+func TestSlotsOfAnEarlierEpoch(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, shared("job", "old"))
+	abandon(s, "job", "old")
+	take(t, s, request("job", "writer"))
+	release(t, s, "job", "writer", driver.Released)
+	foreign(t, s, "job", syscall.LOCK_SH)
+	if h := inspect(t, s, "job").Holds; len(h) != 1 || !h[0].Foreign {
 		t.Errorf("%+v", h)
 	}
 }

@@ -20,7 +20,10 @@ type config struct {
 	network bool
 	maxOpen int
 	clock   driver.Clock
-	wall    func() time.Time // replaced in tests
+
+	// Replaced in tests.
+	wall                func() time.Time
+	firstLook, slowLook time.Duration
 }
 
 // access is who else may use the directory.

@@ -31,7 +31,7 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 		return s.letGoPassedShared(f, h)
 	}
 	h.conn.close()
-	c, err := s.lockFile(f, false)
+	c, err := s.lock(f, false, func(*conn) error { return nil })
 	if err == nil {
 		s.giveBack(f, c)
 		return driver.Released

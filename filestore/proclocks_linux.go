@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,20 +19,21 @@ import (
 type calibration struct {
 	mu     sync.Mutex
 	device string        // of the directory, as /proc/locks prints it
-	cost   time.Duration // of reading the list the last time
+	size   int           // of the list, the last time in bytes
+	cost   time.Duration // of reading it
 	at     time.Time     // when that was
 	narrow bool          // for tests: as in a container
 }
 
-// tooDear is what reading the list may take for news that nobody asked for.
-// A machine with very many locks has a list that is slow to read.
-const tooDear = 5 * time.Millisecond
+// tooLong is a list of some two thousand locks. It takes milliseconds to read;
+// then no more than a tenth of the time goes into news that nobody asked for.
+const tooLong = 1 << 17
 
 // locksOf returns the locks on the file of c, for the error that tells who
 // has it. complete is false if locks of other containers do not show.
 func (k *calibration) locksOf(dir string, c *conn) (locks []kernelLock, complete bool, err error) {
 	k.mu.Lock()
-	dear := k.cost > tooDear && time.Since(k.at) < 10*k.cost
+	dear := k.size > tooLong && time.Since(k.at) < 10*k.cost
 	k.mu.Unlock()
 	if dear {
 		return nil, false, errCannotKnow
@@ -51,29 +54,52 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 }
 
 // list returns the locks on files of the directory by inode: of one inode, or
-// of all if ino is 0. The kernel hands the list out in pages and may skip a
-// lock when others go meanwhile; so a lock that is missed is looked for again.
+// of all if ino is 0. Within one read the list is of one moment. Longer ones
+// come in several, and a lock may be skipped when others go in between; so a
+// lock that is missed is looked for again.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
 		return nil, false, err
 	}
-	const page = 4096
-	for range 3 {
+	for range 5 {
 		start := time.Now()
-		text, err := os.ReadFile("/proc/locks")
+		text, reads, err := readLocks()
 		if err != nil {
 			return nil, false, errNoList
 		}
 		k.mu.Lock()
-		k.cost, k.at = time.Since(start), start
+		k.size, k.cost, k.at = len(text), time.Since(start), start
 		k.mu.Unlock()
 		locks = parseLocks(text, device, ino)
-		if len(text) < page/2 || ino == 0 || len(locks) > 0 {
+		if reads == 1 || ino == 0 || len(locks) > 0 {
 			break
 		}
 	}
 	return locks, machine().sees && !k.narrow, nil
+}
+
+// readLocks reads the list, as much at once as the kernel gives: a page. Less
+// than that is the end; asking again might give what came in meanwhile.
+func readLocks() (text []byte, reads int, err error) {
+	file, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	const page, line = 4096, 256
+	for {
+		text = slices.Grow(text, 2*page)
+		n, err := file.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if err != nil && err != io.EOF {
+			return nil, 0, err
+		}
+		reads++
+		if n < page-line {
+			return text, reads, nil
+		}
+	}
 }
 
 // calibrate finds out how the directory's device is printed.
@@ -97,7 +123,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	text, err := os.ReadFile("/proc/locks")
+	text, _, err := readLocks()
 	if err != nil {
 		return "", errNoList
 	}

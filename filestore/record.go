@@ -216,6 +216,7 @@ func (o *owner) hold(shared bool) driver.Hold {
 type buffer struct {
 	in, out   [headMax]byte
 	rec, next record
+	wrote     int // bytes of out
 }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -231,5 +232,7 @@ func (b *buffer) read(c *conn) *record {
 // write writes b.next.
 func (b *buffer) write(c *conn) error {
 	b.next.boot = machine().boot
-	return c.writeHead(b.next.encode(b.out[:0]))
+	text := b.next.encode(b.out[:0])
+	b.wrote = len(text)
+	return c.writeHead(text)
 }

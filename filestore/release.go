@@ -159,6 +159,7 @@ func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 // if the file had been removed.
 func (s *Store) giveBack(f *file, c *conn) bool {
 	linked, size := c.state()
+	c.size = size
 	c.unlock()
 	f.queue.wake()
 	if !linked {

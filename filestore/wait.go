@@ -61,7 +61,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 }
 
 func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request, reserve bool) (driver.Grant, error) {
-	pause := pacer{}
+	pause := pacer{first: s.config.firstLook, slow: s.config.slowLook}
 	for {
 		next, first := time.Hour, false
 		if w.promote {
@@ -103,9 +103,10 @@ func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer)
 
 // pacer says when to look again.
 type pacer struct {
-	delay  time.Duration
-	gently bool
-	woken  bool
+	first, slow time.Duration
+	delay       time.Duration // the last
+	gently      bool
+	woken       bool
 }
 
 // next returns the time to the next look: short at first, then longer and
@@ -113,9 +114,9 @@ type pacer struct {
 func (p *pacer) next(l look) time.Duration {
 	limit := pollLook
 	if l.told {
-		limit = slowLook
+		limit = p.slow
 	}
-	p.delay = min(max(4*p.delay, firstLook), limit)
+	p.delay = min(max(4*p.delay, p.first), limit)
 	switch no := l.refusal; {
 	case no.cooling:
 		return min(no.left+time.Millisecond, coolLook) // nobody ends it early
@@ -192,19 +193,19 @@ func (s *Store) unclaimed(name string, h *hold) {
 
 // probe finds out whether a try would succeed.
 func (s *Store) probe(f *file, shared bool) error {
-	c, err := s.lockFile(f, shared)
+	c, err := s.lock(f, shared, func(c *conn) error {
+		b := buffers.Get().(*buffer)
+		defer buffers.Put(b)
+		if no := admit(b.read(c), shared, s.config.wall()); no != nil {
+			return no
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	b := buffers.Get().(*buffer)
-	defer buffers.Put(b)
-	rec := b.read(c)
-	no := admit(rec, shared, s.config.wall())
 	c.unlock()
 	f.keep(c)
-	if no != nil {
-		return no
-	}
 	return nil
 }
 

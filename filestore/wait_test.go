@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -61,6 +62,7 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	other := open(t, dir)
+	other.config.firstLook, other.config.slowLook = time.Hour, time.Hour // he does not look by himself
 	for _, give := range []func(*Store){
 		func(s *Store) { release(t, s, "job", "us", driver.Released) },
 		func(s *Store) { s.Close() },
@@ -69,7 +71,6 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 		take(t, s, request("job", "us"))
 		w := wait(t, other, request("job", "them"))
 		other.waits(t, "job")
-		looks := countLooks(other)
 		give(s)
 		g := w.get(t)
 		if g.Fence == 0 || g.TTL <= 0 || g.TTL > driver.MaxReservation {
@@ -77,9 +78,6 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 		}
 		if again := take(t, other, request("job", "them")); again.Fence != g.Fence || again.TTL != 0 {
 			t.Errorf("the claim of %+v gives %+v", g, again)
-		}
-		if looks() == 0 {
-			t.Error("nobody was told")
 		}
 		release(t, other, "job", "them", driver.Released)
 	}
@@ -113,6 +111,30 @@ func TestForeignReleaseIsFound(t *testing.T) {
 			t.Errorf("%s: nothing was handed over", what)
 		}
 		release(t, s, "job", "us", driver.Released)
+	}
+}
+
+// Whoever closes the file wakes, so that a foreign holder need not be polled
+// for.
+func TestForeignCloseIsHeard(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	foreign(t, s, "job", syscall.LOCK_EX)
+	ctx, cancel := context.WithCancel(patience(t))
+	w := waitOn(ctx, s, request("job", "us"), true)
+	s.waits(t, "job")
+	for _, flags := range []int{os.O_RDONLY, os.O_WRONLY} {
+		looks := countLooks(s)
+		file, err := os.OpenFile(pathOf(s, "job"), flags, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		eventually(t, "the store is told", func() bool { return looks() > 0 })
+	}
+	cancel()
+	if <-w.grant; !errors.Is(<-w.err, context.Canceled) {
+		t.Error("the wait ended otherwise")
 	}
 }
 
@@ -248,6 +270,70 @@ func TestWaitersRest(t *testing.T) {
 	}
 }
 
+// Who moves up in the line looks for himself from then on.
+func TestNextInLine(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	file := foreign(t, s, "job", syscall.LOCK_EX)
+	ctx, cancel := context.WithCancel(patience(t))
+	first := waitOn(ctx, s, request("job", "first"), true)
+	s.waits(t, "job")
+	second := wait(t, s, request("job", "second"))
+	eventually(t, "both wait", func() bool { return s.waiters("job") == 2 })
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil { // which nobody is told of
+		t.Fatal(err)
+	}
+	cancel()
+	<-first.err
+	if g := <-first.grant; g.Fence != 0 {
+		release(t, s, "job", "first", driver.Released) // it was quick
+	}
+	if g := second.get(t); g.Fence == 0 {
+		t.Error("nothing was handed over")
+	}
+}
+
+func TestQueue(t *testing.T) {
+	var q queue
+	a, p, b := newWaiter(false), newWaiter(true), newWaiter(false)
+	told := func(want ...*waiter) {
+		t.Helper()
+		for name, w := range map[string]*waiter{"a": a, "p": p, "b": b} {
+			is := len(w.wake) > 0
+			if is {
+				<-w.wake
+			}
+			if is != slices.Contains(want, w) {
+				t.Errorf("%s was told: %v", name, is)
+			}
+		}
+	}
+	for _, w := range []*waiter{p, a, b} {
+		q.join(w)
+	}
+	q.wake()
+	q.wake()
+	told(a, p)
+	q.leave(p, false)
+	told()
+	if first, _ := q.turn(b); first {
+		t.Error("b is not the first yet")
+	}
+	q.leave(a, true)
+	told(b)
+	if first, gently := q.turn(b); !first || !gently {
+		t.Errorf("b's turn: %v, gently %v", first, gently)
+	}
+	if _, gently := q.turn(b); gently {
+		t.Error("gently once only")
+	}
+	q.leave(b, false)
+	told()
+	if !q.empty() {
+		t.Error("somebody is left")
+	}
+}
+
 func TestCoolDownEndsAWait(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -279,7 +365,7 @@ func TestWaitByPolling(t *testing.T) {
 
 func TestPaceOfPolling(t *testing.T) {
 	for _, told := range []bool{true, false} {
-		var p pacer
+		p := pacer{first: firstLook, slow: slowLook}
 		for range 20 {
 			d := p.next(look{refusal: &refusal{}, told: told})
 			if d < time.Millisecond || d > slowLook*3/2+1 || !told && d > pollLook*3/2+1 {
