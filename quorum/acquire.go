@@ -26,7 +26,10 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if s.isLive(h) {
 		// Members that lost the hold would grant it afresh, and a quorum of
 		// fresh grants is not a repeat: so they are asked to confirm.
-		g, err := s.confirm(ctx, h, max(r.TTL, r.AtLeast))
+		g, err := s.confirm(ctx, h, r.TTL)
+		if err == nil && r.AtLeast > 0 {
+			g, err = s.arm(ctx, h, r)
+		}
 		if judge(err) != gone {
 			return g, err
 		}
@@ -53,6 +56,36 @@ func (s *Store) isLive(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return h.live
+}
+
+// arm lets a live hold, which was confirmed a moment ago, last for AtLeast.
+func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
+	s.mu.Lock()
+	r.Shared = h.isShared()
+	r.FenceAbove = max(r.FenceAbove, h.fence-min(h.fence, 1))
+	s.mu.Unlock()
+	patience := s.timeout(r.TTL)
+	sent := s.clock.Now()
+	round := s.newRound(ctx, h, patience, len(s.members))
+	defer round.done()
+	answers := round.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
+		s.mu.Lock()
+		h.slots[i].sending()
+		s.mu.Unlock()
+		g, err := m.store.Acquire(ctx, r)
+		s.mu.Lock()
+		h.slots[i].asked(judge(err))
+		s.mu.Unlock()
+		report(answer{verdict: judge(err), grant: g, err: err})
+	})
+	cause := round.collect(ctx, answers, patience+grace, s.needs(answers))
+	if count(answers, yes) < s.need {
+		return driver.Grant{}, s.undecided(answers, true, cause)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.atLeast = max(h.atLeast, s.clock.Now().Add(r.AtLeast))
+	return s.grant(h, sent, answers), nil
 }
 
 // try is one try to take a name.
@@ -170,12 +203,14 @@ func (t *try) mayAsk(i int, m *member, a *answer) bool {
 	case m.unsettled.Load() >= maxUnsettled:
 		a.verdict, a.err = never, errCrowded
 	default:
-		sl := &t.h.slots[i]
-		sl.before, sl.sent = sl.sent, true
+		t.h.slots[i].sending()
 		return true
 	}
 	return false
 }
+
+// sending notes a request that may grant something.
+func (sl *slot) sending() { sl.before, sl.sent = sl.sent, true }
 
 // asked notes the answer to a request that may have granted something.
 func (sl *slot) asked(v verdict) {
@@ -249,7 +284,7 @@ func (t *try) next(a answer) bool {
 		return false
 	}
 	t.answers[i].verdict = pending
-	t.round.ask(i, t.ask)
+	t.round.askLater(i, t.ask)
 	return true
 }
 
@@ -362,7 +397,7 @@ func (t *try) askAgain() {
 	for i := range t.answers {
 		if t.answers[i].askable() {
 			t.answers[i].verdict = pending
-			t.round.ask(i, t.ask)
+			t.round.askLater(i, t.ask)
 		}
 	}
 }

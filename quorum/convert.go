@@ -104,7 +104,7 @@ func (c *conversion) all(ctx context.Context) error {
 	c.answers = s.ballot(unasked)
 	for i := range c.answers {
 		c.answers[i].verdict = pending
-		r.ask(i, c.ask)
+		r.askLater(i, c.ask)
 		if err := r.collect(ctx, c.answers, r.patience+grace, s.needs(c.answers)); err != nil || c.answers[i].verdict != yes {
 			return err
 		}

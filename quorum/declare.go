@@ -189,14 +189,12 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	s.mu.Lock()
 	r := h.request
 	r.Shared = h.isShared()
-	if h.fence > 0 {
-		r.FenceAbove = max(r.FenceAbove, h.fence-1)
-	}
+	r.FenceAbove = max(r.FenceAbove, h.fence-min(h.fence, 1))
 	r.AtLeast = s.restAtLeast(h)
 	mayMend := h.live && (!sl.has || sl.odd) && h.until.Sub(s.clock.Now()) > patience
 	convert, fence := sl.has && sl.odd, h.fence
 	if mayMend && !convert {
-		sl.before, sl.sent = sl.sent, true
+		sl.sending()
 	}
 	s.mu.Unlock()
 	if !mayMend {

@@ -255,12 +255,14 @@ func (x *settlement) run(p place) {
 		sl.settling = nil
 		s.mu.Unlock()
 	}()
-	// In that time any request under way has returned.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*driver.MaxSilence)
-	defer cancel()
-	if s.await(ctx, &sl.turn, p) != nil {
-		x.report(answer{verdict: busy, err: errUnsettled})
-		return
+	if p != nil {
+		// In that time any request under way has returned.
+		ctx, cancel := context.WithTimeout(context.Background(), 2*driver.MaxSilence)
+		defer cancel()
+		if s.await(ctx, &sl.turn, p) != nil {
+			x.report(answer{verdict: busy, err: errUnsettled})
+			return
+		}
 	}
 	defer s.leave(&sl.turn)
 	a, late := x.once()

@@ -25,8 +25,9 @@ type answer struct {
 // still done; they end by themselves after patience.
 type round struct {
 	s        *Store
-	h        *hold // whose requests they are; nil if they need no order
-	base     context.Context
+	h        *hold           // whose requests they are; nil if they need no order
+	base     context.Context // of requests that come later than the first
+	ctx      context.Context // of the first, and over after patience
 	cancel   context.CancelFunc
 	patience time.Duration
 	answers  chan answer
@@ -40,7 +41,9 @@ type script func(ctx context.Context, i int, m *member, report func(answer))
 // newRound makes a round that reads at most n answers.
 func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n int) *round {
 	r := &round{s: s, h: h, patience: patience, answers: make(chan answer, n)}
-	r.base, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	first, stop := context.WithTimeout(base, patience)
+	r.base, r.ctx, r.cancel = base, first, func() { stop(); end() }
 	r.running.Store(1)
 	return r
 }
@@ -55,7 +58,18 @@ func (r *round) done() {
 // ask begins f at member i. Its place in the hold's line there is taken at
 // once, so that requests of one hold arrive in the order in which they were
 // asked for.
-func (r *round) ask(i int, f script) {
+func (r *round) ask(i int, f script) { r.begin(r.ctx, i, f) }
+
+// askLater is ask with a time-out that begins now.
+func (r *round) askLater(i int, f script) {
+	ctx, cancel := context.WithTimeout(r.base, r.patience)
+	r.begin(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
+		defer cancel()
+		f(ctx, i, m, report)
+	})
+}
+
+func (r *round) begin(ctx context.Context, i int, f script) {
 	r.running.Add(1)
 	r.s.work.Add(1)
 	var p place
@@ -65,14 +79,12 @@ func (r *round) ask(i int, f script) {
 		p = r.h.slots[i].turn.line()
 		r.s.mu.Unlock()
 	}
-	go r.perform(i, p, f)
+	go r.perform(ctx, i, p, f)
 }
 
-func (r *round) perform(i int, p place, f script) {
+func (r *round) perform(ctx context.Context, i int, p place, f script) {
 	defer r.s.work.Done()
 	defer r.done()
-	ctx, cancel := context.WithTimeout(r.base, r.patience)
-	defer cancel()
 	report := func(a answer) {
 		a.member = i
 		r.answers <- a
