@@ -76,7 +76,7 @@ var broken = map[bug]string{
 	intentOutlivesRelease:     "promote/release-withdraws",
 	invalidUnnamed:            "limits/fence limits/holder limits/keep limits/name limits/token limits/ttl wait/invalid",
 	keepReplacesAtLeast:       "atleast/release-keep",
-	lastComeFirst:             "queue/dead-waiter queue/first-come queue/no-overtaking",
+	lastComeFirst:             "queue/first-come queue/no-overtaking",
 	lateReleaseSaysReleased:   "release/after-expiry",
 	listIgnoresPrefix:         "list/any-names list/many list/prefix list/prefix-is-no-pattern list/what-is-busy",
 	listMatchesPatterns:       "list/prefix list/prefix-is-no-pattern",

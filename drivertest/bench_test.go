@@ -1,0 +1,75 @@
+package drivertest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func BenchmarkReference(b *testing.B) { Benchmark(b, newWorld("").harness()) }
+
+func TestBenchTokensDiffer(t *testing.T) {
+	token := newToken()
+	var seen []string
+	for i := range 1000 {
+		next := benchToken(token, i)
+		if len(next) != len(token) || slices.Contains(seen, next) {
+			t.Fatalf("token %d is %q after %q", i, next, token)
+		}
+		seen = append(seen, next)
+	}
+}
+
+// TestBenchTurns hands a name over as the contended benchmark does, on a store
+// whose waiting works and on one that has none.
+func TestBenchTurns(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		r, err := start(newWorld("").harness())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.has.wait = waits
+		var inside, most atomic.Int64
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 20 {
+					if err := r.benchTurn(counting{r.a, &inside, &most}, "name"); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		if wg.Wait(); most.Load() != 1 {
+			t.Errorf("with waiting %v, %d had the name at once", waits, most.Load())
+		}
+	}
+}
+
+// counting counts who has the name.
+type counting struct {
+	driver.Store
+	inside, most *atomic.Int64
+}
+
+func (s counting) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	if err == nil {
+		s.most.Store(max(s.most.Load(), s.inside.Add(1)))
+	}
+	return g, err
+}
+
+func (s counting) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	s.inside.Add(-1)
+	return s.Store.Release(ctx, name, token, keep)
+}
+
+func (s counting) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	return s.Store.(driver.Waiter).Wait(ctx, r, reserve)
+}

@@ -1,0 +1,35 @@
+package drivertest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// A store's test. Both stores that are opened must see the same locks.
+func ExampleRun() {
+	shared := memstore.New()
+	_ = func(t *testing.T) { // func TestContract(t *testing.T)
+		drivertest.Run(t, drivertest.Harness{
+			Open: func(context.Context) (driver.Store, error) { return shared.Open(), nil },
+		})
+	}
+}
+
+// What a broken rule looks like.
+func ExampleFailure() {
+	fmt.Println(drivertest.Failure{
+		Case:   "extend/never-shortens",
+		Clause: "Extend never shortens a lease.",
+		Seen:   "Acquire by another process was granted 300ms too early",
+		At:     "cases_extend.go:33",
+	})
+	// Output:
+	// extend/never-shortens: Extend never shortens a lease.
+	// 	seen: Acquire by another process was granted 300ms too early
+	// 	at:   cases_extend.go:33
+}
