@@ -1,0 +1,137 @@
+package sqlsession_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fakeDB understands the few statements of this package and nothing else, so
+// that the store's own steps are tested here. The statements themselves are
+// tried on real databases in internal/integration.
+type fakeDB struct {
+	mu   sync.Mutex
+	rows map[string]*fakeRow
+	seen []string // every statement
+}
+
+type fakeRow struct {
+	version, expires int64
+	data             []byte
+}
+
+func (db *fakeDB) Connect(context.Context) (driver.Conn, error) { return fakeConn{db}, nil }
+func (db *fakeDB) Driver() driver.Driver                        { return nil }
+
+type fakeConn struct{ db *fakeDB }
+
+func (c fakeConn) Prepare(string) (driver.Stmt, error) { return nil, fmt.Errorf("not used") }
+func (c fakeConn) Close() error                        { return nil }
+func (c fakeConn) Begin() (driver.Tx, error)           { return nil, fmt.Errorf("no transaction is needed") }
+
+const fakeNow = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+
+var until = regexp.MustCompile(`expires = (0|NOW \+ (\d+))|VALUES \(\?, \?, (0|NOW \+ (\d+)), \?\)`)
+
+// expiry is what a statement sets the column expires to.
+func expiry(q string) int64 {
+	m := until.FindStringSubmatch(q)
+	ms, _ := strconv.ParseInt(m[2]+m[4], 10, 64)
+	if ms == 0 {
+		return 0
+	}
+	return time.Now().UnixMilli() + ms
+}
+
+func (db *fakeDB) live(key string) *fakeRow {
+	r := db.rows[key]
+	if r == nil || r.expires != 0 && r.expires <= time.Now().UnixMilli() {
+		return nil
+	}
+	return r
+}
+
+func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	q = strings.ReplaceAll(q, fakeNow, "NOW")
+	c.db.seen = append(c.db.seen, q)
+	const live = "(expires = 0 OR expires > NOW)"
+	arg := func(i int) any { return args[i].Value }
+	switch shape := until.ReplaceAllString(q, "E"); shape {
+	case "UPDATE padlock_sessions SET data = ?, version = version + 1, E WHERE id = ? AND version = ? AND " + live:
+		if r := c.db.live(arg(1).(string)); r != nil && r.version == arg(2) {
+			*r = fakeRow{r.version + 1, expiry(q), arg(0).([]byte)}
+			return driver.RowsAffected(1), nil
+		}
+	case "UPDATE padlock_sessions SET data = ?, version = ?, E WHERE id = ? AND NOT " + live:
+		key := arg(2).(string)
+		if r := c.db.rows[key]; r != nil && c.db.live(key) == nil {
+			*r = fakeRow{arg(1).(int64), expiry(q), arg(0).([]byte)}
+			return driver.RowsAffected(1), nil
+		}
+	case "INSERT INTO padlock_sessions (id, version, expires, data) E ON CONFLICT (id) DO NOTHING":
+		if key := arg(0).(string); c.db.rows[key] == nil {
+			c.db.rows[key] = &fakeRow{arg(1).(int64), expiry(q), arg(2).([]byte)}
+			return driver.RowsAffected(1), nil
+		}
+	case "DELETE FROM padlock_sessions WHERE id = ? AND " + live, "DELETE FROM padlock_sessions WHERE id = ? AND version = ? AND " + live:
+		key := arg(0).(string)
+		if r := c.db.live(key); r != nil && (len(args) == 1 || r.version == arg(1)) {
+			delete(c.db.rows, key)
+			return driver.RowsAffected(1), nil
+		}
+	case "UPDATE padlock_sessions SET E WHERE id = ? AND " + live:
+		if r := c.db.live(arg(0).(string)); r != nil {
+			r.expires = expiry(q)
+			return driver.RowsAffected(1), nil
+		}
+	case "DELETE FROM padlock_sessions WHERE NOT " + live:
+		n := 0
+		for key := range c.db.rows {
+			if c.db.live(key) == nil {
+				delete(c.db.rows, key)
+				n++
+			}
+		}
+		return driver.RowsAffected(n), nil
+	default:
+		if !strings.HasPrefix(q, "CREATE ") {
+			return nil, fmt.Errorf("fakeDB does not know %q", shape)
+		}
+	}
+	return driver.RowsAffected(0), nil
+}
+
+func (c fakeConn) QueryContext(_ context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	q = strings.ReplaceAll(q, fakeNow, "NOW")
+	if q != "SELECT data, version, expires, NOW FROM padlock_sessions WHERE id = ? AND (expires = 0 OR expires > NOW)" {
+		return nil, fmt.Errorf("fakeDB does not know %q", q)
+	}
+	r := c.db.live(args[0].Value.(string))
+	if r == nil {
+		return &fakeRows{}, nil
+	}
+	return &fakeRows{[]driver.Value{r.data, r.version, r.expires, time.Now().UnixMilli()}}, nil
+}
+
+type fakeRows struct{ row []driver.Value }
+
+func (*fakeRows) Columns() []string { return []string{"data", "version", "expires", "now"} }
+func (*fakeRows) Close() error      { return nil }
+func (r *fakeRows) Next(to []driver.Value) error {
+	if r.row == nil {
+		return io.EOF
+	}
+	copy(to, r.row)
+	r.row = nil
+	return nil
+}

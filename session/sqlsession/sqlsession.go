@@ -1,0 +1,277 @@
+// Package sqlsession keeps sessions in a table of PostgreSQL, MySQL, MariaDB or
+// SQLite, through database/sql and whatever driver the program has.
+//
+//	store, err := sqlsession.New(db, sqlsession.Postgres)
+//	err = store.CreateTable(ctx)
+//	sessions, err := session.New(store, session.WithLocker(locker))
+//
+// A session is one row. A commit is one UPDATE that asks for the row's version,
+// so it needs no transaction and no isolation level. Time is the database
+// server's. Rows that have expired are deleted now and then, with a session
+// that is made, and by [Store.Sweep].
+//
+// SQLite needs a busy timeout (PRAGMA busy_timeout) where several connections
+// write. PostgreSQL must be asked at its primary; a cluster with several
+// primaries must replicate synchronously.
+package sqlsession
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// A Dialect is what databases say differently.
+type Dialect struct {
+	name     string
+	now      string // milliseconds since 1970, by the server
+	numbered bool   // $1 instead of ?
+	ignore   [2]string
+	columns  string
+	index    string // of the column expires, after the table; "" when columns has it
+}
+
+// The databases.
+var (
+	// Postgres is PostgreSQL 9.5 and later.
+	Postgres = Dialect{
+		name: "postgres", now: "CAST(extract(epoch from clock_timestamp()) * 1000 AS BIGINT)", numbered: true,
+		ignore:  [2]string{"INSERT INTO", " ON CONFLICT (id) DO NOTHING"},
+		columns: "id VARCHAR(255) PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, data BYTEA NOT NULL",
+		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
+	}
+	// MySQL is MySQL 5.7 and later, and MariaDB 10.2 and later.
+	MySQL = Dialect{
+		name: "mysql", now: "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+		ignore: [2]string{"INSERT IGNORE INTO", ""},
+		columns: "id VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, " +
+			"data LONGBLOB NOT NULL, INDEX (expires)",
+	}
+	// SQLite is SQLite 3.24 and later.
+	SQLite = Dialect{
+		name: "sqlite", now: "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+		ignore:  [2]string{"INSERT INTO", " ON CONFLICT (id) DO NOTHING"},
+		columns: "id TEXT PRIMARY KEY, version INTEGER NOT NULL, expires INTEGER NOT NULL, data BLOB NOT NULL",
+		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
+	}
+)
+
+// String names the database.
+func (d Dialect) String() string { return d.name }
+
+// DefaultTable is the table's name unless Table gives another.
+const DefaultTable = "padlock_sessions"
+
+// sweepEvery is how often a process deletes what has expired.
+const sweepEvery = 10 * time.Minute
+
+// Store keeps sessions in one table. It is a session.Store, safe for
+// concurrent use. The database stays the caller's.
+type Store struct {
+	session.Store
+	rows *rows
+}
+
+// Option configures New.
+type Option func(*rows)
+
+// Table names the table: letters, digits and underscores, with a schema before
+// a dot.
+func Table(name string) Option { return func(r *rows) { r.table = name } }
+
+// New returns a store in db. It asks nobody; the error is about the table's
+// name.
+func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
+	r := &rows{db: db, d: d, table: DefaultTable}
+	for _, o := range opts {
+		o(r)
+	}
+	if !tableName.MatchString(r.table) || d.name == "" {
+		return nil, fmt.Errorf("sqlsession: table %q in %q: letters, digits and underscores are allowed, and the dialects of this package", r.table, d.name)
+	}
+	r.lastSweep.Store(time.Now().UnixNano())
+	return &Store{session.FromBlobs(r, session.Packed(), session.Traits{}), r}, nil
+}
+
+var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,50}$`)
+
+// Blobs are the rows: for a format of one's own, with session.FromBlobs, or
+// PHP's, with session.NewPHP.
+func (s *Store) Blobs() session.BlobStore { return s.rows }
+
+// Schema are the statements that CreateTable makes.
+func (s *Store) Schema() []string {
+	r := s.rows
+	all := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", r.table, r.d.columns)}
+	if r.d.index != "" {
+		_, bare, found := strings.Cut(r.table, ".")
+		if !found {
+			bare = r.table
+		}
+		if r.d.name == SQLite.name && found { // there the schema goes with the index
+			all = append(all, fmt.Sprintf(r.d.index, r.table, bare))
+		} else {
+			all = append(all, fmt.Sprintf(r.d.index, bare, r.table))
+		}
+	}
+	return all
+}
+
+// CreateTable makes the table if there is none. Whoever may not create tables
+// has it made from Schema.
+func (s *Store) CreateTable(ctx context.Context) error {
+	for _, q := range s.Schema() {
+		if _, err := s.rows.db.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("sqlsession: create table: %w", err)
+		}
+	}
+	return nil
+}
+
+// Sweep deletes the rows that have expired and returns how many.
+func (s *Store) Sweep(ctx context.Context) (int64, error) { return s.rows.sweep(ctx) }
+
+// rows is the table. A blob's tag is its version, which begins anywhere, so
+// that a row that was deleted and made again is another.
+type rows struct {
+	db        *sql.DB
+	d         Dialect
+	table     string
+	lastSweep atomic.Int64
+}
+
+// live is the condition that a row has not expired.
+func (r *rows) live() string { return "(expires = 0 OR expires > " + r.d.now + ")" }
+
+// query fills in table, clock and placeholders.
+func (r *rows) query(q string) string {
+	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live()).Replace(q)
+	if !r.d.numbered {
+		return q
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(q, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		n++
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// until is the column expires for a lifetime that begins now.
+func (r *rows) until(ttl time.Duration) string {
+	if ttl <= 0 {
+		return "0"
+	}
+	ms := max(1, (ttl + time.Millisecond - 1).Milliseconds())
+	return r.d.now + " + " + strconv.FormatInt(ms, 10)
+}
+
+// exec reports whether a row was changed.
+func (r *rows) exec(ctx context.Context, q string, args ...any) (bool, error) {
+	res, err := r.db.ExecContext(ctx, r.query(q), args...)
+	if err != nil {
+		return false, fmt.Errorf("sqlsession: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// Get implements session.BlobStore.
+func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
+	var b session.Blob
+	var version, expires, now int64
+	row := r.db.QueryRowContext(ctx, r.query("SELECT data, version, expires, {now} FROM {table} WHERE id = ? AND {live}"), key)
+	switch err := row.Scan(&b.Data, &version, &expires, &now); {
+	case errors.Is(err, sql.ErrNoRows):
+		return b, session.ErrNotFound
+	case err != nil:
+		return b, fmt.Errorf("%w: sqlsession: %w", session.ErrUnavailable, err)
+	}
+	b.Tag = strconv.FormatInt(version, 10)
+	if expires > 0 {
+		b.TTL = max(1, time.Duration(expires-now)*time.Millisecond)
+	}
+	return b, nil
+}
+
+// Swap implements session.BlobStore.
+func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	var done bool
+	var err error
+	if old == nil {
+		done, err = r.insert(ctx, key, data, ttl)
+	} else {
+		done, err = r.exec(ctx, "UPDATE {table} SET data = ?, version = version + 1, expires = "+r.until(ttl)+" WHERE id = ? AND version = ? AND {live}",
+			data, key, tag(old))
+	}
+	if done || err != nil {
+		return done, nil, err
+	}
+	now, err := r.Get(ctx, key)
+	if errors.Is(err, session.ErrNotFound) {
+		return false, nil, nil
+	}
+	return false, &now, err
+}
+
+// insert makes a row, in the place of one that has expired if there is one.
+func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Duration) (bool, error) {
+	r.sweepNowAndThen(ctx)
+	version := rand.Int64N(1 << 52)
+	done, err := r.exec(ctx, "UPDATE {table} SET data = ?, version = ?, expires = "+r.until(ttl)+" WHERE id = ? AND NOT {live}", data, version, key)
+	if done || err != nil {
+		return done, err
+	}
+	return r.exec(ctx, r.d.ignore[0]+" {table} (id, version, expires, data) VALUES (?, ?, "+r.until(ttl)+", ?)"+r.d.ignore[1], key, version, data)
+}
+
+// tag is the version in a blob of ours; another's matches nothing.
+func tag(b *session.Blob) int64 {
+	n, err := strconv.ParseInt(b.Tag, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// Remove implements session.BlobStore.
+func (r *rows) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	if old == nil {
+		return r.exec(ctx, "DELETE FROM {table} WHERE id = ? AND {live}", key)
+	}
+	return r.exec(ctx, "DELETE FROM {table} WHERE id = ? AND version = ? AND {live}", key, tag(old))
+}
+
+// Touch implements session.BlobStore.
+func (r *rows) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	_, err := r.exec(ctx, "UPDATE {table} SET expires = "+r.until(ttl)+" WHERE id = ? AND {live}", key)
+	return err
+}
+
+func (r *rows) sweep(ctx context.Context) (int64, error) {
+	res, err := r.db.ExecContext(ctx, r.query("DELETE FROM {table} WHERE NOT {live}"))
+	if err != nil {
+		return 0, fmt.Errorf("sqlsession: sweep: %w", err)
+	}
+	return res.RowsAffected()
+}
+
+func (r *rows) sweepNowAndThen(ctx context.Context) {
+	last, now := r.lastSweep.Load(), time.Now().UnixNano()
+	if now-last > int64(sweepEvery) && r.lastSweep.CompareAndSwap(last, now) {
+		_, _ = r.sweep(ctx) // the next one tries again
+	}
+}

@@ -1,0 +1,122 @@
+package sqlsession_test
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest"
+	"github.com/padlock-go/padlock/session/sqlsession"
+)
+
+func open(t *testing.T) (*fakeDB, *sqlsession.Store) {
+	t.Helper()
+	fake := &fakeDB{rows: make(map[string]*fakeRow)}
+	db := sql.OpenDB(fake)
+	t.Cleanup(func() { db.Close() })
+	s, err := sqlsession.New(db, sqlsession.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return fake, s
+}
+
+func TestContract(t *testing.T) {
+	_, s := open(t)
+	sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { return s, nil }})
+}
+
+func TestSweep(t *testing.T) {
+	fake, s := open(t)
+	for key, ttl := range map[string]time.Duration{"short": time.Millisecond, "long": time.Hour, "ever": 0} {
+		if _, err := s.Commit(t.Context(), key, session.Change{Create: true, TTL: ttl}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for swept := int64(0); swept == 0; {
+		var err error
+		if swept, err = s.Sweep(t.Context()); err != nil || swept > 1 {
+			t.Fatal(swept, err)
+		}
+	}
+	if len(fake.rows) != 2 || fake.rows["short"] != nil {
+		t.Errorf("left: %v", fake.rows)
+	}
+}
+
+// TestARowMadeAgainIsAnother: its version does not begin where the old one's
+// did.
+func TestARowMadeAgainIsAnother(t *testing.T) {
+	_, s := open(t)
+	blobs := s.Blobs()
+	ctx := t.Context()
+	if done, _, err := blobs.Swap(ctx, "k", nil, []byte("a"), 0); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	old, err := blobs.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs.Remove(ctx, "k", nil)
+	blobs.Swap(ctx, "k", nil, []byte("a"), 0)
+	if done, now, err := blobs.Swap(ctx, "k", &old, []byte("b"), 0); done || now == nil || err != nil {
+		t.Errorf("%v %v %v", done, now, err)
+	}
+	if done, err := blobs.Remove(ctx, "k", &old); done || err != nil {
+		t.Errorf("%v %v", done, err)
+	}
+}
+
+func TestStatements(t *testing.T) {
+	db := sql.OpenDB(&fakeDB{})
+	defer db.Close()
+	for _, c := range []struct {
+		d     sqlsession.Dialect
+		table string
+		want  []string
+	}{
+		{sqlsession.Postgres, "app.sessions", []string{"CREATE TABLE IF NOT EXISTS app.sessions (", "CREATE INDEX IF NOT EXISTS sessions_expires ON app.sessions ("}},
+		{sqlsession.SQLite, "main.sessions", []string{"CREATE TABLE IF NOT EXISTS main.sessions (", "CREATE INDEX IF NOT EXISTS main.sessions_expires ON sessions ("}},
+		{sqlsession.MySQL, "sessions", []string{"CREATE TABLE IF NOT EXISTS sessions ("}},
+	} {
+		s, err := sqlsession.New(db, c.d, sqlsession.Table(c.table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Schema()
+		if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+			t.Errorf("%v: %q", c.d, got)
+		}
+	}
+	for _, bad := range []string{"", "a b", "a;drop", "a.b.c", "1a", `a"`, strings.Repeat("a", 60)} {
+		if _, err := sqlsession.New(db, sqlsession.MySQL, sqlsession.Table(bad)); err == nil {
+			t.Errorf("table %q is allowed", bad)
+		}
+	}
+	if _, err := sqlsession.New(db, sqlsession.Dialect{}); err == nil {
+		t.Error("no dialect, no error")
+	}
+}
+
+// TestNumberedPlaceholders asks what PostgreSQL would be sent.
+func TestNumberedPlaceholders(t *testing.T) {
+	fake := &fakeDB{}
+	db := sql.OpenDB(fake)
+	defer db.Close()
+	s, err := sqlsession.New(db, sqlsession.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Blobs().Remove(context.Background(), "k", &session.Blob{Tag: "7"})
+	const want = "DELETE FROM padlock_sessions WHERE id = $1 AND version = $2 AND "
+	if len(fake.seen) != 1 || !strings.HasPrefix(fake.seen[0], want) {
+		t.Errorf("%q", fake.seen)
+	}
+}
