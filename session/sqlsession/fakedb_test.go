@@ -60,17 +60,16 @@ func (db *fakeDB) live(key string) *fakeRow {
 func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
 	c.db.mu.Lock()
 	defer c.db.mu.Unlock()
-	q = strings.ReplaceAll(q, fakeNow, "NOW")
+	q = strings.ReplaceAll(strings.ReplaceAll(q, fakeNow, "NOW"), "(expires = 0 OR expires > NOW)", "LIVE")
 	c.db.seen = append(c.db.seen, q)
-	const live = "(expires = 0 OR expires > NOW)"
 	arg := func(i int) any { return args[i].Value }
 	switch shape := until.ReplaceAllString(q, "E"); shape {
-	case "UPDATE padlock_sessions SET data = ?, version = version + 1, E WHERE id = ? AND version = ? AND " + live:
+	case "UPDATE padlock_sessions SET data = ?, version = version + 1, E WHERE id = ? AND version = ? AND LIVE":
 		if r := c.db.live(arg(1).(string)); r != nil && r.version == arg(2) {
 			*r = fakeRow{r.version + 1, expiry(q), arg(0).([]byte)}
 			return driver.RowsAffected(1), nil
 		}
-	case "UPDATE padlock_sessions SET data = ?, version = ?, E WHERE id = ? AND NOT " + live:
+	case "UPDATE padlock_sessions SET data = ?, version = ?, E WHERE id = ? AND NOT LIVE":
 		key := arg(2).(string)
 		if r := c.db.rows[key]; r != nil && c.db.live(key) == nil {
 			*r = fakeRow{arg(1).(int64), expiry(q), arg(0).([]byte)}
@@ -81,18 +80,18 @@ func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedVa
 			c.db.rows[key] = &fakeRow{arg(1).(int64), expiry(q), arg(2).([]byte)}
 			return driver.RowsAffected(1), nil
 		}
-	case "DELETE FROM padlock_sessions WHERE id = ? AND " + live, "DELETE FROM padlock_sessions WHERE id = ? AND version = ? AND " + live:
+	case "DELETE FROM padlock_sessions WHERE id = ? AND LIVE", "DELETE FROM padlock_sessions WHERE id = ? AND version = ? AND LIVE":
 		key := arg(0).(string)
 		if r := c.db.live(key); r != nil && (len(args) == 1 || r.version == arg(1)) {
 			delete(c.db.rows, key)
 			return driver.RowsAffected(1), nil
 		}
-	case "UPDATE padlock_sessions SET E WHERE id = ? AND " + live:
+	case "UPDATE padlock_sessions SET E WHERE id = ? AND LIVE":
 		if r := c.db.live(arg(0).(string)); r != nil {
 			r.expires = expiry(q)
 			return driver.RowsAffected(1), nil
 		}
-	case "DELETE FROM padlock_sessions WHERE NOT " + live:
+	case "DELETE FROM padlock_sessions WHERE NOT LIVE":
 		n := 0
 		for key := range c.db.rows {
 			if c.db.live(key) == nil {
