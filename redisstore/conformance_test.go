@@ -1,45 +1,43 @@
 package redisstore_test
 
 import (
-	"context"
 	"testing"
+	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
 	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/redisstore"
-	"github.com/redis/rueidis"
 )
 
-// TestContract checks every layout against the contract of package driver.
+// TestContract checks every layout against the contract of package driver,
+// with all that can happen to a server and its connections.
 func TestContract(t *testing.T) {
-	for name, opts := range map[string][]redisstore.Option{
-		"set":               nil,
-		"set without fence": {redisstore.Fences(false)},
-		"string":            {redisstore.PlainStrings()},
-		"plain string":      {redisstore.PlainStrings(), redisstore.Fences(false)},
+	for _, row := range []struct {
+		name string
+		opts []redisstore.Option
+	}{
+		{"set", nil},
+		{"set, strict guard off, durable", []redisstore.Option{redisstore.Durable()}},
+		{"set without fences", []redisstore.Option{redisstore.Fences(false)}},
+		{"string", []redisstore.Option{redisstore.PlainStrings()}},
+		{"plain string", []redisstore.Option{redisstore.PlainStrings(), redisstore.Fences(false)}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			srv := server.Redis(t, server.RedisOptions{})
-			drivertest.Run(t, drivertest.Harness{
-				Open: func(ctx context.Context) (driver.Store, error) {
-					return open(ctx, srv, opts...)
-				},
-				Anonymous: name == "plain string",
-			})
+			plain := row.name == "string" || row.name == "plain string"
+			opts := append(row.opts, redisstore.RestartGuard(redisstore.GuardOff))
+			b := newBench(t, server.RedisOptions{Persist: true}, opts...)
+			h := b.harness()
+			if h.Anonymous = row.name == "plain string"; !h.Anonymous {
+				h.Foreign = func(name string) (func() error, error) {
+					c := rawClient(t, single(b.srv.Addr()))
+					if plain {
+						return plainLock(c, name, newToken(), time.Minute)
+					}
+					return symfony(c, name, newToken(), time.Minute)
+				}
+			}
+			drivertest.Run(t, h)
 		})
 	}
-}
-
-func single(addr string) rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
-}
-
-func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (driver.Store, error) {
-	s, err := redisstore.Open(ctx, single(srv.Addr()), opts...)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }

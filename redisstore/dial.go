@@ -14,6 +14,7 @@ const (
 	dialTimeout  = 2 * time.Second
 	keepAlive    = time.Second                          // between two looks whether a silent server answers
 	replyTimeout = 2500 * time.Millisecond              // for that look; both, and once more, are below driver.MaxSilence
+	flushDelay   = 10 * time.Microsecond                // gathers what many goroutines ask; who is alone is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
 )
 
@@ -40,6 +41,10 @@ func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
 	if o.WriteBufferEachConn == 0 {
 		o.WriteBufferEachConn = 1 << 16
 	}
+	if o.MaxFlushDelay == 0 {
+		o.MaxFlushDelay = flushDelay
+	}
+	o.MaxFlushDelay = max(0, o.MaxFlushDelay)
 	if o.ClusterOption.MaxMovedRedirections == 0 {
 		o.ClusterOption.MaxMovedRedirections = 8
 	}

@@ -46,7 +46,7 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name, r.Token,
-		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), s.formats.holder(&r.Holder), r.Replaces)
+		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), s.formats.holder(&r.Holder).text, r.Replaces)
 }
 
 // Extend implements driver.Store.
@@ -137,8 +137,8 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 	if err := driver.CheckName(name); err != nil {
 		return err
 	}
-	if to >= driver.MaxFence {
-		return invalid("fence: it is not below 2^53")
+	if err := driver.CheckFence(to); err != nil {
+		return err
 	}
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -163,7 +163,14 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
-	g, err := s.granting(ctx, c, s.scripts.break_, name, "", fence(seenFence))
+	seen := "any"
+	switch {
+	case s.config.fences:
+		seen = fence(seenFence)
+	case seenFence != 0:
+		return 0, driver.ErrLost
+	}
+	g, err := s.granting(ctx, c, s.scripts.break_, name, "", seen)
 	return g.Fence, err
 }
 
@@ -177,5 +184,5 @@ func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, to
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return a.grant()
+	return s.grant(&a)
 }

@@ -24,16 +24,16 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	return a.state(name)
+	return s.state(&a, name)
 }
 
 // state reads S: now, waiters, holds, fence.
-func (a *answer) state(name string) (driver.State, error) {
+func (s *Store) state(a *answer, name string) (driver.State, error) {
 	if a.kind != "S" || len(a.rest) < 4 {
 		return driver.State{}, strange()
 	}
 	return driver.State{
-		Name: name, Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0)), Fence: uint64(a.number(3)),
+		Name: name, Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0)), Fence: s.told(a.number(3)),
 	}, nil
 }
 
@@ -138,11 +138,11 @@ func (l *lister) one(ctx context.Context, name string, resp rueidis.RedisResult)
 		if err != nil {
 			return driver.State{}, err
 		}
-		return a.state(name)
+		return l.s.state(&a, name)
 	}
 	a, err := l.s.answer(ctx, resp)
 	if err != nil {
 		return driver.State{}, err
 	}
-	return a.state(name)
+	return l.s.state(&a, name)
 }

@@ -18,7 +18,7 @@ import (
 
 // quick reports whether r may go the quick way.
 func (s *Store) quick(r *driver.Request) bool {
-	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && !s.config.foreign && s.config.replicas == 0 &&
+	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0 &&
 		!s.handed.has(r.Token)
 }
 
@@ -28,8 +28,8 @@ func (s *Store) quickAcquire(ctx context.Context, c *connected, r *driver.Reques
 		return s.plainAcquire(ctx, c, r)
 	}
 	key, note := s.keys.pair(r.Name)
-	resp := s.scripts.fastAcquire.call(ctx, c, key, note,
-		r.Token, s.formats.ttl(r.TTL), fence(r.FenceAbove), s.keepArg, s.noteEnd(r))
+	ttl := s.formats.ttl(r.TTL)
+	resp := s.scripts.fastAcquire.call(ctx, c, key, note, counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note)
 	m, err := resp.ToMessage()
 	if err != nil {
 		return driver.Grant{}, s.failure(ctx, err), true
@@ -42,16 +42,13 @@ func (s *Store) quickAcquire(ctx context.Context, c *connected, r *driver.Reques
 	if err != nil || f == 0 {
 		return driver.Grant{}, nil, false
 	}
-	if !s.config.fences {
-		f = 0
-	}
-	return driver.Grant{Fence: uint64(f), TTL: ceilMillis(r.TTL)}, nil, true
+	return driver.Grant{Fence: s.told(f), TTL: ceilMillis(r.TTL)}, nil, true
 }
 
 // plainAcquire is the plain recipe: it needs no script.
 func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error, bool) {
 	key := s.keys.key(r.Name)
-	resp := c.Do(ctx, c.B().Arbitrary("SET").Keys(key).Args(r.Token, "NX", "PX", s.formats.ttl(r.TTL)).Build())
+	resp := c.Do(ctx, c.B().Arbitrary("SET").Keys(key).Args(r.Token, "NX", "PX", s.formats.ttl(r.TTL).lease).Build())
 	err := resp.Error()
 	switch {
 	case err == nil:
@@ -64,13 +61,6 @@ func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Reques
 
 func ceilMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
-}
-
-const noAtLeast = "h0000000000000"
-
-// noteEnd is the end of the note of a hold: token, state, at-least and holder.
-func (s *Store) noteEnd(r *driver.Request) string {
-	return counted(r.Token) + noAtLeast + s.formats.holder(&r.Holder)
 }
 
 // counted is a token after its length in three digits.
@@ -87,15 +77,18 @@ func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
 		return nil
 	}
 	note, end, now := parts[0], atoi(parts[1]), atoi(parts[2])
-	n, err := strconv.Atoi(note[30:33])
-	if err != nil || len(note) < 33+n+len(noAtLeast) {
+	n, err := strconv.Atoi(note[17:20])
+	start := 20 + n + len(heldNow)
+	if err != nil || len(note) < start {
 		return nil
 	}
 	wall := time.Now()
-	h := driver.Hold{Holder: readHolder(note[33+n+len(noAtLeast):]), Until: wall.Add(time.Duration(end-now) * time.Millisecond)}
-	if since := atoi(note[17:30]); since > 0 {
-		h.Since = wall.Add(time.Duration(since-now) * time.Millisecond)
+	h := driver.Hold{Holder: readHolder(note[start:]), Until: wall.Add(time.Duration(end-now) * time.Millisecond)}
+	since := atoi(note[start-13 : start])
+	if since == 0 {
+		since = atoi(note[1:14]) // the first digits of the fence
 	}
+	h.Since = wall.Add(time.Duration(since-now) * time.Millisecond)
 	finishHold(&h)
 	held := &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 	if strings.HasPrefix(note, "-") {
@@ -107,7 +100,7 @@ func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
 // quickExtend reports whether it has the answer.
 func (s *Store) quickExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
 	key, note := s.keys.pair(name)
-	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.quickToken(token), s.formats.ttl(ttl), s.keepArg)
+	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.quickToken(token), s.formats.ttl(ttl).lease, s.keepArg)
 	m, err := resp.ToMessage()
 	if err != nil {
 		return driver.Grant{}, s.failure(ctx, err), true
@@ -116,7 +109,7 @@ func (s *Store) quickExtend(ctx context.Context, c *connected, name, token strin
 	if err != nil || len(parts) < 2 {
 		return driver.Grant{}, nil, false
 	}
-	return driver.Grant{Fence: uint64(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}, nil, true
+	return driver.Grant{Fence: s.told(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}, nil, true
 }
 
 // quickToken is how the quick scripts of the layout want a token.
@@ -130,7 +123,13 @@ func (s *Store) quickToken(token string) string {
 // quickRelease reports whether the hold was ended.
 func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
 	key, note := s.keys.pair(name)
-	n, err := s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token), digit(s.config.alone)).ToInt64()
+	var resp rueidis.RedisResult
+	if s.config.alone {
+		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token), "1")
+	} else {
+		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token))
+	}
+	n, err := resp.ToInt64()
 	if err != nil {
 		return false, s.failure(ctx, err)
 	}

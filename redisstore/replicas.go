@@ -23,7 +23,7 @@ func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name, 
 	err := c.Dedicated(func(d rueidis.DedicatedClient) error {
 		a, err := s.answer(ctx, s.send(ctx, d, c.setting, sc, name, args))
 		if err == nil {
-			g, err = a.grant()
+			g, err = s.grant(&a)
 		}
 		if err != nil {
 			return err

@@ -2,11 +2,9 @@ package redisstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -68,11 +66,20 @@ func number(m *rueidis.RedisMessage) int64 {
 	return n
 }
 
+// told is a fence as callers are told. Without fences the server still counts
+// for itself.
+func (s *Store) told(fence int64) uint64 {
+	if !s.config.fences {
+		return 0
+	}
+	return uint64(fence)
+}
+
 // grant reads G, or says why there is none.
-func (a *answer) grant() (driver.Grant, error) {
+func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {
 	case "G":
-		return driver.Grant{Fence: uint64(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond}, nil
+		return driver.Grant{Fence: s.told(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond}, nil
 	case "H":
 		return driver.Grant{}, a.held()
 	case "L":
@@ -151,70 +158,4 @@ func atoi(s string) int64 {
 		return 0
 	}
 	return n
-}
-
-// formats remembers the last of what most requests have in common, so that it
-// is not written out again for each.
-type formats struct {
-	lastHolder atomic.Pointer[heldFormat]
-	lastTTL    atomic.Pointer[ttlFormat]
-}
-
-type heldFormat struct {
-	holder driver.Holder
-	text   string
-}
-
-type ttlFormat struct {
-	ttl  time.Duration
-	text string
-}
-
-// holder is h as others are told.
-func (f *formats) holder(h *driver.Holder) string {
-	if last := f.lastHolder.Load(); last != nil && last.holder == *h {
-		return last.text
-	}
-	b, err := json.Marshal(h)
-	if err != nil {
-		return ""
-	}
-	f.lastHolder.Store(&heldFormat{*h, string(b)})
-	return string(b)
-}
-
-// readHolder reads what holder wrote; whatever else is there says nothing.
-func readHolder(text string) (h driver.Holder) {
-	if text == "" || json.Unmarshal([]byte(text), &h) != nil {
-		return driver.Holder{}
-	}
-	return h
-}
-
-func (f *formats) ttl(d time.Duration) string {
-	if last := f.lastTTL.Load(); last != nil && last.ttl == d {
-		return last.text
-	}
-	text := millis(d)
-	f.lastTTL.Store(&ttlFormat{d, text})
-	return text
-}
-
-// millis rounds up: a lease is never shorter than was asked for.
-func millis(d time.Duration) string {
-	return itoa(int64((d + time.Millisecond - 1) / time.Millisecond))
-}
-
-func mode(shared bool) string {
-	if shared {
-		return "s"
-	}
-	return "x"
-}
-
-func fence(f uint64) string {
-	if f == 0 {
-		return "0"
-	}
-	return strconv.FormatUint(f, 10)
 }

@@ -92,10 +92,11 @@ func newStore(c config) *Store {
 	if s.config.runIDs == nil {
 		s.config.runIDs = ofProcess
 	}
-	s.keepArg = "0"
+	s.formats.keep = time.Minute
 	if c.fences {
-		s.keepArg = itoa(c.keep.Milliseconds())
+		s.formats.keep = c.keep
 	}
+	s.keepArg = millis(s.formats.keep)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.ear.init(s)
 	s.handed.m = map[string]struct{}{}

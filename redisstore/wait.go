@@ -88,7 +88,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	a.sent = a.reserve
 	r := a.r
 	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.formats.holder(&r.Holder), a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve))
+		a.s.formats.holder(&r.Holder).text, a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve))
 	if err != nil {
 		return g, 0, err
 	}
@@ -99,7 +99,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	case "N":
 		return g, 0, nil
 	}
-	g, err = reply.grant()
+	g, err = a.s.grant(&reply)
 	return g, 0, err
 }
 
@@ -144,7 +144,7 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 		case m := <-a.w.called:
 			switch m.kind {
 			case 'h':
-				return driver.Grant{Fence: uint64(m.value), TTL: driver.MaxReservation}, true, nil
+				return driver.Grant{Fence: a.s.told(m.value), TTL: driver.MaxReservation}, true, nil
 			case 'b':
 				return g, true, nil
 			case 'f':

@@ -7,16 +7,16 @@ purge()
 dispatch(token)
 local e = live(token)
 if e then
-  local r = record(token)
+  local was, r = not writing(), record(token)
   local til = math.max(e, ms + math.max(ttl, atleast))
-  if r then
-    if r.state == 'r' then
-      r.state, r.since, r.holder = 'h', ms, holder
-      r.atleast = atleast > 0 and ms + atleast or 0
-    end
-    put(r)
+  if not r then -- taken without a note, or the note is gone
+    r = { token = token, shared = was, fence = mint(was, above), since = ms, state = 'h', atleast = 0, holder = holder }
+  elseif r.state == 'r' then
+    r.state, r.since, r.holder = 'h', ms, holder
   end
-  add(token, not writing(), til)
+  if atleast > 0 then r.atleast = math.max(r.atleast, ms + atleast) end
+  put(r)
+  add(token, was, til)
   finish()
   return granted(r, til)
 end

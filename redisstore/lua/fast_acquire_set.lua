@@ -1,36 +1,31 @@
 -- The exclusive hold of a name that nobody has and nobody waits for.
--- KEYS: 1 name 2 note   ARGV: 1 token 2 ttl 3 above 4 KEEP 5 end of the note
+-- KEYS: 1 name 2 note
+-- ARGV: 1 length of the token (3 digits) and token 2 ttl 3 ttl + KEEP 4 end of the note
 -- Answers the fence, {note, end, now} of the holder in the way, or 0: ask acquire.lua.
-local v = redis.call('GET', KEYS[2])
-if redis.call('EXISTS', KEYS[1]) == 1 then
+local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
+if call('EXISTS', K) == 1 then
+  local v = call('GET', F)
   if not v or #v < 48 then return 0 end
-  local n = tonumber(string.sub(v, 31, 33))
-  local token = string.sub(v, 34, 33 + n)
-  if token == ARGV[1] then return 0 end
-  local z = redis.pcall('ZRANGE', KEYS[1], 0, 2, 'WITHSCORES')
+  local token = string.sub(v, 21, 20 + tonumber(string.sub(v, 18, 20)))
+  if token == string.sub(a, 4) then return 0 end
+  local z = redis.pcall('ZRANGE', K, 0, 2, 'WITHSCORES')
   if #z ~= 4 or (z[1] ~= '__write__' or z[3] ~= token) and (z[3] ~= '__write__' or z[1] ~= token) then return 0 end
-  local t = redis.call('TIME')
-  local ms = math.floor(t[1] * 1000 + t[2] / 1000)
+  local t = call('TIME')
+  local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
   if tonumber(z[2]) <= ms or tonumber(z[4]) <= ms then return 0 end
-  return { v, z[2], string.format('%.0f', ms) }
+  return { v, z[2], string.format('%d', ms) }
 end
-local f = 0
-if v then
-  if string.byte(v) == 33 then return 0 end -- !
-  f = tonumber(string.sub(v, 2, 17))
+local t = call('TIME')
+local s, u = t[1], t[2]
+local f = s .. string.sub('00000' .. u, -6) -- 16 digits, and so ordered as a string
+local v = call('SET', F, '-' .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
+if v and (string.byte(v) ~= 45 or string.sub(v, 2, 17) >= f) then -- 45: -
+  local ms = math.ceil(math.max(tonumber(string.sub(v, 2, 17)), tonumber(f)) / 1000)
+  call('SET', F, v, 'PXAT', ms + ARGV[3])
+  return 0
 end
-local t = redis.call('TIME')
-local us = t[1] * 1000000 + t[2]
-local ms = math.floor(us / 1000)
-local til = ms + ARGV[2]
-local stays = til + 60000
-if ARGV[4] == '0' then
-  f = 0
-else
-  f = math.max(f + 1, us, ARGV[3] + 1)
-  stays = math.max(math.ceil(f / 1000), stays) + ARGV[4]
-end
-redis.call('SET', KEYS[2], string.format('-%016.0f%013.0f', f, ms) .. ARGV[5], 'PXAT', stays)
-redis.call('ZADD', KEYS[1], til, ARGV[1], til, '__write__')
-redis.call('PEXPIREAT', KEYS[1], til)
-return f == 0 and 1 or f
+local us = s * 1000000 + u
+local til = string.format('%d', us / 1000 + ARGV[2]) -- cuts what is less than a millisecond
+call('ZADD', K, til, string.sub(a, 4), til, '__write__')
+call('PEXPIREAT', K, til)
+return us

@@ -3,12 +3,12 @@
 -- Answers {fence, ms left}, or 0: ask extend.lua.
 local v = redis.call('GET', KEYS[2])
 local a = ARGV[1]
-if not v or string.sub(v, 31, 30 + #a) ~= a then return 0 end
+if not v or string.sub(v, 18, 17 + #a) ~= a then return 0 end
 local token = string.sub(a, 4)
 local e = redis.pcall('ZSCORE', KEYS[1], token)
 if type(e) ~= 'string' then return 0 end
 local t = redis.call('TIME')
-local ms = math.floor(t[1] * 1000 + t[2] / 1000)
+local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local til = ms + ARGV[2]
 e = tonumber(e)
 if e <= ms then return 0 end
@@ -17,6 +17,6 @@ if til > e then
   e = til
   redis.call('ZADD', KEYS[1], til, token, til, '__write__')
   redis.call('PEXPIREAT', KEYS[1], til)
-  redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til + 60000) + ARGV[3])
+  redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])
 end
 return { f, e - ms }

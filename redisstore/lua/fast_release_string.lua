@@ -3,8 +3,9 @@
 -- Answers 1, or 0: ask release.lua.
 local v = redis.call('MGET', KEYS[1], KEYS[2])
 if v[1] ~= ARGV[1] then return 0 end
-if v[2] then
-  if string.byte(v[2]) == 33 then return 0 end -- !
-  if ARGV[2] == '1' then redis.call('SET', KEYS[2], string.sub(v[2], 1, 17), 'KEEPTTL') end
+v = v[2]
+if v then
+  if string.byte(v) == 33 then return 0 end -- !
+  if ARGV[2] then redis.call('SET', KEYS[2], string.sub(v, 1, 17), 'KEEPTTL') end
 end
 return redis.call('DEL', KEYS[1])

@@ -6,7 +6,7 @@
 -- ARGV: 1 what the store is set to: "KEEP COUNTS YIELDS ALONE"
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
-local KEEP = tonumber(keep)  -- ms for which a fence outlives its hold; 0: no fences
+local KEEP = tonumber(keep)  -- ms for which the note outlives what it tells of
 local COUNTS = counts == '1' -- PUBLISH tells how many listen, all over
 local YIELDS = yields == '1' -- programs that poll have a share in the names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
@@ -20,21 +20,22 @@ local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
 local function int(x) return string.format('%.0f', x) end
 
--- The note: flag, fence (16 digits), and of the last exclusive hold since
--- (13 digits, ms), length of the token (3 digits), token, state (h held,
--- r reserved), at-least (13 digits, ms) and holder. The flag is ! when there
--- is more than the fast scripts can know.
+-- The note: flag, fence (16 digits), and of the last exclusive hold length of
+-- the token (3 digits), token, state (h held, r reserved), at-least and since
+-- (13 digits each, ms) and holder. A since of 0 means: as the fence says. The
+-- flag is ! when there is more than the fast scripts can know.
 local note = { fence = 0 }
 local said = redis.call('GET', F)
 if said then
   note.fence = tonumber(string.sub(said, 2, 17))
   if #said > 17 then
-    local n = tonumber(string.sub(said, 31, 33))
-    note.since = tonumber(string.sub(said, 18, 30))
-    note.token = string.sub(said, 34, 33 + n)
-    note.state = string.sub(said, 34 + n, 34 + n)
-    note.atleast = tonumber(string.sub(said, 35 + n, 47 + n))
+    local n = tonumber(string.sub(said, 18, 20))
+    note.token = string.sub(said, 21, 20 + n)
+    note.state = string.sub(said, 21 + n, 21 + n)
+    note.atleast = tonumber(string.sub(said, 22 + n, 34 + n))
+    note.since = tonumber(string.sub(said, 35 + n, 47 + n))
     note.holder = string.sub(said, 48 + n)
+    if note.since == 0 then note.since = math.floor(note.fence / 1000) end
   end
 end
 
@@ -65,7 +66,6 @@ end
 -- mint makes the next fence: microseconds since 1970, or one more than the
 -- last. Readers share the fence of the writer before them.
 local function mint(shared, above)
-  if KEEP == 0 then return 0 end
   if not shared or note.fence == 0 or note.fence <= above then
     note.fence = math.max(note.fence + 1, us, above + 1)
   end

@@ -113,7 +113,9 @@ local function dispatch(own, moved)
   ring()
 end
 
--- finish writes the note, so that the fast scripts know what they may do.
+-- finish writes the note, so that the fast scripts know what they may do. It
+-- is kept until the clock is far beyond its fence: a fence that is forgotten
+-- is not minted again.
 local function finish()
   if note.token and note.state == 'r' and not live(note.token) then note.token = nil end
   local slow = note.token and (note.state == 'r' or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
@@ -122,11 +124,10 @@ local function finish()
   if not slow and not note.token and note.fence == 0 then return redis.call('DEL', F) end
   local v = (slow and '!' or '-') .. string.format('%016.0f', note.fence)
   if note.token then
-    v = v .. string.format('%013.0f%03d', note.since, #note.token) .. note.token .. note.state
-      .. string.format('%013.0f', note.atleast) .. note.holder
+    v = v .. string.format('%03d', #note.token) .. note.token .. note.state
+      .. string.format('%013.0f%013.0f', note.atleast, note.since) .. note.holder
   end
-  if KEEP > 0 then til = math.max(math.ceil(note.fence / 1000), til) + KEEP end
-  redis.call('SET', F, v, 'PXAT', til)
+  redis.call('SET', F, v, 'PXAT', math.max(math.ceil(note.fence / 1000), til) + KEEP)
 end
 
 -- Answers. Who holds the name: kind (p padlock's, f foreign, c nobody's), end,

@@ -4,7 +4,6 @@ local token, fence = ARGV[2], tonumber(ARGV[3])
 purge()
 local e = live(token)
 if not e then return lost(token) end
-if KEEP == 0 then return granted(nil, e) end
 local r = record(token)
 note.fence = math.max(note.fence, fence)
 if r then

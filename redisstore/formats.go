@@ -1,0 +1,83 @@
+package redisstore
+
+import (
+	"encoding/json"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// formats remembers the last of what most requests have in common, so that it
+// is not written out again for each.
+type formats struct {
+	keep       time.Duration // that a note outlives a lease
+	lastHolder atomic.Pointer[holderFormat]
+	lastTTL    atomic.Pointer[ttlFormat]
+}
+
+type holderFormat struct {
+	holder driver.Holder
+	text   string
+	note   string // the end of the note of a hold that begins now
+}
+
+type ttlFormat struct {
+	ttl   time.Duration
+	lease string // ms
+	note  string // ms that the note is kept
+}
+
+// heldNow is, in a note, a hold without an at-least, since when its fence says.
+const heldNow = "h00000000000000000000000000"
+
+// holder is h as others are told.
+func (f *formats) holder(h *driver.Holder) *holderFormat {
+	if last := f.lastHolder.Load(); last != nil && last.holder == *h {
+		return last
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		text = nil // strings and numbers can be written
+	}
+	next := &holderFormat{*h, string(text), heldNow + string(text)}
+	f.lastHolder.Store(next)
+	return next
+}
+
+// readHolder reads what holder wrote; whatever else is there says nothing.
+func readHolder(text string) (h driver.Holder) {
+	if text == "" || json.Unmarshal([]byte(text), &h) != nil {
+		return driver.Holder{}
+	}
+	return h
+}
+
+func (f *formats) ttl(d time.Duration) *ttlFormat {
+	if last := f.lastTTL.Load(); last != nil && last.ttl == d {
+		return last
+	}
+	next := &ttlFormat{d, millis(d), millis(d + f.keep)}
+	f.lastTTL.Store(next)
+	return next
+}
+
+// millis rounds up: a lease is never shorter than was asked for.
+func millis(d time.Duration) string {
+	return itoa(int64((d + time.Millisecond - 1) / time.Millisecond))
+}
+
+func mode(shared bool) string {
+	if shared {
+		return "s"
+	}
+	return "x"
+}
+
+func fence(f uint64) string {
+	if f == 0 {
+		return "0"
+	}
+	return strconv.FormatUint(f, 10)
+}

@@ -1,0 +1,221 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+)
+
+func single(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
+}
+
+func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (driver.Store, error) {
+	s, err := redisstore.Open(ctx, single(srv.Addr()), opts...)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// opened opens a store that is closed with the test.
+func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), single(addr), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// rawClient speaks to the server past all stores.
+func rawClient(t testing.TB, o rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	o.DisableCache = true
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// ask sends one command on a connection of its own.
+func ask(t testing.TB, srv *server.Server, args ...string) string {
+	t.Helper()
+	o := single(srv.Addr())
+	o.DisableCache = true
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return askBy(t, c, args...)
+}
+
+func askBy(t testing.TB, c rueidis.Client, args ...string) string {
+	t.Helper()
+	m, err := c.Do(context.Background(), c.B().Arbitrary(args...).Build()).ToMessage()
+	if rueidis.IsRedisNil(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", args[0], err)
+	}
+	s, err := m.ToString()
+	if err != nil {
+		n, _ := m.AsInt64()
+		return strconv.FormatInt(n, 10)
+	}
+	return s
+}
+
+func request(name string) driver.Request {
+	return driver.Request{
+		Name: name, Token: newToken(), TTL: time.Minute,
+		Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"},
+	}
+}
+
+func reading(r driver.Request) driver.Request {
+	r.Shared = true
+	return r
+}
+
+func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Acquire of %q: %v", r.Name, err)
+	}
+	return g
+}
+
+func free(t testing.TB, s driver.Store, r driver.Request) {
+	t.Helper()
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
+	}
+}
+
+func wantIs(t testing.TB, err, target error, what string) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("%s: want %v, got: %v", what, target, err)
+	}
+}
+
+// eventually asks again until it is answered yes.
+func eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(20 * time.Second)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
+		<-tick.C
+	}
+}
+
+// bench is a server, with a proxy for each store, and what the suite may do to
+// them.
+type bench struct {
+	t    testing.TB
+	srv  *server.Server
+	opts []redisstore.Option
+	mu   sync.Mutex
+	by   map[driver.Store]*proxy
+	made chan *proxy
+}
+
+func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *bench {
+	b := &bench{t: t, srv: server.Redis(t, o), opts: opts, by: map[driver.Store]*proxy{}, made: make(chan *proxy)}
+	var wg sync.WaitGroup
+	// The suite counts the goroutines that begin in open, so proxies begin here.
+	ctx := t.Context()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			p := newProxy(t, b.srv.Addr())
+			select {
+			case b.made <- p:
+			case <-ctx.Done():
+				p.close()
+			}
+		}
+	})
+	t.Cleanup(wg.Wait)
+	return b
+}
+
+func (b *bench) open(ctx context.Context) (driver.Store, error) {
+	p := <-b.made
+	s, err := redisstore.Open(ctx, single(p.addr()), b.opts...)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.by[s] = p
+	return s, nil
+}
+
+func (b *bench) proxy(s driver.Store) *proxy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[s]
+}
+
+func (b *bench) harness() drivertest.Harness {
+	return drivertest.Harness{
+		Open:          b.open,
+		CutConnection: func(s driver.Store) error { b.proxy(s).cut(); return nil },
+		LoseReply:     func(s driver.Store) error { b.proxy(s).loseReply(); return nil },
+		Restart: func(keep bool) error {
+			b.srv.Kill()
+			b.srv.Restart(keep)
+			return nil
+		},
+		Pause: func() (func() error, error) {
+			b.srv.Pause()
+			return func() error { b.srv.Resume(); return nil }, nil
+		},
+	}
+}
+
+// symfony takes a name as PHP's Symfony does.
+func symfony(c rueidis.Client, name, token string, ttl time.Duration) (release func() error, err error) {
+	ctx := context.Background()
+	til := time.Now().Add(ttl).UnixMilli()
+	for _, cmd := range []rueidis.Completed{
+		c.B().Zadd().Key(name).ScoreMember().ScoreMember(float64(til), token).ScoreMember(float64(til), "__write__").Build(),
+		c.B().Pexpireat().Key(name).MillisecondsTimestamp(til).Build(),
+	} {
+		if err := c.Do(ctx, cmd).Error(); err != nil {
+			return nil, err
+		}
+	}
+	return func() error {
+		return c.Do(ctx, c.B().Zrem().Key(name).Member(token, "__write__").Build()).Error()
+	}, nil
+}
+
+// plainLock takes a name as the plain recipe does.
+func plainLock(c rueidis.Client, name, token string, ttl time.Duration) (release func() error, err error) {
+	ctx := context.Background()
+	err = c.Do(ctx, c.B().Set().Key(name).Value(token).Nx().PxMilliseconds(ttl.Milliseconds()).Build()).Error()
+	return func() error {
+		return rueidis.NewLuaScript(compareAndDelete).Exec(ctx, c, []string{name}, []string{token}).Error()
+	}, err
+}
