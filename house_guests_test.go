@@ -18,6 +18,9 @@ type guest struct {
 //
 //	{"pgstore", "github.com/jackc/pgx/v5", false, "the client; …"},
 var guests = []guest{
+	{"cmd/padlock", "github.com/spf13/cobra", false, "verbs, flags, help and completion"},
+	{"cmd/padlock", "github.com/spf13/pflag", false, "cobra's flags: those with values of our own are of its types"},
+	{"cmd/padlock", "github.com/rogpeppe/go-internal/testscript", true, "the command's tests are scripts that read like documentation"},
 	{"internal/integration", "github.com/bsm/redislock", false, "a peer in the benchmarks"},
 	{"internal/integration", "github.com/go-redsync/redsync/v4", false, "a peer in the benchmarks"},
 	{"internal/integration", "github.com/gofrs/flock", false, "a peer in the benchmarks"},
