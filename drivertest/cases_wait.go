@@ -113,7 +113,7 @@ var waitCases = []testCase{
 					c.failf("Wait without reserve answers %+v, %v", a.grant, a.err)
 				}
 			}
-			c.take(c.b, c.request(l.req.Name), "while others wait for it without a place")
+			c.within(driver.MaxReservation/4, c.b, c.request(l.req.Name), "while others wait for it without a place")
 		},
 	},
 	{

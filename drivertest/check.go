@@ -22,9 +22,14 @@ type check struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	a, b *client       // two processes
-	unit time.Duration // of time, for leases that are to run out; hides that of run
-	stem string        // what all names of this attempt begin with
-	slow bool          // a lease may have run out before its time
+	unit time.Duration // of time, for leases that are to run out
+
+	// patience is how long an answer may take, the leases of this attempt being
+	// so long. Like unit it hides the one of run.
+	patience time.Duration
+
+	stem string // what all names of this attempt begin with
+	slow bool   // a lease may have run out before its time
 
 	lively atomic.Int64 // when it last did anything, on Go's clock
 
@@ -37,7 +42,8 @@ type check struct {
 
 func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem()}
-	c.ctx, c.end = context.WithTimeout(context.Background(), 20*r.patience)
+	c.patience = r.patience + c.units(10)
+	c.ctx, c.end = context.WithTimeout(context.Background(), 20*c.patience)
 	c.stir()
 	c.a, c.b = &client{c, r.a}, &client{c, r.b}
 	return c

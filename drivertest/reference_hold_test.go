@@ -1,0 +1,193 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Extend implements driver.Store.
+func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
+	if err := s.check(name, "TTL", ttl); err != nil {
+		return g, err
+	}
+	if s.is(closedAnswers) {
+		s = &ref{w: s.w, bound: s.bound} // one that was never closed
+	}
+	err = s.ask(ctx, func() error { g, err = s.extend(s.w.entry(name), token, ttl); return err })
+	if err != nil {
+		return driver.Grant{}, s.blab(err, token)
+	}
+	if s.is(leaseUntold) {
+		g.TTL = 0
+	}
+	return g, nil
+}
+
+func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, error) {
+	w := s.w
+	h, err := w.find(e, token)
+	if err != nil && ttl > 0 {
+		h, err = w.revive(e, token)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if ttl == 0 && s.is(verifyRenews) && w.g.Lease {
+		h.until = later(h.until, w.now().Add(100*time.Millisecond))
+	}
+	if ttl == 0 || !w.g.Lease {
+		return s.grant(h), nil
+	}
+	end := w.now().Add(ttl)
+	switch {
+	case s.is(extendShortens):
+		h.until = later(end, h.atLeast)
+	case s.is(extendCutsAtLeast) && !h.atLeast.IsZero():
+		h.until = end
+	case s.is(extendDoesNothing):
+	default:
+		h.until = later(h.until, end)
+	}
+	return s.grant(h), nil
+}
+
+// find returns the live hold of token, or says why there is none.
+func (w *world) find(e *entry, token string) (*hold, error) {
+	if h := w.live(e, token); h != nil && !h.reserved {
+		return h, nil
+	}
+	for _, h := range e.holds {
+		if h.token == token {
+			return nil, driver.ErrExpired
+		}
+	}
+	return nil, driver.ErrLost
+}
+
+// revive is what Extend must not do.
+func (w *world) revive(e *entry, token string) (*hold, error) {
+	for _, h := range e.holds {
+		switch {
+		case h.token == token && w.bug == extendRevives:
+			h.until = w.now().Add(time.Minute)
+			return h, nil
+		case h.token == token || w.bug == expiredForLost:
+			return nil, driver.ErrExpired
+		}
+	}
+	switch {
+	case w.bug == extendAfterRelease && e.past[token] == driver.Released && len(e.holds) == 0:
+		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Minute)}}
+		return e.holds[0], nil
+	case w.bug == extendAnybody && len(e.holds) == 1 && w.lives(e.holds[0]) && e.past[token] == 0:
+		return e.holds[0], nil
+	case w.bug == extendTakesFree && len(e.holds) == 0 && len(e.past) == 0:
+		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Hour)}}
+		return e.holds[0], nil
+	case w.bug == extendTheTaker && len(e.holds) == 1 && e.past[token] == driver.Taken:
+		return e.holds[0], nil
+	}
+	return nil, driver.ErrLost
+}
+
+// Release implements driver.Store.
+func (s *ref) Release(ctx context.Context, name, token string, keep time.Duration) (o driver.Outcome, err error) {
+	if s.is(coolDownPretended) {
+		keep = 0
+	}
+	if s.is(cancelledReleaseLies) && ctx.Err() != nil {
+		return driver.Gone, nil
+	}
+	if keep != 0 && !s.w.g.CoolDown {
+		return o, fmt.Errorf("keep: %w", errors.ErrUnsupported)
+	}
+	if err := s.check(name, "keep", keep); err != nil {
+		return o, err
+	}
+	err = s.ask(ctx, func() error {
+		e := s.w.entry(name)
+		o = s.release(e, token, keep)
+		e.signal()
+		return nil
+	})
+	if err != nil {
+		return driver.Gone, s.blab(err, token)
+	}
+	return o, nil
+}
+
+func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome {
+	w := s.w
+	if e.leave(token) {
+		return driver.Released
+	}
+	for _, h := range e.holds {
+		switch {
+		case h.token == token && h.reserved && s.is(releaseKeepsReservation):
+			h.until = h.since.Add(time.Hour)
+			return driver.Released
+		case h.token == token:
+			return s.releaseHold(e, h, keep)
+		}
+	}
+	past, known := e.past[token]
+	switch {
+	case s.is(releaseAnybody) && !known && len(e.holds) > 0:
+		e.holds = nil
+	case s.is(staleReleaseRemoves) && past == driver.Taken:
+		e.holds = nil
+	case s.is(secondReleaseRemoves) && past == driver.Released:
+		e.holds = nil
+	case s.is(staleReleaseCools) && keep > 0:
+		e.cooling = w.now().Add(keep)
+	case s.is(secondReleaseSaysReleased) && past == driver.Released:
+		return driver.Released
+	case s.is(wrongTokenIsTaken) && len(e.holds) > 0:
+		return driver.Taken
+	}
+	if past == driver.Released {
+		return driver.Gone
+	}
+	return past
+}
+
+func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome {
+	w := s.w
+	if !w.lives(h) {
+		w.drop(e, h.token, driver.Gone)
+		if s.is(lateReleaseSaysReleased) {
+			return driver.Released
+		}
+		return driver.Expired
+	}
+	end := later(h.atLeast, w.now().Add(keep))
+	if s.is(atLeastDiesWithRelease) {
+		end = w.now().Add(keep)
+	}
+	if s.is(keepReplacesAtLeast) && keep > 0 {
+		end = w.now().Add(keep)
+	}
+	if s.is(refusedQueues) && e.refused == 3 {
+		end = later(end, w.now().Add(400*time.Millisecond)) // for the first that was refused
+	}
+	if end.After(w.now()) && (!s.is(coolDownForgotten) || keep == 0) {
+		e.cooling = later(e.cooling, end)
+	}
+	if e.intent == h.token && !s.is(intentOutlivesRelease) {
+		e.intent = ""
+	}
+	w.drop(e, h.token, driver.Released)
+	switch {
+	case s.is(releaseFreesAllReaders) && h.shared:
+		e.holds = nil
+	case s.is(releaseEndsBound):
+		s.unbind(driver.ErrLost)
+	case s.is(releaseSaysGone):
+		return driver.Gone
+	}
+	return driver.Released
+}
