@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -120,4 +121,83 @@ func serverCPU(b *testing.B, srv *server.Server) (seconds float64) {
 		seconds += n
 	}
 	return seconds
+}
+
+// BenchmarkHandOver passes one name on among stores, each with connections of
+// its own, as processes have. An op is one hold.
+func BenchmarkHandOver(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		opts []redisstore.Option
+	}{
+		{"set", nil},
+		{"string", []redisstore.Option{redisstore.PlainStrings()}},
+	} {
+		for _, stores := range []int{2, 16} {
+			b.Run(row.name+"/"+strconv.Itoa(stores), func(b *testing.B) { handOver(b, stores, row.opts) })
+		}
+	}
+}
+
+func handOver(b *testing.B, stores int, opts []redisstore.Option) {
+	srv := server.Redis(b, server.RedisOptions{})
+	var wg sync.WaitGroup
+	var all []*redisstore.Store
+	for range stores {
+		all = append(all, opened(b, srv.Addr(), opts...))
+	}
+	before, calls := serverCPU(b, srv), commands(b, srv)
+	b.ResetTimer()
+	for _, s := range all {
+		wg.Go(func() {
+			for range (b.N + stores - 1) / stores {
+				if err := holdOnce(b.Context(), s, "hot"); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric((serverCPU(b, srv)-before)*1e6/float64(b.N), "server-cpu-µs/op")
+	b.ReportMetric(float64(commands(b, srv)-calls)/float64(b.N), "commands/op")
+}
+
+// holdOnce waits for a name as the face does, and gives it back.
+func holdOnce(ctx context.Context, s *redisstore.Store, name string) error {
+	r := driver.Request{Name: name, Token: newToken(), TTL: 30 * time.Second}
+	_, err := s.Acquire(ctx, r)
+	for errors.Is(err, driver.ErrHeld) {
+		r.Token = newToken()
+		g, werr := s.Wait(ctx, r, true)
+		if werr != nil {
+			return werr
+		}
+		if g.TTL == 0 {
+			r.Token = newToken()
+		}
+		_, err = s.Acquire(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	out, err := s.Release(ctx, name, r.Token, 0)
+	if err == nil && out != driver.Released {
+		err = fmt.Errorf("release: %v", out)
+	}
+	return err
+}
+
+// commands counts what clients have sent.
+func commands(t testing.TB, srv *server.Server) (n int64) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`cmdstat_(?:eval|evalsha|ping):calls=(\d+)`).FindAllStringSubmatch(ask(t, srv, "INFO", "commandstats"), -1) {
+		c, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += c
+	}
+	return n
 }

@@ -35,6 +35,10 @@ func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
 		o.ConnWriteTimeout = replyTimeout
 	}
 	o.Dialer.KeepAlive = keepAlive
+	if o.Sentinel.Dialer.Timeout <= 0 || o.Sentinel.Dialer.Timeout > dialTimeout {
+		o.Sentinel.Dialer.Timeout = dialTimeout
+	}
+	o.Sentinel.Dialer.KeepAlive = keepAlive
 	if o.ReadBufferEachConn == 0 {
 		o.ReadBufferEachConn = 1 << 16
 	}

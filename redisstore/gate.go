@@ -35,6 +35,7 @@ type gate struct {
 type connected struct {
 	rueidis.Client
 	setting string // the first argument of the full scripts
+	counts  string // whether PUBLISH tells how many listen: 1 or 0
 }
 
 // look is one look at the servers.

@@ -96,8 +96,12 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	if err != nil {
 		return driver.Gone, err
 	}
-	if keep == 0 && !s.config.foreign && !s.handed.take(token) {
-		if done, err := s.quickRelease(ctx, c, name, token); done || err != nil {
+	if keep == 0 && !s.config.foreign {
+		way := s.quickRelease
+		if s.handed.take(token) {
+			way = s.pass
+		}
+		if done, err := way(ctx, c, name, token); done || err != nil {
 			return driver.Released, err
 		}
 	}

@@ -68,8 +68,8 @@ func (s *Store) inquire(ctx context.Context) (turns uint64, nodes []node, err er
 // connected makes the setting that goes with c. In a cluster PUBLISH counts
 // those who listen at one node only.
 func (s *Store) connected(c rueidis.Client) *connected {
-	counts := c.Mode() != rueidis.ClientModeCluster
-	return &connected{c, s.keepArg + " " + digit(counts) + " " + digit(s.config.foreign) + " " + digit(s.config.alone)}
+	counts := digit(c.Mode() != rueidis.ClientModeCluster)
+	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts}
 }
 
 // unreached is the error of a look that failed: nothing but the look was sent.

@@ -18,18 +18,26 @@ import (
 
 // quick reports whether r may go the quick way.
 func (s *Store) quick(r *driver.Request) bool {
-	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0 &&
-		!s.handed.has(r.Token)
+	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0
 }
 
 // quickAcquire reports whether it has the answer.
 func (s *Store) quickAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
+	key, note := s.keys.pair(r.Name)
+	ttl := s.formats.ttl(r.TTL)
+	if s.handed.has(r.Token) {
+		resp := s.scripts.fastClaim.call(ctx, c, key, note, counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).text)
+		return s.quickGrant(ctx, r, resp)
+	}
 	if s.config.strings && !s.config.fences {
 		return s.plainAcquire(ctx, c, r)
 	}
-	key, note := s.keys.pair(r.Name)
-	ttl := s.formats.ttl(r.TTL)
 	resp := s.scripts.fastAcquire.call(ctx, c, key, note, counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note)
+	return s.quickGrant(ctx, r, resp)
+}
+
+// quickGrant reads the fence of a grant, who is in the way, or 0.
+func (s *Store) quickGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
 	m, err := resp.ToMessage()
 	if err != nil {
 		return driver.Grant{}, s.failure(ctx, err), true
@@ -130,10 +138,28 @@ func (s *Store) quickRelease(ctx context.Context, c *connected, name, token stri
 		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token))
 	}
 	n, err := resp.ToInt64()
+	switch {
+	case err != nil:
+		return false, s.failure(ctx, err)
+	case n == 2:
+		return s.pass(ctx, c, name, token)
+	}
+	return n == 1, nil
+}
+
+// pass ends a hold of a name that others wait for, and hands it over. It
+// reports whether the hold was ended.
+func (s *Store) pass(ctx context.Context, c *connected, name, token string) (bool, error) {
+	keys := s.keys.lock(name).all()
+	n, err := s.scripts.pass.four(ctx, c, &keys, counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts).ToInt64()
 	if err != nil {
 		return false, s.failure(ctx, err)
 	}
-	return n == 1, nil
+	if n == 2 {
+		// The hold has ended. If this fails, those who wait look for themselves.
+		_, _ = s.run(ctx, c, s.scripts.release, name, "", "0")
+	}
+	return n > 0, nil
 }
 
 // handed are the tokens that were handed a name and not released since. Their

@@ -34,6 +34,7 @@ func newScript(files ...string) *script {
 // scripts are those of one layout.
 type scripts struct {
 	fastAcquire, fastRelease, fastExtend *script
+	fastClaim, join, pass                *script
 	acquire, extend, release, wait       *script
 	convert, raise, break_, inspect      *script
 }
@@ -44,6 +45,9 @@ func newScripts(layout string) *scripts {
 		fastAcquire: newScript("fast_acquire_" + layout),
 		fastRelease: newScript("fast_release_" + layout),
 		fastExtend:  newScript("fast_extend_" + layout),
+		fastClaim:   newScript("fast_claim_" + layout),
+		join:        newScript("join"),
+		pass:        newScript("pass_" + layout),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
 		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
 	}
@@ -57,6 +61,16 @@ func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note stri
 	resp := c.Do(ctx, b.Arbitrary("EVALSHA", sc.sha, "2").Keys(key, note).Args(args...).Build())
 	if forgotten(resp) {
 		resp = c.Do(ctx, b.Arbitrary("EVAL", sc.text, "2").Keys(key, note).Args(args...).Build())
+	}
+	return resp
+}
+
+// four runs a script with the first four keys of a lock.
+func (sc *script) four(ctx context.Context, c rueidis.CoreClient, keys *[6]string, args ...string) rueidis.RedisResult {
+	b := c.B()
+	resp := c.Do(ctx, b.Arbitrary("EVALSHA", sc.sha, "4").Keys(keys[:4]...).Args(args...).Build())
+	if forgotten(resp) {
+		resp = c.Do(ctx, b.Arbitrary("EVAL", sc.text, "4").Keys(keys[:4]...).Args(args...).Build())
 	}
 	return resp
 }

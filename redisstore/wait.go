@@ -21,6 +21,7 @@ type wait struct {
 	reserve bool
 	w       *waiter
 	sent    bool           // it may stand in the queue
+	joined  bool           // it went the quick way, or tried
 	down    driver.Instant // since when the server cannot be asked; or 0
 }
 
@@ -85,7 +86,13 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if err := a.s.ear.listening(a.ctx); err != nil {
 		return g, 0, err
 	}
-	a.sent = a.reserve
+	a.sent = a.sent || a.reserve
+	if !a.joined {
+		a.joined = true
+		if next, err := a.join(c); next > 0 || err != nil {
+			return g, next, err
+		}
+	}
 	r := a.r
 	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
 		a.s.formats.holder(&r.Holder).text, a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve))
@@ -108,6 +115,22 @@ func (a *wait) ended() error {
 		return err
 	}
 	return driver.ErrClosed
+}
+
+// join is the first look, of who wants the name alone while others have it. It
+// returns when to look next, or 0 if that has to be found out.
+func (a *wait) join(c *connected) (next time.Duration, err error) {
+	r, s := a.r, a.s
+	if !a.reserve || r.Shared || s.config.foreign {
+		return 0, nil
+	}
+	keys := s.keys.lock(r.Name).all()
+	n, err := s.scripts.join.four(a.ctx, c, &keys, r.Token,
+		s.ear.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.formats.holder(&r.Holder).text).ToInt64()
+	if err != nil {
+		return 0, s.failure(a.ctx, err)
+	}
+	return time.Duration(n) * time.Millisecond, nil
 }
 
 // over reports why the wait is over; nil means that it goes on.

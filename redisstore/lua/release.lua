@@ -1,18 +1,21 @@
--- Ends a hold, a reservation or a queue place.
+-- Ends a hold, a reservation or a queue place; with an empty token it only
+-- sees to those who wait.
 -- ARGV: 2 token 3 keep
 local token, cool = ARGV[2], tonumber(ARGV[3])
 purge()
-local answer, moved
-if live(token) then
+local answer, moved = 'R', true
+if token == '' then
+  -- nothing ends
+elseif live(token) then
   local r = record(token)
   local shared = not writing()
   remove(token)
   forget(token)
   local til = math.max(cool > 0 and ms + cool or 0, r and r.atleast or 0)
   if til > ms then add(COOL .. int(us), shared, til) end
-  answer, moved = 'R', ends()
+  moved = ends()
 elseif leave(token) then
-  answer, moved = 'R', true
+  -- a place
 else
   answer = why(token)
   forget(token)

@@ -1,0 +1,32 @@
+-- Ends a hold and hands the name to the first in the queue.
+-- KEYS: 1 name 2 note 3 records 4 queue
+-- ARGV: 1 length of the token (3 digits) and token 2 500 + KEEP 3 COUNTS
+-- Answers 1, 2: ended, but the first in the queue is gone, or 0: ask release.lua.
+local call, K, F, H, Q, a = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
+local v = call('GET', F)
+if not v or string.sub(v, 18, 31 + #a) ~= a .. 'h0000000000000' then return 0 end
+local head = call('ZRANGE', Q, 0, 0)[1]
+local w = head and call('HGET', H, 'w' .. head)
+if not w then return 0 end
+local seen, chan, id, holder = string.match(w, '^(%d+) %d+ (%x+) (%d+) x 0 (.*)$')
+local t = call('TIME')
+local f = t[1] .. string.sub('00000' .. t[2], -6)
+local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
+if not seen or seen + 45000 < ms or string.sub(v, 2, 17) >= f then return 0 end
+if call('GET', K) ~= string.sub(a, 4) then return 0 end
+call('ZREM', Q, head)
+call('HDEL', H, 'w' .. head)
+call('SET', K, head, 'PX', 500)
+call('SET', F, '!' .. f .. string.format('%03d', #head) .. head .. 'r0000000000000' .. ms .. holder, 'PX', ARGV[2])
+if redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f) == 0 and ARGV[3] == '1' then
+  call('DEL', K)
+  call('SET', F, '!' .. f, 'PX', ARGV[2])
+  return 2
+end
+local heir = call('ZRANGE', Q, 0, 0)[1]
+w = heir and call('HGET', H, 'w' .. heir)
+if w then
+  local look, chan, id = string.match(w, '^%d+ (%d+) (%x+) (%d+)')
+  if tonumber(look) > ms + 500 then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' 500') end
+end
+return 1
