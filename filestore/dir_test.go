@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -183,8 +182,8 @@ func TestNetworkFileSystems(t *testing.T) {
 	if _, err := networkFileSystem(t.TempDir() + "/nothing"); err == nil {
 		t.Error("a directory that is not there")
 	}
-	for magic, want := range map[int64]string{0x6969: "nfs", 0xFF534D42: "cifs", -0x00ACB2BE: "cifs", 0x65735546: "fuse", 0x01021997: "9p", 0xEF53: "", 0x01021994: ""} {
-		if got := networkKind(&syscall.Statfs_t{Type: magic}); got != want {
+	for magic, want := range map[uint32]string{0x6969: "nfs", 0xFF534D42: "cifs", 0x65735546: "fuse", 0x01021997: "9p", 0xEF53: "", 0x01021994: ""} {
+		if got := networkKinds[magic]; got != want {
 			t.Errorf("%#x: %q, want %q", magic, got, want)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // RaiseFence implements driver.FenceRaiser. If the fence cannot be written
 // down it answers driver.ErrUnavailable, and nothing has changed.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if fence >= driver.MaxFence-1 {
-		return invalid("fence %d is not below 2^53", fence)
+	if err := driver.CheckFence(fence); err != nil {
+		return err
 	}
 	f, h, err := s.live(ctx, name, token)
 	if err != nil {

@@ -28,7 +28,5 @@ func networkFileSystem(dir string) (string, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", err
 	}
-	return networkKind(&st), nil
+	return networkKinds[uint32(st.Type)], nil
 }
-
-func networkKind(st *syscall.Statfs_t) string { return networkKinds[uint32(st.Type)] }

@@ -1,24 +1,28 @@
 package filestore
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// queue holds the waiters of one file in this store, in the order in which they
-// came. Only the first looks at the lock, so that a wake-up costs one try
-// however many wait. Readers who wait to be promoted do not look; each of them
-// is told of every wake-up.
+// queue holds the waiters of one file in this store. Those in line came for the
+// hold itself, and only the first of them looks at the lock, so that a wake-up
+// costs one try however many wait. Those aside only want to know when to try,
+// and all of them are told.
 type queue struct {
-	mu      sync.Mutex
-	waiters []*waiter
+	mu    sync.Mutex
+	line  []*waiter
+	aside []*waiter
 }
 
 type waiter struct {
-	wake    chan struct{} // never blocks the waker: has room for one
-	promote bool          // has a shared hold and is not in line
-	gently  bool          // the one before went to try for itself: do not look at once; guarded by queue.mu
+	wake  chan struct{} // never blocks the waker: has room for one
+	aside bool
+	looks int
 }
 
-func newWaiter(promote bool) *waiter {
-	return &waiter{wake: make(chan struct{}, 1), promote: promote}
+func newWaiter(aside bool) *waiter {
+	return &waiter{wake: make(chan struct{}, 1), aside: aside}
 }
 
 func (w *waiter) tell() {
@@ -31,24 +35,25 @@ func (w *waiter) tell() {
 func (q *queue) join(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiters = append(q.waiters, w)
+	if w.aside {
+		q.aside = append(q.aside, w)
+	} else {
+		q.line = append(q.line, w)
+	}
 }
 
-// leave takes w out and lets the next one look, gently if w may be about to
-// take the name.
-func (q *queue) leave(w *waiter, gently bool) {
+// leave takes w out and lets the next in line look.
+func (q *queue) leave(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	first := q.first() == w
-	for i := range q.waiters {
-		if q.waiters[i] == w {
-			q.waiters = append(q.waiters[:i], q.waiters[i+1:]...)
-			break
-		}
+	if w.aside {
+		q.aside = slices.DeleteFunc(q.aside, func(o *waiter) bool { return o == w })
+		return
 	}
-	if next := q.first(); first && next != nil {
-		next.gently = gently
-		next.tell()
+	i := slices.Index(q.line, w)
+	q.line = slices.Delete(q.line, i, i+1)
+	if i == 0 && len(q.line) > 0 {
+		q.line[0].tell()
 	}
 }
 
@@ -56,38 +61,23 @@ func (q *queue) leave(w *waiter, gently bool) {
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w := q.first(); w != nil {
-		w.gently = false
+	if len(q.line) > 0 {
+		q.line[0].tell()
+	}
+	for _, w := range q.aside {
 		w.tell()
 	}
-	for _, w := range q.waiters {
-		if w.promote {
-			w.tell()
-		}
-	}
 }
 
-// first returns the waiter in line, or nil. q.mu is held.
-func (q *queue) first() *waiter {
-	for _, w := range q.waiters {
-		if !w.promote {
-			return w
-		}
-	}
-	return nil
-}
-
-// turn reports whether w is the first, and whether it should look gently.
-func (q *queue) turn(w *waiter) (first, gently bool) {
+// turn reports whether w should look.
+func (q *queue) turn(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	first, gently = q.first() == w, w.gently
-	w.gently = false
-	return first, gently
+	return w.aside || q.line[0] == w
 }
 
-func (q *queue) empty() bool {
+func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiters) == 0
+	return len(q.line) + len(q.aside)
 }

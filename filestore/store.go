@@ -159,7 +159,7 @@ func (s *Store) leave(f *file) {
 	case f.pins > 0 || s.closed:
 	case f.spare == nil:
 		s.collect(f)
-	case !f.queue.empty():
+	case f.queue.len() > 0:
 		// Closing it would wake the waiters.
 	case s.config.maxOpen == 0:
 		s.evict(f)
@@ -174,7 +174,7 @@ func (s *Store) leave(f *file) {
 // collect forgets a file that nothing uses. s.mu is held, and no call is under
 // way.
 func (s *Store) collect(f *file) {
-	if len(f.holds) == 0 && f.queue.empty() {
+	if len(f.holds) == 0 && f.queue.len() == 0 {
 		delete(s.files, f.name)
 	}
 }

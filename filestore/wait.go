@@ -19,9 +19,8 @@ const (
 	firstLook   = time.Millisecond       // after a wake-up that came too soon: files are closed before they are unlocked
 	slowLook    = 250 * time.Millisecond // where wake-ups come
 	pollLook    = 50 * time.Millisecond  // where none come
-	gentleLook  = 4 * time.Millisecond   // after another waiter went to try for itself
 	coolLook    = 10 * time.Second       // while the name cools down
-	promoteLook = 50 * time.Millisecond  // for a reader who waits to be promoted
+	promoteLook = 50 * time.Millisecond  // for a reader who waits to be promoted, where no list of locks tells
 
 	// A reservation ends a little before the hold does, so that its owner
 	// never believes in it for too long.
@@ -29,9 +28,10 @@ const (
 )
 
 // Wait implements driver.Waiter. With reserve it returns the hold itself, as a
-// reservation; without, it has had the lock for an instant when it returns, and
-// a try of another process in that instant fails. Waiters of one store get their
-// turn in order; those of several compete.
+// reservation. Waiters of one store get their turn in order; those of several
+// compete. Without reserve it takes nothing, except in a container or on a
+// system without a list of locks: there it has the lock for an instant when it
+// finds the name free, and a try of another process in that instant fails.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -45,14 +45,14 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		s.leave(f)
 		return driver.Grant{}, nil // it has what it wants
 	}
-	w := newWaiter(h != nil)
+	w := newWaiter(!reserve || h != nil)
 	f.queue.join(w)
 	s.leave(f)
 
-	g, err := s.wait(ctx, f, w, &r, reserve)
-	f.queue.leave(w, err == nil && g.Fence == 0)
+	g, err := s.wait(ctx, f, w, &r)
+	f.queue.leave(w)
 	if f, err := s.enter(r.Name); err == nil {
-		if f.queue.empty() {
+		if f.queue.len() == 0 {
 			s.notify.unwatch(f)
 		}
 		s.leave(f) // which forgets the file if nobody uses it any more
@@ -60,26 +60,18 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request, reserve bool) (driver.Grant, error) {
-	pause := pacer{first: s.config.firstLook, slow: s.config.slowLook}
+func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
+	p := pacer{first: s.config.firstLook, slow: s.config.slowLook}
 	for {
-		next, first := time.Hour, false
-		if w.promote {
-			done, err := s.lookForPromotion(f, &pause)
-			if done || err != nil {
-				return driver.Grant{}, err
-			}
-			next = promoteLook
-		} else if first, pause.gently = f.queue.turn(w); first && !pause.gently {
-			l, err := s.look(ctx, f, r, reserve)
+		next := time.Hour
+		if f.queue.turn(w) {
+			l, err := s.look(ctx, w, r)
 			if l.done || err != nil {
 				return l.grant, err
 			}
-			next = pause.next(l)
-		} else if first {
-			next = gentleLook
+			next = p.next(l)
 		}
-		if err := s.pause(ctx, w, next, &pause); err != nil {
+		if err := s.pause(ctx, w, next, &p); err != nil {
 			return driver.Grant{}, err
 		}
 	}
@@ -95,7 +87,7 @@ func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer)
 	case <-s.done:
 		return driver.ErrClosed
 	case <-w.wake:
-		p.delay, p.woken = 0, true
+		p.delay = 0
 	case <-t.C:
 	}
 	return nil
@@ -105,8 +97,6 @@ func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer)
 type pacer struct {
 	first, slow time.Duration
 	delay       time.Duration // the last
-	gently      bool
-	woken       bool
 }
 
 // next returns the time to the next look: short at first, then longer and
@@ -136,24 +126,28 @@ type look struct {
 
 // look subscribes to wake-ups, then tries the lock, so that a release between
 // the two is not missed.
-func (s *Store) look(ctx context.Context, f *file, r *driver.Request, reserve bool) (l look, err error) {
-	if f, err = s.begin(ctx, r.Name); err != nil {
+func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
+	f, err := s.begin(ctx, r.Name)
+	if err != nil {
 		return l, err
 	}
 	defer s.leave(f)
+	w.looks++
 	for {
-		told, err := s.subscribe(f)
-		if err != nil {
+		if l.told, err = s.subscribe(f); err != nil {
 			return l, err
 		}
-		l.told = told
-		l.grant, err = s.tryForWaiter(ctx, f, r, reserve)
+		if w.aside {
+			err = s.peek(f, w, r)
+		} else {
+			l.grant, err = s.reserve(ctx, f, r)
+		}
 		no, refused := err.(*refusal)
 		if !refused {
 			l.done = true
 			return l, err
 		}
-		if told && !s.notify.watches(f) {
+		if l.told && !s.notify.watches(f) {
 			continue // another file stands there by now
 		}
 		l.refusal = no
@@ -161,11 +155,8 @@ func (s *Store) look(ctx context.Context, f *file, r *driver.Request, reserve bo
 	}
 }
 
-// tryForWaiter makes one try. Without reserve it gives back what it got.
-func (s *Store) tryForWaiter(ctx context.Context, f *file, r *driver.Request, reserve bool) (driver.Grant, error) {
-	if !reserve {
-		return driver.Grant{}, s.probe(f, r.Shared)
-	}
+// reserve makes one try, and holds what it got for as long as a reservation.
+func (s *Store) reserve(ctx context.Context, f *file, r *driver.Request) (driver.Grant, error) {
 	plain := *r
 	plain.AtLeast = 0 // is armed by the claim
 	h, err := s.try(ctx, f, &plain)
@@ -191,7 +182,52 @@ func (s *Store) unclaimed(name string, h *hold) {
 	}
 }
 
-// probe finds out whether a try would succeed.
+// peek finds out whether a try would succeed, without one if it can.
+func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
+	own := f.find(r.Token)
+	if no := s.peekRecord(f, r, own != nil); no != nil {
+		return no
+	}
+	locks, complete, err := s.seen.locksOf(s.dir, f.spare)
+	others := len(locks)
+	if own != nil {
+		others--
+	}
+	if r.Shared {
+		others = 0
+		for _, l := range locks {
+			if !l.shared {
+				others++
+			}
+		}
+	}
+	switch {
+	case err == nil && others > 0:
+		return &refusal{}
+	case err == nil && complete:
+		return nil
+	case own == nil:
+		return s.probe(f, r.Shared)
+	case w.looks == 1:
+		return &refusal{left: promoteLook}
+	}
+	return nil
+}
+
+// peekRecord looks for a cool-down or somebody's promotion. Who is being
+// promoted himself is told of the latter by his try.
+func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	n, _ := f.spare.pread(b.in[:], 0)
+	b.rec.decode(b.in[:n])
+	if promote {
+		return nil
+	}
+	return admit(&b.rec, r.Shared, s.config.wall())
+}
+
+// probe finds out by a try, and gives back what it got.
 func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)
@@ -209,24 +245,14 @@ func (s *Store) probe(f *file, shared bool) error {
 	return nil
 }
 
-// lookForPromotion returns when another reader may have gone: after any
-// wake-up, or a while.
-func (s *Store) lookForPromotion(f *file, p *pacer) (done bool, err error) {
-	if p.woken || p.delay > 0 {
-		return true, nil
-	}
-	p.delay = promoteLook
-	if f, err = s.enter(f.name); err != nil {
-		return false, err
-	}
-	defer s.leave(f)
-	_, err = s.subscribe(f)
-	return false, err
-}
-
 // subscribe asks to be woken and leaves word in the file. told is false where
 // that is not possible.
 func (s *Store) subscribe(f *file) (told bool, err error) {
+	if f.spare != nil {
+		if same, err := f.spare.current(); err != nil || !same {
+			f.drop()
+		}
+	}
 	if f.spare == nil {
 		if f.spare, err = s.openPath(f.path); err != nil {
 			f.spare = nil

@@ -201,7 +201,7 @@ func (s *Store) waiters(name string) int {
 	}
 	f.queue.mu.Lock()
 	defer f.queue.mu.Unlock()
-	return len(f.queue.waiters)
+	return len(f.queue.line) + len(f.queue.aside)
 }
 
 func threadCount(t testing.TB) int {
@@ -314,23 +314,70 @@ func TestQueue(t *testing.T) {
 	q.wake()
 	q.wake()
 	told(a, p)
-	q.leave(p, false)
-	told()
-	if first, _ := q.turn(b); first {
-		t.Error("b is not the first yet")
+	if !q.turn(a) || !q.turn(p) || q.turn(b) {
+		t.Error("it is a's turn, and p's as always, not b's")
 	}
-	q.leave(a, true)
+	q.leave(p)
+	told()
+	q.leave(a)
 	told(b)
-	if first, gently := q.turn(b); !first || !gently {
-		t.Errorf("b's turn: %v, gently %v", first, gently)
+	if !q.turn(b) {
+		t.Error("it is b's turn")
 	}
-	if _, gently := q.turn(b); gently {
-		t.Error("gently once only")
-	}
-	q.leave(b, false)
+	q.leave(b)
 	told()
-	if !q.empty() {
+	if q.len() != 0 {
 		t.Error("somebody is left")
+	}
+}
+
+// Without reserve nothing is taken, and all who wait so are told.
+func TestWaitAside(t *testing.T) {
+	t.Parallel()
+	for _, narrow := range []bool{false, true} { // by the list of locks, and by a try
+		s := open(t, t.TempDir())
+		s.seen.narrow = narrow
+		other := open(t, s.Dir())
+		take(t, other, request("job", "them"))
+		var all []*waiting
+		for i := range 5 {
+			r := request("job", fmt.Sprint(i))
+			r.Shared = i%2 == 1
+			all = append(all, waitOn(patience(t), s, r, false))
+		}
+		eventually(t, "all wait", func() bool { return s.waiters("job") == len(all) })
+		release(t, other, "job", "them", driver.Released)
+		for _, w := range all {
+			if g := w.get(t); g != (driver.Grant{}) {
+				t.Errorf("handed over: %+v", g)
+			}
+		}
+		take(t, other, request("job", "next")) // nobody has it
+	}
+}
+
+// A reader waits to be promoted until the others are gone.
+func TestWaitForPromotion(t *testing.T) {
+	t.Parallel()
+	for _, narrow := range []bool{false, true} {
+		s := open(t, t.TempDir())
+		s.seen.narrow = narrow
+		other := open(t, s.Dir())
+		take(t, s, shared("job", "us"))
+		take(t, other, shared("job", "reader"))
+		if _, err := promote(s, "job", "us"); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		w := waitOn(patience(t), s, request("job", "us"), false)
+		s.waits(t, "job")
+		if !narrow && len(w.err) > 0 {
+			t.Error("woken while another reads")
+		}
+		release(t, other, "job", "reader", driver.Released)
+		w.get(t)
+		if _, err := promote(s, "job", "us"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
