@@ -37,6 +37,9 @@ func foreignSpelling(rawURL string) error {
 			_, path, _ := strings.Cut(rawURL, "://")
 			path, _, _ = strings.Cut(path, "?")
 			write = fileURL(path)
+			if strings.Contains(path, "@") {
+				write = "file:///DIRECTORY" // that may be a password
+			}
 		}
 		return invalid("this is the spelling of PHP; write %s", write)
 	}

@@ -1,0 +1,166 @@
+package open_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+)
+
+func fileURL(dir string) string {
+	return (&url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(dir), "/")}).String()
+}
+
+// quorumURL names a store of n directories below dir.
+func quorumURL(scheme, dir string, n int) string {
+	members := url.Values{}
+	for i := range n {
+		members.Add("store", fileURL(filepath.Join(dir, string(rune('a'+i)))))
+	}
+	return scheme + ":?" + members.Encode()
+}
+
+func TestStoresWork(t *testing.T) {
+	for _, rawURL := range []string{
+		fileURL(t.TempDir()),
+		"memory:",
+		quorumURL("quorum", t.TempDir(), 3),
+		quorumURL("all", t.TempDir(), 2),
+		"quorum:?" + url.Values{"store": {quorumURL("all", t.TempDir(), 2), fileURL(t.TempDir()), "memory:"}}.Encode(),
+	} {
+		store, err := open.Store(t.Context(), rawURL)
+		if err != nil {
+			t.Errorf("%s: %v", rawURL, err)
+			continue
+		}
+		l := padlock.New(store)
+		if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
+			t.Errorf("%s: %v", rawURL, err)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("%s: close: %v", rawURL, err)
+		}
+	}
+}
+
+// The members of a quorum are the stores that their URLs name, and the rule is
+// that of the scheme: with one of two members held, "all" is held, and with one
+// of three a majority is not.
+func TestRulesOfQuorums(t *testing.T) {
+	for scheme, want := range map[string]error{"quorum": nil, "all": padlock.ErrHeld} {
+		dir := t.TempDir()
+		member := locker(t, fileURL(filepath.Join(dir, "a")))
+		if _, err := member.TryAcquire(t.Context(), "name"); err != nil {
+			t.Fatal(err)
+		}
+		whole := locker(t, quorumURL(scheme, dir, 3))
+		if _, err := whole.TryAcquire(t.Context(), "name"); !errors.Is(err, want) {
+			t.Errorf("%s with one of three members held: %v, want %v", scheme, err, want)
+		}
+	}
+}
+
+func locker(t *testing.T, rawURL string) *padlock.Locker {
+	t.Helper()
+	store, err := open.Store(t.Context(), rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(store)
+	t.Cleanup(func() { _ = l.Close(t.Context()) })
+	return l
+}
+
+func TestDefaultURL(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	rawURL, err := open.DefaultURL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(rawURL, "file:///") || strings.Contains(rawURL, t.Name()) {
+		t.Errorf("the default is %s: it has to be a directory that does not depend on the environment", rawURL)
+	}
+}
+
+// What is wrong with a URL is said with what to write.
+func TestErrorsSayWhatToWrite(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"":                               "no store is named",
+		"/var/lib/locks":                 "for this directory write file:///var/lib/locks",
+		"/var/lib/my locks":              "write file:///var/lib/my%20locks",
+		`C:\locks`:                       "for a directory on a drive write file:///C:/",
+		"locks":                          "a URL such as file:///var/lib/locks",
+		"nowhere://host":                 "there is no store for nowhere: URLs; the URL of a store begins with all: or file: or",
+		"file://host/dir":                "file: ",
+		"file:///dir?colour=red":         `unknown parameter "colour"`,
+		"memory:?x=y":                    "the URL is memory: and nothing more",
+		"memory://x":                     "the URL is memory: and nothing more",
+		"flock:///var/lib/locks":         "this is the spelling of PHP; write file:///var/lib/locks",
+		"flock":                          "?world=yes",
+		"in-memory":                      "write memory:",
+		"quorum:":                        "no store is named; the URL has the form quorum:?store=URL",
+		"quorum://host":                  "the URL has the form quorum:?store=URL",
+		"quorum:?store=memory:&db=1":     "percent-encode that store's URL",
+		"quorum:?store=memory:#x":        "percent-encoded",
+		"quorum:?store=memory:&store=no": "store 2: ",
+	} {
+		_, err := open.Store(t.Context(), rawURL)
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want it to be ErrInvalid and to say %q", rawURL, err, want)
+		}
+	}
+}
+
+// A scheme is claimed only if there is a store behind it.
+func TestOnlyWhatIsThereIsClaimed(t *testing.T) {
+	_, err := open.Store(t.Context(), "nowhere:")
+	for _, scheme := range open.Schemes() {
+		if !strings.Contains(err.Error(), scheme+":") {
+			t.Errorf("%v: does not name %s:", err, scheme)
+		}
+		_, err := open.Store(t.Context(), scheme+"://nobody@/?nothing=here")
+		if err == nil || strings.Contains(err.Error(), "there is no store") {
+			t.Errorf("%s: is listed, and its store says %v", scheme, err)
+		}
+	}
+	for rawURL, scheme := range map[string]string{
+		"pgsql:host=localhost": "postgres", "postgresql://host/db": "postgres", "mysql:host=localhost": "mysql",
+		"redis:?host[localhost]": "redis", "sqlite:x.db": "sqlite", "semaphore": "semaphore",
+	} {
+		_, err := open.Store(t.Context(), rawURL)
+		if got := strings.Contains(err.Error(), "this is the spelling of PHP; write "+scheme+":"); got != slices.Contains(open.Schemes(), scheme) {
+			t.Errorf("%s: %v; there is a store for %s: URLs: %v", rawURL, err, scheme, !got)
+		}
+	}
+}
+
+func TestBetweenProcesses(t *testing.T) {
+	for _, rawURL := range []string{"memory:", "quorum:?store=memory:", "all:?store=quorum:%3Fstore%3Dmemory:"} {
+		_, err := open.Store(t.Context(), rawURL, open.BetweenProcesses())
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "seen by one process only") {
+			t.Errorf("%s: %v", rawURL, err)
+		}
+	}
+	_, err := open.Store(t.Context(), "nowhere:", open.BetweenProcesses())
+	if strings.Contains(err.Error(), "memory:") {
+		t.Errorf("%v: offers what is refused", err)
+	}
+}
+
+func TestNestingIsBounded(t *testing.T) {
+	rawURL := "memory:"
+	for range 8 {
+		rawURL = "all:?" + url.Values{"store": {rawURL}}.Encode()
+	}
+	if _, err := open.Store(t.Context(), rawURL); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "nested") {
+		t.Errorf("eight levels: %v", err)
+	}
+}

@@ -1,0 +1,71 @@
+package open_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/open"
+)
+
+// canary is the password that must not be seen again. It begins with a digit:
+// an unescaped delimiter after it then leaves something like a port.
+const canary = "31415canary"
+
+// secretURLs are URLs of every scheme, ours and PHP's, with a password where
+// one may stand, or get to by a slip of the pen.
+func secretURLs() []string {
+	schemes := append(open.Schemes(), "nowhere", "redis", "rediss", "postgres", "mysql", "pgsql", "symfony+redis", "flock")
+	var urls []string
+	for _, s := range schemes {
+		urls = append(urls,
+			s+"://user:"+canary+"@host/path",
+			s+"://"+canary+"@host/path",
+			s+"://:"+canary+"@host:port/path",
+			s+"://user:"+canary+"@/path?unknown=1",
+			s+"://host/path?password="+canary,
+			s+"://host/path?auth[]="+canary+"&x=%zz",
+			s+":?host[localhost]&auth="+canary,
+			s+":host=localhost;password="+canary,
+			// delimiters in a password that nobody escaped
+			s+"://user:1/"+canary+"@host/path",
+			s+"://user:1?"+canary+"@host/path",
+			s+"://user:1#"+canary+"@host/path",
+			s+"://user:%"+canary+"@host/path",
+		)
+	}
+	for _, member := range urls {
+		urls = append(urls, "quorum:?store="+url.QueryEscape(member), "all:?store="+member)
+	}
+	return append(urls, canary, "user:"+canary+"@host")
+}
+
+func TestSecretsStaySecret(t *testing.T) {
+	for _, rawURL := range secretURLs() {
+		if shown := open.Redacted(rawURL); strings.Contains(shown, canary) {
+			t.Errorf("Redacted(%q) = %q", rawURL, shown)
+		}
+		store, err := open.Store(t.Context(), rawURL)
+		if err != nil && strings.Contains(err.Error(), canary) {
+			t.Errorf("%q: %v", rawURL, err)
+		}
+		if store != nil {
+			t.Errorf("%q was opened", rawURL)
+			_ = store.Close()
+		}
+	}
+}
+
+func TestRedactedShowsTheRest(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"file:///var/lib/locks?world=yes":             "file:///var/lib/locks",
+		"redis://user:" + canary + "@host:6379/0?x=y": "redis://host:6379/0",
+		"memory:": "memory:",
+		"all:?store=file:///a&store=redis://:" + canary + "@host": "all of file:///a, redis://host",
+		"rubbish": "a store whose URL cannot be read",
+	} {
+		if got := open.Redacted(rawURL); got != want {
+			t.Errorf("Redacted(%q) = %q, want %q", rawURL, got, want)
+		}
+	}
+}
