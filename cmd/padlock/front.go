@@ -32,6 +32,8 @@ type front struct {
 	kill   alarm    // when KILL follows
 	stuck  alarm    // when to tell what is still there
 	killed bool
+
+	interrupted bool // padlock itself was, not only the command
 }
 
 func (f *front) run() error {
@@ -53,10 +55,12 @@ func (f *front) run() error {
 		return err
 	}
 	f.watch()
-	if f.terminal != nil {
-		f.terminal.takeBack()
-	}
+	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
+	if had && !f.interrupted && isInterrupt(f.job.Exit().Signal) {
+		f.close(f.locker)
+		interruptGroup()
+	}
 	switch {
 	case f.why != nil:
 		return f.why
@@ -88,7 +92,7 @@ func (f *front) acquire() error {
 			}
 		case err := <-result:
 			if interrupt != nil {
-				return f.interrupted(interrupt, err)
+				return f.gaveUp(interrupt, err)
 			}
 			if err != nil {
 				return f.refused(err)
@@ -100,8 +104,8 @@ func (f *front) acquire() error {
 	}
 }
 
-// interrupted ends a wait by the signal that padlock got.
-func (f *front) interrupted(s os.Signal, err error) error {
+// gaveUp ends a wait by the signal that padlock got.
+func (f *front) gaveUp(s os.Signal, err error) error {
 	if err == nil {
 		f.release()
 	}
@@ -164,11 +168,22 @@ func (f *front) release() *failure {
 	case err == nil:
 		f.verbose(0, "%s is given back", show(f.name))
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
-		return fail(exitLost, "lost", f.name, "%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), reason(err))
+		return fail(exitLost, "lost", f.name, "%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
 	default:
 		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm that it was given back: " + reason(err)})
 	}
 	return nil
+}
+
+// lossReason says what became of a lock that ended before its release.
+func lossReason(err error) string {
+	switch {
+	case err == nil, errors.Is(err, padlock.ErrExpired):
+		return "its lease has run out"
+	case errors.Is(err, padlock.ErrLost):
+		return "somebody else may have it"
+	}
+	return reason(err)
 }
 
 // verbose says what --verbose is for.

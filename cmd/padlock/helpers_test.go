@@ -52,6 +52,7 @@ func writePids(file string) {
 
 // leaseMain is padlock with a store that has leases, as one on a server has.
 func leaseMain() {
+	closePatience = 300 * time.Millisecond
 	openStore = func(ctx context.Context, _ string) (padlock.Store, error) {
 		s, err := open.Store(ctx, "memory:")
 		return faulty{s, os.Getenv("FAULTS")}, err
@@ -77,7 +78,7 @@ func (f faulty) fault() error {
 }
 
 func (f faulty) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := f.fault(); err != nil {
+	if err := f.fault(); err == driver.ErrUnavailable {
 		return driver.Grant{}, err
 	}
 	return f.Store.Acquire(ctx, r)

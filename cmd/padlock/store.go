@@ -48,7 +48,7 @@ func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOpt
 
 // closePatience is how long an exit may be held up by a store that does not
 // answer; what is left then runs out by its lease.
-const closePatience = 5 * time.Second
+var closePatience = 5 * time.Second
 
 func (a *app) close(l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)

@@ -11,10 +11,11 @@ func findTerminal() *terminal { return nil }
 
 func (*terminal) interactive() bool { return false }
 func (*terminal) give(int) bool     { return false }
-func (*terminal) takeBack()         {}
+func (*terminal) takeBack() bool    { return false }
 func (*terminal) stopSelf()         {}
 
 func workInBackground() {}
+func interruptGroup()   {}
 
 func wantsTerminal(syscall.Signal) bool { return false }
 func byTerminal(syscall.Signal) bool    { return false }

@@ -40,8 +40,12 @@ func (t *terminal) interactive() bool {
 	return in && out
 }
 
-// give hands the foreground to the command, if it is ours to give.
+// give hands the foreground to the command, if it is ours to give, and reports
+// whether the command has it.
 func (t *terminal) give(group int) bool {
+	if now, ok := foreground(t.file.Fd()); ok && now == group {
+		return true
+	}
 	if !t.ours() || setForeground(t.file.Fd(), group) != nil {
 		return false
 	}
@@ -49,13 +53,22 @@ func (t *terminal) give(group int) bool {
 	return true
 }
 
-// takeBack gets the foreground back from the command.
-func (t *terminal) takeBack() {
-	if !t.given {
-		return
+// takeBack gets the foreground back from the command, and reports whether the
+// command had it.
+func (t *terminal) takeBack() bool {
+	had := t.given
+	if had {
+		t.given = false
+		_ = setForeground(t.file.Fd(), syscall.Getpgrp())
 	}
-	t.given = false
-	_ = setForeground(t.file.Fd(), syscall.Getpgrp())
+	return had
+}
+
+// interruptGroup does what Ctrl-C would have done, had the command not been
+// the foreground alone: the script that padlock is part of ends too.
+func interruptGroup() {
+	signal.Reset(syscall.SIGINT)
+	_ = syscall.Kill(0, syscall.SIGINT)
 }
 
 // stopSelf stops this process as the command was stopped, so that the shell

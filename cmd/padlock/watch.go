@@ -81,11 +81,8 @@ func (f *front) lockOver() {
 		f.killNow()
 		return
 	}
-	why := "its lease has run out"
-	if cause := context.Cause(f.lock.Context()); cause != nil {
-		why = reason(cause)
-	}
-	f.end(fail(exitLost, "lost", f.name, "%s was lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
+	why := lossReason(context.Cause(f.lock.Context()))
+	f.end(fail(exitLost, "lost", f.name, "%s is lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
 }
 
 // end tells the job to end, and why, and when it will be killed.
@@ -122,6 +119,7 @@ func (f *front) tellStuck() {
 // heard passes a signal on.
 func (f *front) heard(s os.Signal) {
 	sig, ok := s.(syscall.Signal)
+	f.interrupted = f.interrupted || isInterrupt(sig)
 	switch {
 	case !ok || isPipe(s):
 	case isStop(s):
