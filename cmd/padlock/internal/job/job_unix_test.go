@@ -1,0 +1,131 @@
+//go:build unix
+
+package job_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+const patience = 20 * time.Second
+
+func start(t *testing.T, leave bool, args ...string) *job.Job {
+	t.Helper()
+	path, err := job.Find(args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := job.Start(job.Spec{Path: path, Args: args, Env: os.Environ(), Leave: leave})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(j.Kill)
+	return j
+}
+
+func await(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("after %v still not: %s", patience, what)
+	}
+}
+
+func TestExit(t *testing.T) {
+	for script, want := range map[string]int{"exit 0": 0, "exit 42": 42, "kill -TERM $$": 143, "kill -KILL $$": 137} {
+		j := start(t, false, "sh", "-c", script)
+		await(t, j.Done(), script)
+		if got := j.Exit().Status(); got != want {
+			t.Errorf("%s: status %d, want %d", script, got, want)
+		}
+		j.EndRest(syscall.SIGTERM)
+		await(t, j.Gone(), "nothing is left of "+script)
+	}
+}
+
+func TestStoppedAndContinued(t *testing.T) {
+	j := start(t, true, "sh", "-c", "kill -STOP $$; exit 3")
+	select {
+	case sig := <-j.Stopped():
+		if sig != syscall.SIGSTOP {
+			t.Errorf("stopped by %v", sig)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody said that it stopped")
+	}
+	j.Continue()
+	await(t, j.Done(), "it goes on")
+	if got := j.Exit().Status(); got != 3 {
+		t.Errorf("status %d, want 3", got)
+	}
+}
+
+// The name of a process may look like the fields that follow it in /proc.
+func TestRestSeesOddNames(t *testing.T) {
+	sleep, err := job.Find("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := filepath.Join(t.TempDir(), "a) Z 1 (b")
+	if err := os.Symlink(sleep, odd); err != nil {
+		t.Fatal(err)
+	}
+	j := start(t, false, odd, "60")
+	if rest := j.Rest(); !slices.Contains(rest, j.Group()) && !slices.Contains(rest, -j.Group()) {
+		t.Errorf("%v does not have the command, %d", rest, j.Group())
+	}
+	j.Kill()
+	await(t, j.Done(), "the command is killed")
+	j.EndRest(syscall.SIGTERM)
+	await(t, j.Gone(), "nothing is left")
+	if rest := j.Rest(); len(rest) > 0 {
+		t.Errorf("%v are left", rest)
+	}
+}
+
+// After Kill nothing is asked politely: what the command leaves behind is
+// killed too.
+func TestKillGoesOn(t *testing.T) {
+	j := start(t, false, "sh", "-c", `trap "" TERM; (while :; do sleep 60; done) & (while :; do sleep 60; done) & wait`)
+	j.Kill()
+	await(t, j.Done(), "the command is killed")
+	j.EndRest(syscall.SIGTERM)
+	await(t, j.Gone(), "nothing is left")
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"runs": 0o755, "data": 0o644} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	for name, want := range map[string]error{
+		"runs": nil, "data": fs.ErrNotExist, "missing": fs.ErrNotExist,
+		filepath.Join(dir, "runs"): nil, filepath.Join(dir, "data"): fs.ErrPermission, filepath.Join(dir, "missing"): fs.ErrNotExist,
+		dir: syscall.EISDIR,
+	} {
+		if path, err := job.Find(name); !errors.Is(err, want) || err == nil && path != filepath.Join(dir, "runs") {
+			t.Errorf("%s: %q, %v; want %v", name, path, err, want)
+		}
+	}
+	if err := os.Unsetenv("PATH"); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := job.Find("sh"); err != nil || filepath.Base(path) != "sh" {
+		t.Errorf("sh without PATH: %q, %v", path, err)
+	}
+	if _, err := job.Find("runs"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without PATH: %v", err)
+	}
+}
