@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -29,37 +30,43 @@ func TestBenchTokensDiffer(t *testing.T) {
 // whose waiting works and on one that has none.
 func TestBenchTurns(t *testing.T) {
 	for _, waits := range []bool{true, false} {
-		r, err := start(newWorld("").harness())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.has.wait = waits
-		var inside, most atomic.Int64
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				for range 20 {
-					if err := r.benchTurn(counting{r.a, &inside, &most}, "name"); err != nil {
-						t.Error(err)
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld("")
+			w.trip = time.Millisecond // so that others come meanwhile
+			r, err := start(w.harness())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.has.wait = waits
+			s := counting{Store: r.a, inside: new(atomic.Int64), most: new(atomic.Int64), refused: new(atomic.Int64)}
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range 20 {
+						if err := r.benchTurn(s, "name"); err != nil {
+							t.Error(err)
+						}
 					}
-				}
-			})
-		}
-		if wg.Wait(); most.Load() != 1 {
-			t.Errorf("with waiting %v, %d had the name at once", waits, most.Load())
-		}
+				})
+			}
+			if wg.Wait(); s.most.Load() != 1 || s.refused.Load() == 0 {
+				t.Errorf("with waiting %v, %d had the name at once, %d were refused", waits, s.most.Load(), s.refused.Load())
+			}
+		})
 	}
 }
 
 // counting counts who has the name.
 type counting struct {
 	driver.Store
-	inside, most *atomic.Int64
+	inside, most, refused *atomic.Int64
 }
 
 func (s counting) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	g, err := s.Store.Acquire(ctx, r)
-	if err == nil {
+	if err != nil {
+		s.refused.Add(1)
+	} else {
 		s.most.Store(max(s.most.Load(), s.inside.Add(1)))
 	}
 	return g, err

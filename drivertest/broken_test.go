@@ -153,6 +153,7 @@ var broken = map[bug]string{
 	leaseUntold:             "answers/lease extend/own",
 	atLeastIsTheLease:       "atleast/shorter",
 	closeKeepsBound:         "bound/close-ends",
+	releaseDropsTheRest:     "bound/shared",
 	releaseEndsBound:        "bound/shared",
 	closedAnswers:           "close/closed",
 	secondCloseFails:        "close/twice",
@@ -231,7 +232,7 @@ func brokenWorld(b bug) *world {
 		w.g.Promotion = driver.NoPromotion
 	case fromForgotten, inProcessReserves, enqueueUnchecked, enqueueMissesFree, enqueueAfterClose, enqueueIgnoresLeave, enqueueAnswersTwice, leaveIsAlwaysInTime:
 		w.g.InProcess = true
-	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, boundSwaps:
+	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps:
 		bind(w)
 	}
 	return w

@@ -129,6 +129,7 @@ const (
 	leaseUntold               bug = "Extend does not tell the TTL"
 	atLeastIsTheLease         bug = "AtLeast shortens the lease"
 	closeKeepsBound           bug = "Close does not end holds that are bound to the connection"
+	releaseDropsTheRest       bug = "Release gives back the connection, with the other holds on it"
 	releaseEndsBound          bug = "Release ends Bound for all holds"
 	closedAnswers             bug = "Extend is answered after Close"
 	secondCloseFails          bug = "a second Close is an error"

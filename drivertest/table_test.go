@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,23 +54,34 @@ func TestEveryWordOfTheContractHasACase(t *testing.T) {
 
 func contractWords(t *testing.T) (words []string) {
 	t.Helper()
-	keep := func(f fs.FileInfo) bool { return !unrelated.MatchString(f.Name()) }
-	pkgs, err := parser.ParseDir(token.NewFileSet(), "../driver", keep, 0)
+	files, err := filepath.Glob("../driver/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range pkgs["driver"].Files {
-		for _, d := range f.Decls {
-			switch d := d.(type) {
-			case *ast.GenDecl:
-				words = append(words, declared(d)...)
-			case *ast.FuncDecl:
-				words = append(words, method(d)...)
-			}
+	for _, name := range files {
+		if unrelated.MatchString(filepath.Base(name)) {
+			continue
 		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, wordsOf(f)...)
 	}
 	if len(words) < 70 {
 		t.Fatalf("only %d words were found in package driver", len(words))
+	}
+	return words
+}
+
+func wordsOf(f *ast.File) (words []string) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.GenDecl:
+			words = append(words, declared(d)...)
+		case *ast.FuncDecl:
+			words = append(words, method(d)...)
+		}
 	}
 	return words
 }
