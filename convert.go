@@ -36,7 +36,7 @@ func (h *Lock) promote(caller context.Context) error {
 	defer context.AfterFunc(h.Context(), cancel)()
 	err := h.convert(ctx, false)
 	poll := poller{l: h.locker}
-	for errors.Is(err, ErrHeld) && caller.Err() == nil {
+	for errors.Is(err, ErrHeld) {
 		poll.until(err)
 		if h.awaitPromotion(ctx, &poll) != nil {
 			break

@@ -164,6 +164,9 @@ func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
+	if h.cause != nil { // while the reply was on its way
+		return failed("extend", h.name, h.cause)
+	}
 	h.extended(sent, g)
 	return nil
 }

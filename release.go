@@ -77,7 +77,7 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
 	l.keeper.remove(h)
-	if h.renewing != nil && h.renewing.cancel != nil { // and was sent
+	if h.renewing != nil {
 		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
 		h.joinRenewal(silence)
 		cancel()
