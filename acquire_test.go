@@ -206,3 +206,29 @@ func TestAnUncertainAcquireThatThenFindsTheNameHeld(t *testing.T) {
 		}
 	})
 }
+
+func FuzzName(f *testing.F) {
+	for _, name := range append(namesOfAnyKind, "", strings.Repeat("x", driver.MaxName+1)) {
+		f.Add(name)
+	}
+	l := padlock.New(memstore.New())
+	f.Fuzz(func(t *testing.T, name string) {
+		h, err := l.TryAcquire(t.Context(), name)
+		if name == "" || len(name) > driver.MaxName {
+			wantOnly(t, err, "acquire", padlock.ErrInvalid)
+			return
+		}
+		if err != nil || h.Name() != name {
+			t.Fatalf("%q: %v", name, err)
+		}
+		_, err = l.TryAcquire(t.Context(), name)
+		wantOnly(t, err, "acquire", padlock.ErrHeld)
+		another, err := l.TryAcquire(t.Context(), name[:len(name)-1]+"\x01"+name[len(name)-1:])
+		if err == nil {
+			release(t, another)
+		} else if len(name) < driver.MaxName {
+			t.Errorf("a name beside %q: %v", name, err)
+		}
+		release(t, h)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,6 +165,109 @@ func TestALateRequestIsCleanedUpToo(t *testing.T) {
 		<-time.After(time.Second)
 		if !free(t, store, "job") {
 			t.Error("the late grant of a token that nobody has stays")
+		}
+	})
+}
+
+// That somebody else holds the name says nothing of a request under way.
+func TestALateRequestForANameThatIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("acquire", lost)
+		l := newLocker(t, outcome{store, driver.Taken})
+		l.TryAcquire(t.Context(), "job")
+		<-time.After(5 * time.Second)
+		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		counted := &counting{remote: store, out: driver.Taken}
+		store.request("acquire", lost)
+		l := newLocker(t, counted)
+		l.TryAcquire(t.Context(), "job")
+		<-time.After(5 * time.Second)
+		if n := counted.n.Load(); n != 2 {
+			t.Errorf("asked %d times, want twice", n)
+		}
+	})
+}
+
+// counting counts releases.
+type counting struct {
+	*remote
+	out driver.Outcome
+	n   atomic.Int64
+}
+
+func (c *counting) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
+	c.n.Add(1)
+	return c.out, nil
+}
+
+// Each try of a clean-up is given up after a while, so that a reply that never
+// comes does not stop it.
+func TestATryOfACleanUpIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", lost)
+		store.request("release", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
+		l := newLocker(t, store)
+		l.TryAcquire(t.Context(), "job")
+		<-time.After(10 * time.Second)
+		if n := len(store.log("release")); n < 3 {
+			t.Errorf("%d tries in 10 s", n)
+		}
+		store.heal()
+	})
+}
+
+// A waiter's first request is lost, the next finds the name held: the waiter
+// goes on with another token, and the first is cleaned up, or it would stand in
+// its own way.
+func TestALateRequestOfAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		other := newLocker(t, store.Store.Open())
+		h := acquire(t, other, "job")
+		store.request("acquire", first(1, func(context.Context, int) error {
+			q := driver.Request{Name: "job", Token: store.log("acquire")[0].token, TTL: padlock.DefaultTTL}
+			time.AfterFunc(100*time.Millisecond, func() {
+				release(t, h)
+				if _, err := store.Store.Acquire(context.Background(), q); err != nil {
+					t.Errorf("the late request: %v", err)
+				}
+			})
+			return errReset
+		}))
+		l := newLocker(t, bare{store})
+		start := time.Now()
+		release(t, acquire(t, l, "job"))
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("the waiter stood in its own way for %v", d)
+		}
+	})
+}
+
+// The store hands the name over in the instant in which the caller gives up.
+func TestGrantAndGivingUpAtOnce(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		for range 100 {
+			h := acquire(t, l, "job")
+			time.AfterFunc(time.Second, func() { release(t, h) })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if h, err := l.Acquire(ctx, "job"); err == nil {
+				release(t, h)
+			}
+			cancel()
+			synctest.Wait()
+			if h, err := l.Acquire(t.Context(), "job", padlock.Wait(2*time.Second)); err != nil {
+				t.Fatalf("nobody has the lock: %v", err)
+			} else {
+				release(t, h)
+			}
 		}
 	})
 }

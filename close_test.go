@@ -66,6 +66,20 @@ func TestAfterClose(t *testing.T) {
 	})
 }
 
+// Nothing is sent for a Locker that is closed, though its store is open.
+func TestAfterCloseOfALockerOnASharedStore(t *testing.T) {
+	store := newRemote()
+	l := padlock.New(store, padlock.SharedStore())
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Acquire(t.Context(), "job")
+	wantOnly(t, err, "acquire", padlock.ErrClosed)
+	if n := len(store.log("acquire")); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 func TestCloseEndsWaits(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := padlock.New(s)
@@ -167,8 +181,38 @@ func TestCloseGivesUpOnAFewReleases(t *testing.T) {
 	})
 }
 
+// Close begins after the grant, before the function has its context.
+func TestCloseBetweenTheGrantAndTheFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l *padlock.Locker
+		closed := make(chan error, 1)
+		l = padlock.New(newRemote(), padlock.OnEvent(func(e padlock.Event) {
+			if e.Kind == padlock.EventAcquired {
+				go func() { closed <- l.Close(context.Background()) }()
+				synctest.Wait()
+			}
+		}))
+		err := l.Do(t.Context(), "job", func(ctx context.Context) error {
+			wantOnly(t, context.Cause(ctx), "hold", padlock.ErrClosed)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A function of Do that does not stop is reported, not waited for without end.
 func TestCloseGivesUpOnAFunctionThatDoesNotStop(t *testing.T) {
+	for range 10 {
+		closeOverAFunctionThatDoesNotStop(t)
+	}
+}
+
+func closeOverAFunctionThatDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := padlock.New(newRemote())
 		done := make(chan error)

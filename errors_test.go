@@ -96,6 +96,23 @@ func TestStoreRestartsDuringAWait(t *testing.T) {
 	}
 }
 
+// Outages that are short each are not one long outage, if the store answered
+// between them.
+func TestOutagesDuringALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, bare{store})
+		h := acquire(t, l, "job")
+		for i := range 5 {
+			at := time.Duration(i) * 30 * time.Second
+			time.AfterFunc(at+time.Second, func() { store.request("acquire", fails(driver.ErrUnavailable)) })
+			time.AfterFunc(at+20*time.Second, store.heal)
+		}
+		time.AfterFunc(3*time.Minute, func() { release(t, h) })
+		release(t, acquire(t, l, "job"))
+	})
+}
+
 // Hiccups that are far apart are not one long outage.
 func TestHiccupsDuringALongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -184,6 +201,21 @@ func TestAStoresTimeoutIsNotTheCallers(t *testing.T) {
 		store.heal()
 	})
 }
+
+// A client that computes with the deadline itself may notice its end before the
+// context does; that is no timeout of its own.
+func TestAClientNoticesTheDeadlineFirst(t *testing.T) {
+	store := newRemote()
+	store.request("acquire", fails(context.DeadlineExceeded))
+	l := newLocker(t, store)
+	_, err := l.TryAcquire(lateContext{t.Context()}, "job")
+	wantOnly(t, err, "acquire", padlock.ErrUncertain, context.DeadlineExceeded)
+}
+
+// lateContext has not ended yet though its deadline is over.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-1), true }
 
 // HeldError answers Is for ErrHeld and As for itself through any wrapping.
 func TestHeldErrorThroughJoins(t *testing.T) {

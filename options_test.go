@@ -154,15 +154,16 @@ func TestSkipIfOutlived(t *testing.T) {
 		wait   time.Duration
 		skips  bool
 	}{
-		"a holder without a plan":            {renews, 10 * time.Minute, true},
-		"no deadline":                        {renews, 0, false},
-		"a plan that ends in time":           {[]padlock.Option{padlock.MaxHold(time.Minute)}, 2 * time.Minute, false},
-		"a plan that ends too late":          {[]padlock.Option{padlock.MaxHold(time.Minute)}, 30 * time.Second, true},
-		"no renewal, in time":                {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Minute)}, 2 * time.Minute, false},
-		"no renewal, too late":               {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Minute)}, 30 * time.Second, true},
-		"held at least for longer":           {[]padlock.Option{padlock.MaxHold(time.Minute), padlock.HoldAtLeast(time.Hour)}, 2 * time.Minute, true},
-		"no renewal, MaxHold first":          {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Hour), padlock.MaxHold(time.Minute)}, 2 * time.Minute, false},
-		"no renewal, held at least, in time": {[]padlock.Option{padlock.NoRenewal(), padlock.HoldAtLeast(time.Minute)}, 2 * time.Minute, false},
+		"a holder without a plan":             {renews, 10 * time.Minute, true},
+		"no deadline":                         {renews, 0, false},
+		"a plan that ends in time":            {[]padlock.Option{padlock.MaxHold(time.Minute)}, 2 * time.Minute, false},
+		"a plan that ends too late":           {[]padlock.Option{padlock.MaxHold(time.Minute)}, 30 * time.Second, true},
+		"no renewal, in time":                 {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Minute)}, 2 * time.Minute, false},
+		"no renewal, too late":                {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Minute)}, 30 * time.Second, true},
+		"held at least for longer":            {[]padlock.Option{padlock.MaxHold(time.Minute), padlock.HoldAtLeast(time.Hour)}, 2 * time.Minute, true},
+		"no renewal, MaxHold first":           {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Hour), padlock.MaxHold(time.Minute)}, 2 * time.Minute, false},
+		"no renewal, held at least, too late": {[]padlock.Option{padlock.NoRenewal(), padlock.HoldAtLeast(time.Minute)}, 45 * time.Second, true},
+		"no renewal, held at least, in time":  {[]padlock.Option{padlock.NoRenewal(), padlock.HoldAtLeast(time.Minute)}, 2 * time.Minute, false},
 	}
 	for name, test := range tests {
 		for _, byCtx := range []bool{false, true} {
@@ -190,6 +191,24 @@ func TestSkipIfOutlived(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Of two bounds the first counts.
+func TestSkipIfOutlivedWithBothBounds(t *testing.T) {
+	for _, d := range [][2]time.Duration{{time.Hour, 30 * time.Second}, {30 * time.Second, time.Hour}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLocker(t, memstore.New())
+			defer acquire(t, l, "job", padlock.MaxHold(time.Minute)).Release()
+			ctx, cancel := context.WithTimeout(t.Context(), d[0])
+			defer cancel()
+			start := time.Now()
+			_, err := l.Acquire(ctx, "job", padlock.SkipIfOutlived(), padlock.Wait(d[1]))
+			wantOnly(t, err, "acquire", padlock.ErrHeld)
+			if time.Since(start) != 0 {
+				t.Errorf("context %v, Wait %v: queued for %v", d[0], d[1], time.Since(start))
+			}
+		})
 	}
 }
 

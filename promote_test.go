@@ -156,6 +156,11 @@ func TestLockEndsDuringItsPromotion(t *testing.T) {
 		end  func(*remote, *padlock.Lock)
 		want error
 	}{
+		"release, while a request hangs": {func(r *remote, h *padlock.Lock) {
+			r.request("convert", silent)
+			<-time.After(1500 * time.Millisecond)
+			h.Release()
+		}, padlock.ErrReleased},
 		"release": {func(_ *remote, h *padlock.Lock) { h.Release() }, padlock.ErrReleased},
 		"loss":    {func(r *remote, h *padlock.Lock) { r.request("extend", fails(driver.ErrLost)) }, padlock.ErrLost},
 	}
@@ -169,8 +174,15 @@ func TestLockEndsDuringItsPromotion(t *testing.T) {
 				go func() { done <- h.Promote(t.Context()) }()
 				synctest.Wait()
 				way.end(store, h)
+				<-h.Context().Done()
+				start := time.Now()
 				err := <-done
-				wantOnly(t, err, "promote", padlock.ErrHeld, way.want)
+				if d := time.Since(start); d != 0 {
+					t.Errorf("told %v after the end of the lock", d)
+				}
+				if !errors.Is(err, way.want) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Promote says %v", err)
+				}
 				h.Release()
 				<-time.After(driver.MaxIntent)
 				acquire(t, other, "job", padlock.Shared()).Release()

@@ -109,6 +109,20 @@ func TestReleaseTellsTheTruthOfAStore(t *testing.T) {
 	})
 }
 
+// The renewal that a release joins may find the lock lost; the release tells.
+func TestReleaseTellsOfALossThatTheRenewalFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.request("extend", func(context.Context, int) error { <-time.After(time.Second); return driver.ErrLost })
+		l := newLocker(t, outcome{store, driver.Released})
+		h := acquire(t, l, "job")
+		for len(store.log("extend")) == 0 {
+			<-time.After(100 * time.Millisecond)
+		}
+		wantOnly(t, h.Release(), "release", padlock.ErrExpired)
+	})
+}
+
 // A lost reply is asked for again; then the store finds nothing, or even
 // somebody else, since the first request has done it.
 func TestALostReplyToARelease(t *testing.T) {
@@ -201,7 +215,11 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 				for len(store.log("extend")) == 0 {
 					<-time.After(100 * time.Millisecond)
 				}
+				start := time.Now()
 				release(t, h)
+				if d := time.Since(start); d > 0 && name == "hears" {
+					t.Errorf("the release waited %v for a renewal that could be cancelled", d)
+				}
 				sent := store.log("release")[0].at
 				if ended.IsZero() || sent.Before(ended) {
 					t.Errorf("the release was sent at %v, the renewal ended at %v", sent, ended)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"testing"
@@ -343,6 +344,43 @@ func TestManyLocksNeedNoGoroutineEach(t *testing.T) {
 		for _, h := range held {
 			release(t, h)
 		}
+	})
+}
+
+// Each of many locks ends at its own time, to the nanosecond, whatever becomes
+// of the others.
+func TestManyDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, newRemote())
+		rnd := rand.New(rand.NewPCG(1, 2))
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 500 {
+			ttl := time.Duration(rnd.Int64N(int64(time.Minute))) + time.Second
+			h := acquire(t, l, fmt.Sprint(i), padlock.TTL(ttl), padlock.NoRenewal())
+			want := ttl - margins(ttl)
+			if fate := rnd.IntN(4); fate < 2 {
+				at := time.Duration(rnd.Int64N(int64(ttl / 2)))
+				time.AfterFunc(at, func() {
+					if fate == 0 {
+						release(t, h)
+					} else if err := h.Extend(t.Context(), ttl); err != nil {
+						t.Error(err)
+					}
+				})
+				if want += at; fate == 0 {
+					want = at
+				}
+			}
+			wg.Go(func() {
+				<-h.Context().Done()
+				if d := time.Since(start); d != want {
+					t.Errorf("a lock of %v ended after %v, want %v", ttl, d, want)
+				}
+				h.Release()
+			})
+		}
+		wg.Wait()
 	})
 }
 

@@ -3,6 +3,7 @@ package padlock_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -300,5 +301,48 @@ func TestNoWaiters(t *testing.T) {
 			wantOnly(t, err, "acquire", padlock.ErrTooManyWaiters)
 			release(t, h)
 		}
+	})
+}
+
+// Who gives up in the line without having asked is told what the line knows,
+// and not of a holder that is gone.
+func TestTheLineTellsWhoHoldsTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l, other := newLocker(t, store), newLocker(t, store.Store.Open())
+		ask := func(d time.Duration) []padlock.Hold {
+			_, err := l.Acquire(t.Context(), "job", padlock.Wait(d))
+			var held *padlock.HeldError
+			if !errors.As(err, &held) {
+				t.Fatalf("Acquire says %v", err)
+			}
+			return held.Holds
+		}
+		first := acquire(t, other, "job", padlock.Label("first"))
+		granted := make(chan *padlock.Lock, 3)
+		wait := func(l *padlock.Locker, label string) {
+			go func() { granted <- acquire(t, l, "job", padlock.Label(label), padlock.MaxHold(time.Hour)) }()
+			synctest.Wait()
+		}
+		wait(l, "second")
+		wait(other, "third")
+		wait(l, "fourth")
+		if holds := ask(time.Second); len(holds) != 1 || holds[0].Label != "first" {
+			t.Errorf("held by the first: %+v", holds)
+		}
+		release(t, first)
+		second, since := <-granted, time.Now()
+		holds := ask(time.Second)
+		if len(holds) != 1 || holds[0].Label != "second" || !holds[0].Since.Equal(since) || holds[0].PID != os.Getpid() ||
+			!holds[0].PlannedEnd.Equal(since.Add(time.Hour)) {
+			t.Errorf("held by the second: %+v", holds)
+		}
+		release(t, second)
+		third := <-granted
+		if holds := ask(time.Second); len(holds) != 0 {
+			t.Errorf("held by the third, which the line cannot know: %+v", holds)
+		}
+		release(t, third)
+		release(t, <-granted)
 	})
 }
