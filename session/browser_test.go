@@ -32,7 +32,9 @@ func (b *browser) do(f func(*session.Session), opts ...session.RouteOption) int 
 }
 
 func (b *browser) answer(h http.HandlerFunc, opts ...session.RouteOption) *httptest.ResponseRecorder {
-	b.t.Helper()
+	if b.t != nil {
+		b.t.Helper()
+	}
 	r := httptest.NewRequestWithContext(b.ctx, "GET", "/", nil)
 	if b.cookie != nil {
 		r.AddCookie(b.cookie)
