@@ -69,11 +69,7 @@ func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) 
 	if construct == nil {
 		return nil, o.unknownScheme(u.Scheme)
 	}
-	store, err := construct(ctx, o, u)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.Scheme, err)
-	}
-	return store, nil
+	return construct(ctx, o, u)
 }
 
 var schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)

@@ -99,7 +99,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		`C:\locks`:                       "for a directory on a drive write file:///C:/",
 		"locks":                          "a URL such as file:///var/lib/locks",
 		"nowhere://host":                 "there is no store for nowhere: URLs; the URL of a store begins with all: or file: or",
-		"file://host/dir":                "file: ",
+		"file://host/dir":                "a file store's URL has no host",
 		"file:///dir?colour=red":         `unknown parameter "colour"`,
 		"memory:?x=y":                    "the URL is memory: and nothing more",
 		"memory://x":                     "the URL is memory: and nothing more",

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// constructor makes a store of one scheme. Its errors do not name the scheme,
-// and never a user, a password or the value of a parameter that may be secret.
+// constructor makes a store of one scheme. Its errors say of which kind of
+// store they are, and never a user, a password or a value that may be secret.
 type constructor func(ctx context.Context, o *opener, u *url.URL) (driver.Store, error)
 
 // schemes is the table of stores: who adds one, adds a line, and a row to

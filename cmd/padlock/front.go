@@ -145,6 +145,9 @@ func (f *front) start() error {
 	if spec.Keep != nil {
 		defer spec.Keep.Close()
 	}
+	if f.lock.Expired() {
+		return fail(exitLost, "lost", f.name, "%s was lost before %s could start; nothing was run", show(f.name), show(f.args[0]))
+	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
 	if f.job, err = job.Start(spec); err != nil {

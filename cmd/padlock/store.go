@@ -37,7 +37,7 @@ func (a *app) place() string {
 func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
 	url, err := a.url()
 	if err != nil {
-		return nil, fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s; name one with --store or PADLOCK_STORE", err)
+		return nil, fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
 	}
 	store, err := openStore(ctx, url)
 	if err != nil {

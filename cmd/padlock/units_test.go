@@ -73,4 +73,3 @@ func TestHeldText(t *testing.T) {
 		}
 	}
 }
-

@@ -41,9 +41,9 @@ func (j *Job) start(s *Spec) error {
 	attr := &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithUs(attr.Sys)
 	if s.Keep != nil {
-		// A duplicate is not closed on exec. It keeps a number that is free
+		// A duplicate is not closed on exec. It has a number that is free
 		// here, so that descriptors handed through keep theirs.
-		fd, err := syscall.Dup(int(s.Keep.Fd()))
+		fd, err := duplicate(int(s.Keep.Fd()))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import "syscall"
 
 func (*Job) adopt() {}
 
+func duplicate(fd int) (int, error) { return syscall.Dup(fd) }
+
 func dieWithUs(*syscall.SysProcAttr) {}
 
 // Rest names the command's process group.

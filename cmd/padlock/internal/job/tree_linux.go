@@ -58,6 +58,16 @@ func (j *Job) Rest() []int {
 	return rest
 }
 
+// duplicate avoids the low numbers, which scripts use for files of their own
+// and would close.
+func duplicate(fd int) (int, error) {
+	high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD, 100)
+	if errno != 0 {
+		return syscall.Dup(fd) // ulimit -n is very low
+	}
+	return int(high), nil
+}
+
 type process struct {
 	parent int
 	dead   bool // and not yet waited for by its parent
