@@ -184,6 +184,7 @@ func TestGateIsStuck(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, shared("job", "us"))
+	s.config.gatePatience = 50 * time.Millisecond
 	gate, err := s.enterGate(background, &file{path: pathOf(s, "job")})
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ type config struct {
 	// Replaced in tests.
 	wall                func() time.Time
 	firstLook, slowLook time.Duration
+	gatePatience        time.Duration
 }
 
 // access is who else may use the directory.

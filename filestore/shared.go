@@ -3,6 +3,7 @@ package filestore
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -13,21 +14,31 @@ import (
 // some microseconds. Takers of an exclusive lock need no gate: the record
 // tells them of a promotion under way, and they give back what they got.
 
-// gatePatience is how long a call waits for the gate. Only a process that was
-// stopped inside it keeps it for longer.
-const gatePatience = 250 * time.Millisecond
+const (
+	// gatePatience is how long a call waits for the gate. Only a process that
+	// was stopped inside it keeps it for so long.
+	gatePatience = 2 * time.Second
+
+	// gateSpins is how often it tries before it sleeps between tries: whoever
+	// is inside is out again soon.
+	gateSpins = 20
+)
 
 // enterGate opens and locks the gate of f; closing it leaves it.
 func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	path := gatePath(f.path)
-	deadline := time.Now().Add(gatePatience)
-	for {
+	deadline := time.Now().Add(s.config.gatePatience)
+	for i := 0; ; i++ {
 		c, err := s.tryGate(path)
 		if err != errBusy {
 			return c, err
 		}
+		if i < gateSpins {
+			runtime.Gosched()
+			continue
+		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%w: %s is locked for longer than %v: a process that has stopped, or foreign; end it", driver.ErrUnavailable, path, gatePatience)
+			return nil, fmt.Errorf("%w: %s is locked for longer than %v: by a process that has stopped, or a foreign one; end it", driver.ErrUnavailable, path, s.config.gatePatience)
 		}
 		select {
 		case <-ctx.Done():

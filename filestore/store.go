@@ -74,7 +74,10 @@ type hold struct {
 // directory that is not safe to use: one that others own or can write to, or
 // on a network file system.
 func Open(dir string, opts ...Option) (*Store, error) {
-	c := config{create: true, maxOpen: DefaultMaxOpen, wall: time.Now, firstLook: firstLook, slowLook: slowLook}
+	c := config{
+		create: true, maxOpen: DefaultMaxOpen,
+		wall: time.Now, firstLook: firstLook, slowLook: slowLook, gatePatience: gatePatience,
+	}
 	for _, o := range opts {
 		o(&c)
 	}

@@ -116,5 +116,3 @@ func (c *conn) close() { _ = syscall.CloseHandle(c.h) }
 
 // dup is not possible: Windows keeps a lock for one process.
 func (*conn) dup(string) (*os.File, error) { return nil, errors.ErrUnsupported }
-
-const canPass = false
