@@ -138,7 +138,7 @@ func deleteRace(c *check) {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			for {
+			for c.ctx.Err() == nil {
 				_, err := c.commit(session.Change{Ops: []session.Op{c.put("k"+strconv.Itoa(i), "x"), incr("n", 1)}})
 				c.a.Touch(c.ctx, c.key, long)
 				if err != nil {
@@ -245,7 +245,7 @@ func movedRace(c *check) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for {
+			for c.ctx.Err() == nil {
 				_, err := c.commit(session.Change{Ops: []session.Op{incr("n", 1)}})
 				if errors.Is(err, session.ErrMoved) {
 					return
@@ -261,7 +261,7 @@ func movedRace(c *check) {
 		})
 	}
 	c.eventually("somebody counted", func() bool { mu.Lock(); defer mu.Unlock(); return counted > 5 })
-	for {
+	for c.ctx.Err() == nil {
 		m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
 		_, err := c.a.Commit(c.ctx, c.key, session.Change{Version: c.load().Version, Move: m, TTL: long})
 		if err == nil {

@@ -125,6 +125,7 @@ type check struct {
 
 	mu       sync.Mutex
 	failures []Failure
+	over     bool
 }
 
 func (s *suite) run(c testCase) []Failure {
@@ -139,6 +140,9 @@ func (s *suite) run(c testCase) []Failure {
 		}()
 		c.f(k)
 	}()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true // goroutines that a failed case left behind end with ctx
 	return k.failures
 }
 
@@ -151,7 +155,7 @@ func (c *check) errorf(format string, args ...any) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.failures) < 10 {
+	if !c.over && len(c.failures) < 10 {
 		c.failures = append(c.failures, Failure{c.name, fmt.Sprintf(format, args...), fmt.Sprintf("%s:%d", filepath.Base(file), line)})
 	}
 }
