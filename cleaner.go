@@ -2,7 +2,6 @@ package padlock
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -19,7 +18,8 @@ type cleaner struct {
 	open    int   // jobs not done, those under way included
 	late    int   // of those: asked once, and to be asked once more
 	workers int
-	running sync.WaitGroup
+	idle    chan struct{} // of Close: closed when no job is open
+	stopped bool          // Close has seen that, or given up: no more jobs
 }
 
 const (
@@ -52,7 +52,7 @@ func (c *cleaner) add(what cleanUp, lease time.Duration) {
 	defer c.l.unlock()
 	c.l.stats.uncertain++
 	c.l.note(Event{Kind: EventUncertain, Name: what.name})
-	if c.open-c.late >= maxCleanUps || c.ctx.Err() != nil {
+	if c.open-c.late >= maxCleanUps || c.stopped {
 		c.dropped(what)
 		return
 	}
@@ -65,7 +65,6 @@ func (c *cleaner) begin(j job) {
 	c.jobs = append(c.jobs, j)
 	if c.workers < maxCleaners {
 		c.workers++
-		c.running.Add(1)
 		go c.work()
 	}
 }
@@ -77,7 +76,6 @@ func (c *cleaner) dropped(what cleanUp) {
 
 // work does clean-ups until there are none.
 func (c *cleaner) work() {
-	defer c.running.Done()
 	c.l.mu.Lock()
 	for len(c.jobs) > 0 {
 		j := c.jobs[0]
@@ -88,8 +86,8 @@ func (c *cleaner) work() {
 		nothing := out == driver.Gone || out == driver.Taken
 		switch {
 		case err != nil:
-			c.open--
 			c.dropped(j.cleanUp)
+			c.ended()
 		case nothing && !j.again && c.late < maxCleanUps:
 			c.askAgain(j)
 		default:
@@ -103,8 +101,16 @@ func (c *cleaner) work() {
 
 // done ends j, which the store has confirmed. The caller holds mu.
 func (c *cleaner) done(j job) {
-	c.open--
 	c.l.note(Event{Kind: EventCleaned, Name: j.name})
+	c.ended()
+}
+
+func (c *cleaner) ended() {
+	c.open--
+	if c.open == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle, c.stopped = nil, true
+	}
 }
 
 // askAgain has j done once more a little later: there was nothing to release,
@@ -113,9 +119,7 @@ func (c *cleaner) done(j job) {
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++
-	c.running.Add(1)
 	go func() {
-		defer c.running.Done()
 		err := c.l.sleep(c.ctx, lateRequestDelay)
 		c.l.mu.Lock()
 		defer c.l.unlock()
@@ -139,17 +143,26 @@ func (c *cleaner) do(j job) (driver.Outcome, error) {
 	}
 }
 
-// wait lets the clean-ups finish, until ctx ends.
+// wait lets the clean-ups finish, until ctx ends. After it there are no more.
 func (c *cleaner) wait(ctx context.Context) error {
 	defer c.abort()
-	done := make(chan struct{})
-	go func() { c.running.Wait(); close(done) }()
+	idle := make(chan struct{})
+	c.l.mu.Lock()
+	if c.stopped = c.open == 0; !c.stopped {
+		c.idle = idle
+	} else {
+		close(idle)
+	}
+	c.l.unlock()
 	select {
-	case <-done:
+	case <-idle:
 		return nil
 	case <-ctx.Done():
-		c.abort()
-		<-done
-		return ctx.Err()
 	}
+	c.l.mu.Lock()
+	c.stopped = true
+	c.l.unlock()
+	c.abort()
+	<-idle
+	return ctx.Err()
 }
