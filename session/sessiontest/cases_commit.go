@@ -51,7 +51,7 @@ func createTaken(c *check) {
 
 func createOneWinner(c *check) {
 	var won atomic.Int32
-	crowd(8, func(i int) {
+	c.crowd(8, func(i int) {
 		_, err := c.commit(session.Change{Create: true, Ops: []session.Op{c.put("a", fmt.Sprint(i))}})
 		if err == nil {
 			won.Add(1)
@@ -235,7 +235,7 @@ func incrRefused(c *check) {
 
 func incrCrowd(c *check) {
 	c.create()
-	crowd(8, func(int) {
+	c.crowd(8, func(int) {
 		for range 10 {
 			if _, err := c.commit(session.Change{Ops: []session.Op{incr("n", 1)}}); err != nil {
 				c.errorf("%v", err)
@@ -248,7 +248,7 @@ func incrCrowd(c *check) {
 func takeOnce(c *check) {
 	c.create(c.put("a", "1"))
 	var got atomic.Int32
-	crowd(8, func(int) {
+	c.crowd(8, func(int) {
 		res, err := c.commit(session.Change{Ops: []session.Op{take("a")}})
 		if err != nil {
 			c.errorf("%v", err)
@@ -267,7 +267,7 @@ func crowdKeys(c *check) {
 	for i := range 20 {
 		want[fmt.Sprint("k", i)] = "x"
 	}
-	crowd(20, func(i int) {
+	c.crowd(20, func(i int) {
 		if _, err := c.commit(session.Change{Ops: []session.Op{c.put(fmt.Sprint("k", i), "x")}, Unchanged: []session.Condition{absent(fmt.Sprint("k", i))}}); err != nil {
 			c.errorf("%v", err)
 		}
@@ -280,11 +280,11 @@ func crowdKeys(c *check) {
 func crowdConditions(c *check) {
 	c.create(c.put("n", int64(0)))
 	var done atomic.Int64
-	crowd(8, func(int) {
+	c.crowd(8, func(int) {
 		for range 10 {
 			var n int64
 			for _, f := range c.load().Fields {
-				for n = 0; string(f.Value) != string(c.Encode(n)); n++ {
+				for n = 0; n < 1000 && string(f.Value) != string(c.Encode(n)); n++ {
 				}
 			}
 			_, err := c.commit(session.Change{Unchanged: []session.Condition{c.was("n", n)}, Ops: []session.Op{c.put("n", n+1)}})

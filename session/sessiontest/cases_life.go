@@ -137,7 +137,7 @@ func deleteRace(c *check) {
 	c.create(c.put("a", "1"))
 	var wg sync.WaitGroup
 	for i := range 4 {
-		wg.Go(func() {
+		c.spawn(&wg, func() {
 			for c.ctx.Err() == nil {
 				_, err := c.commit(session.Change{Ops: []session.Op{c.put("k"+strconv.Itoa(i), "x"), incr("n", 1)}})
 				c.a.Touch(c.ctx, c.key, long)
@@ -244,7 +244,7 @@ func movedRace(c *check) {
 	var counted int64
 	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(func() {
+		c.spawn(&wg, func() {
 			for c.ctx.Err() == nil {
 				_, err := c.commit(session.Change{Ops: []session.Op{incr("n", 1)}})
 				if errors.Is(err, session.ErrMoved) {

@@ -132,14 +132,7 @@ func (s *suite) run(c testCase) []Failure {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	k := &check{suite: s, name: c.name, key: rand.Text(), ctx: ctx}
-	func() {
-		defer func() {
-			if r := recover(); r != nil && r != (stop{}) {
-				k.errorf("panic: %v\n%s", r, debug.Stack())
-			}
-		}()
-		c.f(k)
-	}()
+	k.protect(func() { c.f(k) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = true // goroutines that a failed case left behind end with ctx
@@ -254,10 +247,24 @@ func (c *check) eventually(what string, f func() bool) {
 }
 
 // crowd runs f n times at once.
-func crowd(n int, f func(i int)) {
+func (c *check) crowd(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { f(i) })
+		c.spawn(&wg, func() { f(i) })
 	}
 	wg.Wait()
+}
+
+// spawn runs f in a goroutine, where failf ends only that.
+func (c *check) spawn(wg *sync.WaitGroup, f func()) {
+	wg.Go(func() { c.protect(f) })
+}
+
+func (c *check) protect(f func()) {
+	defer func() {
+		if r := recover(); r != nil && r != (stop{}) {
+			c.errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	f()
 }
