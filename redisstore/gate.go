@@ -146,12 +146,11 @@ func (g *gate) against(now driver.Instant) error {
 	return nil
 }
 
-// forbids reports whether something stands against grants that does not pass
-// by itself.
-func (g *gate) forbids() bool {
+// forbids says what stands against grants and does not pass by itself.
+func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.why != nil
+	return g.why
 }
 
 func (g *gate) close() {

@@ -114,6 +114,10 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 // of driver.SystemClock. Leases are judged by the server.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
+func defaults() config {
+	return config{fences: true, maxTTL: DefaultMaxTTL, keep: DefaultFenceKeep}
+}
+
 func (c *config) check() error {
 	switch {
 	case c.maxTTL < driver.MinTTL || c.maxTTL > driver.MaxTTL:

@@ -53,7 +53,7 @@ var _ interface {
 // after the acquire it follows), no cache, no replicas, no ConnLifetime, and
 // time-outs that are zero or too long for driver.MaxSilence.
 func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Store, error) {
-	c := config{fences: true, maxTTL: DefaultMaxTTL, keep: DefaultFenceKeep}
+	c := defaults()
 	for _, opt := range opts {
 		opt(&c)
 	}
@@ -68,11 +68,13 @@ func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Store, 
 	if c.lazy {
 		return s, nil
 	}
-	if err := s.prepare(ctx, true); err != nil {
-		if s.gate.client.Load() == nil || s.gate.forbids() {
-			return nil, &joined{err, s.Close()}
-		}
-		// It restarted: whoever asks for a lock is told so.
+	err := s.prepare(ctx, false)
+	if err == nil {
+		err = s.gate.forbids() // a restart is told to whoever asks for a lock
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }

@@ -23,6 +23,9 @@ import (
 //	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  what Sentinel calls SET
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
 //
+// Of several hosts, either all or only the last may have a port; the parameter
+// node takes any.
+//
 // The query may have the parameters
 //
 //	layout=string        PlainStrings; set is the default

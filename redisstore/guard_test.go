@@ -1,0 +1,259 @@
+package redisstore_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// TestEvictionPolicyIsRefused is T-R4.
+func TestEvictionPolicyIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random"} {
+		srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", policy}})
+		_, err := redisstore.Open(t.Context(), single(srv.Addr()))
+		wantIs(t, err, driver.ErrUnavailable, "Open beside "+policy)
+		if !strings.Contains(err.Error(), policy) || !strings.Contains(err.Error(), "noeviction") {
+			t.Errorf("the error does not say what to do: %v", err)
+		}
+		s := opened(t, srv.Addr(), redisstore.AllowEviction())
+		if g := s.Guarantees(); g.SafeEviction != driver.No {
+			t.Errorf("SafeEviction is %v with AllowEviction", g.SafeEviction)
+		}
+		take(t, s, request("a"))
+
+		// A policy that is put right is seen without a new connection.
+		lazy := opened(t, srv.Addr(), redisstore.Lazy())
+		_, err = lazy.Acquire(t.Context(), request("b"))
+		wantIs(t, err, driver.ErrUnavailable, "Acquire beside "+policy)
+		ask(t, srv, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+		eventually(t, "Acquire after the policy was put right", func() bool {
+			_, err := lazy.Acquire(t.Context(), request("b"))
+			return err == nil
+		})
+		srv.Kill()
+	}
+	srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
+	take(t, opened(t, srv.Addr()), request("without a limit nothing is evicted"))
+}
+
+// TestRestartGuard is T-R2: a server that comes back empty gives no lock to
+// who knew it before, until the leases of before have ended.
+func TestRestartGuard(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	knew := opened(t, srv.Addr(), redisstore.MaxTTL(3*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	r := request("job")
+	r.TTL = 2 * time.Second
+	first := take(t, knew, r)
+	srv.Kill()
+	srv.Restart(false)
+	began := time.Now()
+
+	again := request("job")
+	again.TTL = 2 * time.Second
+	var err error
+	eventually(t, "the server is reached", func() bool {
+		_, err = knew.Acquire(t.Context(), again)
+		return err == nil || strings.Contains(err.Error(), "restart")
+	})
+	wantIs(t, err, driver.ErrUnavailable, "Acquire after a restart without data")
+	if _, err := knew.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+		t.Errorf("Release while the guard acts: %v", err)
+	}
+	if err := knew.RaiseFence(t.Context(), r.Name, r.Token, 1); err == nil {
+		t.Error("the hold of before the restart lives on in an empty server")
+	}
+
+	other := opened(t, srv.Addr(), redisstore.MaxTTL(3*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	free(t, other, takeRequest(t, other, "first try on a server that was never seen before"))
+
+	var g driver.Grant
+	eventually(t, "the guard lets go", func() bool {
+		g, err = knew.Acquire(t.Context(), again)
+		return err == nil
+	})
+	if waited := time.Since(began); waited < 2*time.Second {
+		t.Errorf("a lock was given %v after the restart, a lease of 2 s may have been lost", waited)
+	}
+	if g.Fence <= first.Fence {
+		t.Errorf("the fence was %d before the restart and is %d", first.Fence, g.Fence)
+	}
+}
+
+func takeRequest(t testing.TB, s driver.Store, name string) driver.Request {
+	t.Helper()
+	r := request(name)
+	r.TTL = 2 * time.Second
+	take(t, s, r)
+	return r
+}
+
+// TestRestartGuardKinds opens stores on a server that has just restarted.
+func TestRestartGuardKinds(t *testing.T) {
+	t.Parallel()
+	for _, persist := range []bool{false, true} {
+		srv := server.Redis(t, server.RedisOptions{Persist: persist})
+		dir := t.TempDir()
+		remembers := redisstore.RememberRunIDs(redisstore.RunIDDir(dir))
+		opened(t, srv.Addr(), remembers)
+		srv.Restart(true)
+		for _, row := range []struct {
+			name string
+			opt  redisstore.Option
+			free bool
+		}{
+			{"strict", redisstore.RestartGuard(redisstore.GuardStrict), persist},
+			{"an earlier process knew it", remembers, persist},
+			{"an earlier process knew it, and one more", remembers, persist},
+			{"nobody knew it", redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())), true},
+			{"off", redisstore.RestartGuard(redisstore.GuardOff), true},
+			{"its memory is broken", redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t))), true},
+		} {
+			s := opened(t, srv.Addr(), row.opt)
+			_, err := s.Acquire(t.Context(), request(row.name))
+			if (err == nil) != row.free {
+				t.Errorf("%s, persistence %v: Acquire after a restart: %v", row.name, persist, err)
+			}
+			found, err := s.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := finding(found, "restart-guard").Value; strings.Contains(v, "gives no locks") == row.free {
+				t.Errorf("%s, persistence %v: Status says %q", row.name, persist, v)
+			}
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "redis-*"))
+		if err != nil || len(files) != 1 {
+			t.Errorf("one server is remembered in %q, %v", files, err)
+		}
+	}
+}
+
+// brokenDir is a place where no directory can be.
+func brokenDir(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(file, "dir")
+}
+
+func finding(found []driver.Finding, name string) driver.Finding {
+	for _, f := range found {
+		if f.Name == name {
+			return f
+		}
+	}
+	return driver.Finding{}
+}
+
+// TestGuardSeesWhatComesInBetween takes the server away between the look at it
+// and the reply.
+func TestGuardSeesWhatComesInBetween(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	p := newProxy(t, srv.Addr())
+	s := opened(t, p.addr(), redisstore.MaxTTL(time.Hour), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	take(t, s, request("before"))
+	for range 20 {
+		srv.Restart(false)
+		g, err := s.Acquire(t.Context(), request("after"))
+		if err == nil {
+			t.Fatalf("a server that restarted gave a lock with fence %d", g.Fence)
+		}
+	}
+}
+
+func TestDurableIsChecked(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	_, err := redisstore.Open(t.Context(), single(srv.Addr()), redisstore.Durable())
+	wantIs(t, err, driver.ErrUnavailable, "Open of a server without persistence, with Durable")
+	srv = server.Redis(t, server.RedisOptions{Persist: true})
+	if g := opened(t, srv.Addr(), redisstore.Durable()).Guarantees(); g.SurvivesRestart != driver.Yes {
+		t.Errorf("SurvivesRestart is %v with Durable", g.SurvivesRestart)
+	}
+}
+
+func TestReplicaIsRefused(t *testing.T) {
+	t.Parallel()
+	primary := server.Redis(t, server.RedisOptions{})
+	replica := server.Redis(t, server.RedisOptions{})
+	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
+	_, err := redisstore.Open(t.Context(), single(replica.Addr()))
+	wantIs(t, err, driver.ErrUnavailable, "Open of a replica")
+}
+
+func portOf(srv *server.Server) string {
+	_, port, _ := strings.Cut(srv.Addr(), ":")
+	return port
+}
+
+// TestReplicas has every grant confirmed by a replica, and gives up those that
+// are not.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	primary := server.Redis(t, server.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
+	replica := server.Redis(t, server.RedisOptions{})
+	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
+	eventually(t, "the replica follows", func() bool {
+		return strings.Contains(ask(t, replica, "INFO", "replication"), "master_link_status:up")
+	})
+	s := opened(t, primary.Addr(), redisstore.Replicas(1, 300*time.Millisecond))
+	r := request("a")
+	take(t, s, r)
+	if ask(t, replica, "EXISTS", "a") != "1" {
+		t.Error("a grant was given that the replica does not have")
+	}
+	if _, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	free(t, s, r)
+
+	replica.Pause()
+	_, err := s.Acquire(t.Context(), request("b"))
+	wantIs(t, err, driver.ErrUncertain, "Acquire while the replica is silent")
+	eventually(t, "what was granted is given up", func() bool { return ask(t, primary, "EXISTS", "b") == "0" })
+	replica.Resume()
+	eventually(t, "Acquire when the replica is back", func() bool {
+		_, err := s.Acquire(t.Context(), request("b"))
+		return err == nil
+	})
+}
+
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	srv.Kill()
+	_, err := redisstore.Open(t.Context(), single(srv.Addr()))
+	wantIs(t, err, driver.ErrUnavailable, "Open of a server that is down")
+	s := opened(t, srv.Addr(), redisstore.Lazy())
+	_, err = s.Acquire(t.Context(), request("a"))
+	wantIs(t, err, driver.ErrUnavailable, "Acquire of a server that is down")
+	srv.Restart(false)
+	eventually(t, "Acquire when the server is up", func() bool {
+		_, err := s.Acquire(t.Context(), request("a"))
+		return err == nil
+	})
+}
+
+// TestOpenGivesUp ends the opening with its context.
+func TestOpenGivesUp(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	srv.Pause()
+	defer srv.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := redisstore.Open(ctx, single(srv.Addr()))
+	wantIs(t, err, context.DeadlineExceeded, "Open of a silent server")
+}

@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/redis/rueidis"
+)
+
+// oddNames are what has tripped makers of keys.
+var oddNames = []string{
+	"a", "{a}b", "{}x", "a{b", "a}b{c}d", "{a", "é{{x}}", "}{", "{", "}", "{}", "{}{a}", "a\x00b", " ", "a b", "\n",
+	"padlock:{", "padlock:{000}f:x", "padlock:{000}n:x", "padlock:{}x", strings.Repeat("x", driver.MaxName), strings.Repeat("{", driver.MaxName),
+}
+
+// TestSlotTags finds a tag for every slot, and asks a server in which slot keys
+// lie.
+func TestSlotTags(t *testing.T) {
+	t.Parallel()
+	seen := map[[3]byte]bool{}
+	for slot, tag := range slotTags() {
+		if got := slotOf("{" + string(tag[:]) + "}whatever"); int(got) != slot || seen[tag] {
+			t.Fatalf("the tag %q of slot %d lies in slot %d", tag, slot, got)
+		}
+		seen[tag] = true
+	}
+	srv := server.Redis(t, server.RedisOptions{Cluster: true})
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	k := keyer{"", slotTags()}
+	for _, name := range oddNames {
+		for _, key := range append(k.lockKeys(name), name) {
+			n, err := c.Do(context.Background(), c.B().ClusterKeyslot().Key(key).Build()).AsInt64()
+			if err != nil || n != int64(slotOf(key)) {
+				t.Errorf("CLUSTER KEYSLOT %q is %d, %v; slotOf says %d", key, n, err, slotOf(key))
+			}
+		}
+	}
+}
+
+func (k *keyer) lockKeys(name string) []string {
+	all := k.lock(name).all()
+	return all[:]
+}
+
+// TestKeys checks that the keys of a name lie in one slot, that no key belongs
+// to two names, and that a name can be told from its key.
+func TestKeys(t *testing.T) {
+	for _, prefix := range []string{"", "app:", "{app}:", "a}b", "padlock"} {
+		if err := checkPrefix(prefix); err != nil {
+			t.Fatal(err)
+		}
+		k := keyer{prefix, slotTags()}
+		owner := map[string]string{}
+		for _, name := range oddNames {
+			keys := k.lockKeys(name)
+			for i, key := range keys {
+				if other, taken := owner[key]; taken {
+					t.Errorf("prefix %q: the key %q belongs to %q and to %q", prefix, key, other, name)
+				}
+				owner[key] = name
+				if slotOf(key) != slotOf(keys[0]) {
+					t.Errorf("prefix %q: %q lies in another slot than %q", prefix, key, keys[0])
+				}
+				got, isName := k.nameOf(key)
+				if isName != (i == 0) || isName && got != name {
+					t.Errorf("prefix %q: nameOf(%q) is %q, %v", prefix, key, got, isName)
+				}
+			}
+			key, note := k.pair(name)
+			if key != keys[0] || note != keys[1] || k.key(name) != key {
+				t.Errorf("prefix %q: the quick keys of %q are %q, %q", prefix, name, key, note)
+			}
+		}
+	}
+	for _, prefix := range []string{"{", "a{", "a{}", "}{", strings.Repeat("x", 257)} {
+		if checkPrefix(prefix) == nil {
+			t.Errorf("the prefix %q is accepted", prefix)
+		}
+	}
+}
+
+func TestGlob(t *testing.T) {
+	if got, want := glob(`a*b?[c]\d^e-f`), `a\*b\?\[c\]\\d\^e\-f`; got != want {
+		t.Errorf("glob is %q, want %q", got, want)
+	}
+}
+
+// TestFormats checks what is remembered against what is written anew.
+func TestFormats(t *testing.T) {
+	f := formats{keep: 1}
+	for i := range 6 {
+		h := driver.Holder{Host: "h", PID: i / 2, Label: "é\x00\n"}
+		if got := readHolder(f.holder(&h).text); got != h {
+			t.Errorf("a holder comes back as %+v, it was %+v", got, h)
+		}
+		d := driver.MinTTL * 3 / 2 * (1 + 2*1000*1000)
+		if got := f.ttl(d + 1); got.lease != strconv.FormatInt(d.Milliseconds()+1, 10) {
+			t.Errorf("a lease of %v is written %s ms", d+1, got.lease)
+		}
+	}
+	if h := readHolder("not JSON"); h != (driver.Holder{}) {
+		t.Errorf("what is no holder is read as %+v", h)
+	}
+	if got := counted(strings.Repeat("t", 128)); got[:3] != "128" {
+		t.Errorf("a token of 128 bytes begins %q", got[:3])
+	}
+}

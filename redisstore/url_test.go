@@ -1,0 +1,109 @@
+package redisstore
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func parsed(t *testing.T, raw string) (parser, config) {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parser{u: u}
+	p.parse()
+	c := defaults()
+	for _, o := range p.opts {
+		o(&c)
+	}
+	return p, c
+}
+
+func TestURLPlaces(t *testing.T) {
+	for _, row := range []struct {
+		raw   string
+		addrs []string
+		db    int
+		user  string
+		set   string
+		tls   bool
+	}{
+		{"redis://example.org", []string{"example.org:6379"}, 0, "", "", false},
+		{"redis://:s%23cret@example.org:1234/3", []string{"example.org:1234"}, 3, "", "", false},
+		{"redis://u:s%23cret@[::1]:1/?db=4", []string{"[::1]:1"}, 4, "u", "", false},
+		{"rediss://u:s%23cret@example.org", []string{"example.org:6379"}, 0, "u", "", true},
+		{"redis+unix:///run/redis.sock?db=2", []string{"/run/redis.sock"}, 2, "", "", false},
+		{"redis:///run/redis.sock", []string{"/run/redis.sock"}, 0, "", "", false},
+		{"redis+sentinel://a,b:7/main", []string{"a:26379", "b:7"}, 0, "", "main", false},
+		{"redis+sentinel://a/main/5?tls=yes&node=c:1&node=d:2", []string{"a:26379", "c:1", "d:2"}, 5, "", "main", true},
+		{"redis+cluster://a,b:1", []string{"a:6379", "b:1"}, 0, "", "", false},
+	} {
+		p, _ := parsed(t, row.raw)
+		c := &p.client
+		if p.err != nil || !reflect.DeepEqual(c.InitAddress, row.addrs) || c.SelectDB != row.db || c.Username != row.user ||
+			c.Sentinel.MasterSet != row.set || (c.TLSConfig != nil) != row.tls {
+			t.Errorf("%s is read as %+v, %v", row.raw, c, p.err)
+		}
+		if strings.Contains(row.raw, "s%23cret") && c.Password != "s#cret" {
+			t.Errorf("%s: the password is %q", row.raw, c.Password)
+		}
+	}
+}
+
+func TestURLOptions(t *testing.T) {
+	_, c := parsed(t, "redis://h?layout=string&fences=no&fence-keep=2h&prefix=a:&foreign=yes&only-padlock=yes&max-ttl=90s"+
+		"&restart-guard=strict&run-ids=/x&eviction=allow&durable=yes&replicas=2&replica-wait=50ms&lazy=yes")
+	want := config{
+		strings: true, keep: 2 * time.Hour, prefix: "a:", foreign: true, alone: true, maxTTL: 90 * time.Second, guard: GuardStrict,
+		runIDs: RunIDDir("/x"), evicts: true, durable: true, replicas: 2, patience: 50 * time.Millisecond, lazy: true,
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("the options are\n%+v, want\n%+v", c, want)
+	}
+	_, c = parsed(t, "redis://h?layout=set&fences=yes&foreign=no&only-padlock=no&restart-guard=known&eviction=refuse&durable=no&lazy=no")
+	if !reflect.DeepEqual(c, defaults()) {
+		t.Errorf("the options are %+v, want the defaults", c)
+	}
+}
+
+func TestURLRefused(t *testing.T) {
+	for _, raw := range []string{
+		"redis:h", "redis://h#x", "redis://", "redis:///3", "http://h", "redis://h,i", "redis://h/x", "redis://h/0/1", "redis://h/-1",
+		"redis://u@h", "redis://u:@h", "redis+sentinel://h", "redis+sentinel://h/", "redis+cluster://h/0", "redis+cluster://a,,b",
+		"redis+unix://h/x", "redis+unix:///", "rediss:///x", "redis+unix://", "redis://h?x=1", "redis://h?layout=list", "redis://h?fences=1",
+		"redis://h?max-ttl=5", "redis://h?max-ttl=-5s", "redis://h?replicas=x", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
+		"redis://h?ca=x", "rediss://h?ca=/does/not/exist", "rediss://h?cert=/x", "redis://h?restart-guard=no", "redis://h?%zz",
+	} {
+		p, _ := parsed(t, raw)
+		if !errors.Is(p.err, driver.ErrInvalid) {
+			t.Errorf("%s: want ErrInvalid, got: %v", raw, p.err)
+		}
+	}
+	if _, err := FromURL(t.Context(), &url.URL{Scheme: "redis", Host: "h", RawQuery: "max-ttl=25h&lazy=yes"}); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("a max-ttl of 25 h: %v", err)
+	}
+}
+
+func TestURLTLS(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := parsed(t, "rediss://h?ca="+ca); !errors.Is(p.err, driver.ErrInvalid) {
+		t.Errorf("a file without a certificate: %v", p.err)
+	}
+	p, _ := parsed(t, "redis+sentinel://h/s?tls=yes&server-name=n&tls-verify=no")
+	c := p.client.TLSConfig
+	if p.err != nil || c.ServerName != "n" || !c.InsecureSkipVerify || p.client.Sentinel.TLSConfig != c {
+		t.Errorf("TLS is %+v, %v", c, p.err)
+	}
+}
