@@ -99,8 +99,7 @@ func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string
 			return probe, err
 		}
 		r, _ := s.Load(ctx, key)
-		time.AfterFunc(time.Millisecond, func() {})
-		<-time.After(time.Millisecond)
+		<-time.After(30 * time.Millisecond)
 		i := slices.IndexFunc(r.Fields, func(f session.Field) bool { return f.Key == c.Ops[0].Key })
 		ops := []session.Op{{Kind: session.OpDelete, Key: "\x00probe"}, {Kind: session.OpDelete, Key: c.Ops[0].Key}}
 		var old []byte
@@ -137,7 +136,7 @@ func lateChecks(s session.Store, ctx context.Context, key string, c session.Chan
 		if res, err := s.Commit(ctx, key, session.Change{TTL: c.TTL, Unchanged: c.Unchanged}); err != nil {
 			return res, err
 		}
-		<-time.After(time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		c.Unchanged = nil
 	}
 	return s.Commit(ctx, key, c)
@@ -282,7 +281,7 @@ func moveCopy() func(session.Store, context.Context, string, session.Change) (se
 		if err != nil || c.Version != "" && c.Version != r.Version {
 			return session.Result{}, &session.ConflictError{}
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(40 * time.Millisecond)
 		c.Version = ""
 		for _, f := range r.Fields {
 			c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: f.Key, Value: f.Value})
@@ -296,7 +295,7 @@ func TestSuiteNotices(t *testing.T) {
 	for _, b := range breakages {
 		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			failures := sessiontest.Check(sessiontest.Harness{Open: same(brokenStore{session.NewMemory(), &b}), Patience: 700 * time.Millisecond, Expire: 40 * time.Millisecond})
+			failures := sessiontest.Check(sessiontest.Harness{Open: same(brokenStore{session.NewMemory(), &b}), Patience: 2 * time.Second, Expire: 40 * time.Millisecond})
 			if !slices.ContainsFunc(failures, func(f sessiontest.Failure) bool { return f.Case == b.case_ }) {
 				t.Errorf("the case %s did not notice; others said %v", b.case_, failures)
 			}
