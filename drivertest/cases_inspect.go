@@ -139,6 +139,7 @@ var listCases = []testCase{
 		needs:  []need{lists},
 		f: func(c *check) {
 			stem := c.name()
+			c.take(c.a, c.request(c.name()), "of a free name with another prefix")
 			var names []string
 			for i, odd := range []string{" ", "\x00", "\n", "{}", "/..", "\xff\xfe", "\u65e5", "\\", "%41", ":", "*", strings.Repeat("\xf0", 300)} {
 				names = append(names, stem+odd+strconv.Itoa(i)+odd)
@@ -154,6 +155,7 @@ var listCases = []testCase{
 		needs:  []need{lists},
 		f: func(c *check) {
 			stem, n := c.name(), 250
+			c.take(c.a, c.request(c.name()), "of a free name with another prefix")
 			if c.h.Slow {
 				n = 30
 			}
