@@ -16,9 +16,9 @@ import (
 func init() { scripts["in a container"] = inContainer }
 
 // A process in a pid namespace of its own, as in a container that shares the
-// directory.
+// directory. It is not run beside other tests: a process that is started in a
+// new user namespace has copies of all descriptors for a while.
 func TestContainer(t *testing.T) {
-	t.Parallel()
 	if !machine().sees {
 		t.Skip("these tests run in a container themselves, from which another cannot be seen")
 	}

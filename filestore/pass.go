@@ -3,6 +3,7 @@ package filestore
 import (
 	"context"
 	"os"
+	"syscall"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -25,8 +26,12 @@ func (s *Store) File(name, token string) (*os.File, error) {
 }
 
 // letGoPassed closes our descriptor without unlocking, since that would unlock
-// it for the child too, and finds out whether a copy still has the lock.
+// it for the child too, and finds out whether a copy still has the lock. A
+// child that is just being started has copies of everything until it runs its
+// program, so this waits for that.
 func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if h.shared {
 		return s.letGoPassedShared(f, h)
 	}
