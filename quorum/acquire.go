@@ -60,24 +60,22 @@ func (s *Store) isLive(h *hold) bool {
 
 // arm lets a live hold, which was confirmed a moment ago, last for AtLeast.
 func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
-	s.mu.Lock()
-	r.Shared = h.isShared()
-	r.FenceAbove = max(r.FenceAbove, h.fence-min(h.fence, 1))
-	s.mu.Unlock()
-	patience := s.timeout(r.TTL)
-	sent := s.clock.Now()
+	sent, patience := s.clock.Now(), s.timeout(r.TTL)
 	round := s.newRound(ctx, h, patience, len(s.members))
 	defer round.done()
-	answers := round.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
-		s.mu.Lock()
-		h.slots[i].sending()
-		s.mu.Unlock()
-		g, err := m.store.Acquire(ctx, r)
-		s.mu.Lock()
-		h.slots[i].asked(judge(err))
-		s.mu.Unlock()
-		report(answer{verdict: judge(err), grant: g, err: err})
-	})
+	answers := s.ballot(never)
+	s.mu.Lock()
+	has := make([]bool, len(answers))
+	for i := range has {
+		has[i] = h.slots[i].has
+	}
+	s.mu.Unlock()
+	for i := range answers {
+		if has[i] {
+			answers[i].verdict = pending
+			round.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) { report(s.armAt(ctx, h, i, m, r)) })
+		}
+	}
 	cause := round.collect(ctx, answers, patience+grace, s.needs(answers))
 	if count(answers, yes) < s.need {
 		return driver.Grant{}, s.undecided(answers, true, cause)
@@ -86,6 +84,16 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 	defer s.mu.Unlock()
 	h.atLeast = max(h.atLeast, s.clock.Now().Add(r.AtLeast))
 	return s.grant(h, sent, answers), nil
+}
+
+// armAt repeats a request that was granted; a repeat arms AtLeast.
+func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
+	g, err := m.store.Acquire(ctx, r)
+	a := answer{member: i, verdict: judge(err), grant: g, err: err}
+	s.mu.Lock()
+	h.slots[i].repeated(a.verdict)
+	s.mu.Unlock()
+	return a
 }
 
 // try is one try to take a name.
@@ -243,8 +251,8 @@ func (t *try) vote(ctx context.Context) error {
 	overdue := time.NewTimer(t.round.patience + grace)
 	defer overdue.Stop()
 	var again <-chan time.Time
-	for t.standing() == undecided {
-		if again == nil && t.worthAsking() {
+	for now := time.Now(); t.standing(now) == undecided; now = time.Now() {
+		if again == nil && t.worthAsking(now) {
 			again = time.After(t.pause)
 			t.pause *= 2
 		}
@@ -302,7 +310,7 @@ func (t *try) overdue() {
 // quorum. Then the one that has the first member in order of those that
 // answer goes on asking for a while, and all others give up what they have:
 // so one of them gets through, and no chance is needed.
-func (t *try) standing() stage {
+func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
 	switch {
@@ -327,7 +335,7 @@ func (t *try) standing() stage {
 		}
 		return lost
 	}
-	if count(t.answers, pending) > 0 || got+t.askable() >= s.need && time.Now().Before(t.asksUntil) {
+	if count(t.answers, pending) > 0 || got+t.askable() >= s.need && now.Before(t.asksUntil) {
 		return undecided
 	}
 	return lost
@@ -385,8 +393,8 @@ func (a *answer) askable() bool {
 	return a.verdict == held && !isFirm(a.err) || a.verdict == unsure && a.fast
 }
 
-func (t *try) worthAsking() bool {
-	if t.swap || t.inOrder() || time.Now().After(t.asksUntil) || t.askable() == 0 {
+func (t *try) worthAsking(now time.Time) bool {
+	if t.swap || t.inOrder() || now.After(t.asksUntil) || t.askable() == 0 {
 		return false
 	}
 	lead := t.lead()

@@ -114,8 +114,13 @@ func TestLostRepliesAreRepeated(t *testing.T) {
 		for _, l := range a.links {
 			l.next("acquire", lostReply)
 		}
+		c[2].clock.ahead.Store(int64(time.Hour)) // and it comes late, with a greater fence
+		a.links[2].always(slow(5 * time.Millisecond))
 		g := take(t, a, r)
+		a.heal()
+		a.links[0].always(slow(time.Millisecond))
 		for range 3 {
+			pass(10 * time.Millisecond)
 			if again := take(t, a, r); again.Fence != g.Fence || again.TTL != r.TTL {
 				t.Errorf("the grant was %+v, a repeat %+v", g, again)
 			}

@@ -60,10 +60,9 @@ type conversion struct {
 // ask is the script of one member.
 func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	var a answer
-	a.grant, a.err = m.converter.Convert(ctx, c.r)
+	a.grant, a.err = c.s.convertAt(ctx, c.h, i, c.r)
 	a.verdict = judge(a.err)
 	c.s.mu.Lock()
-	c.h.slots[i].converted(a.verdict)
 	stage, fence := c.stage, c.fence
 	if a.verdict == yes && stage == lost {
 		c.h.slots[i].odd = true
@@ -75,17 +74,34 @@ func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answ
 	}
 }
 
-// converted notes what a member said to Convert.
-func (sl *slot) converted(v verdict) {
-	switch v {
+// convertAt converts at member i, in the hold's turn there. A promotion is not
+// tried where a demotion of unknown fate may still arrive: it would let readers
+// in later.
+func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
+	sl := &h.slots[i]
+	s.mu.Lock()
+	early := !r.Shared && time.Now().Before(sl.demotes)
+	s.mu.Unlock()
+	if early {
+		return driver.Grant{}, errUnsettled
+	}
+	g, err := s.members[i].converter.Convert(ctx, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch judge(err) {
 	case yes:
 		sl.has, sl.odd = true, false
 	case gone:
 		sl.has = false
-	case never, busy, refused:
-	default:
+	case unsure:
+		sl.odd = true
+		if r.Shared {
+			sl.demotes = time.Now().Add(lateRequest)
+		}
+	case held, conflict:
 		sl.odd = true
 	}
+	return g, err
 }
 
 // all asks every member; under All, in order as long as they say yes, so that
@@ -251,11 +267,8 @@ func (c *conversion) revert(intents bool) []answer {
 	for i, a := range c.answers {
 		switch {
 		case a.verdict == yes || intents && a.verdict == held:
-			r.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) {
-				_, err := m.converter.Convert(ctx, request)
-				s.mu.Lock()
-				c.h.slots[i].converted(judge(err))
-				s.mu.Unlock()
+			r.ask(i, func(ctx context.Context, i int, _ *member, report func(answer)) {
+				_, err := s.convertAt(ctx, c.h, i, request)
 				report(answer{verdict: judge(err), err: err})
 			})
 		case a.verdict == held || a.verdict == conflict:

@@ -112,6 +112,7 @@ func TestTwoPromotersOneIsTold(t *testing.T) {
 					t.Fatalf("want one told and one waiting: %v", errs)
 				}
 				wantLive(t, clients[told], rs[told])
+				wantNoIntents(t, clients[1-told], rs[1-told])
 				wantOutcome(t, clients[told], rs[told], driver.Released)
 				pass(time.Second)
 				promoted(t, clients[1-told], rs[1-told])
@@ -120,6 +121,19 @@ func TestTwoPromotersOneIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wantNoIntents takes r's own intent back; then nothing keeps readers out.
+func wantNoIntents(t *testing.T, cl *client, r driver.Request) {
+	t.Helper()
+	if _, err := convert(t, cl, r, true); err != nil {
+		t.Fatal(err)
+	}
+	pass(20 * time.Millisecond)
+	newcomer := reader("n")
+	take(t, cl, newcomer)
+	wantOutcome(t, cl, newcomer, driver.Released)
+	pass(20 * time.Millisecond)
 }
 
 // A failed promotion leaves the shared hold on a quorum, and no member
@@ -206,6 +220,27 @@ func TestUncertainDemotion(t *testing.T) {
 		if d, err := convert(t, a, r, true); err != nil || d.Fence != g.Fence {
 			t.Errorf("again: %+v, %v; the fence was %d", d, err, g.Fence)
 		}
+	})
+}
+
+// A demotion of unknown fate that arrives late does not meet a promotion.
+func TestLateDemotionDoesNotMeetAPromotion(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, a, r)
+		pass(time.Millisecond)
+		for _, l := range a.links[:2] {
+			l.next("convert", late(400*time.Millisecond))
+		}
+		_, err := convert(t, a, r, true)
+		wantErr(t, err, driver.ErrUncertain)
+		for err != nil {
+			_, err = convert(t, a, r, false)
+			wantErr(t, err, err, driver.ErrLost)
+			pass(10 * time.Millisecond)
+		}
+		pass(time.Second)
+		wantModes(t, c, "n", "xxx")
 	})
 }
 

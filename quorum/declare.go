@@ -82,10 +82,7 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), t.round.patience)
 	defer cancel()
 	if !t.swap && t.r.AtLeast > 0 {
-		a.grant, a.err = m.store.Acquire(ctx, t.r) // a repeat, which arms AtLeast
-		t.s.mu.Lock()
-		t.h.slots[i].repeated(judge(a.err))
-		t.s.mu.Unlock()
+		a = t.s.armAt(ctx, t.h, i, m, t.r)
 	}
 	if a.err == nil && t.s.fences {
 		a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token, t.fence)
@@ -189,7 +186,6 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	s.mu.Lock()
 	r := h.request
 	r.Shared = h.isShared()
-	r.FenceAbove = max(r.FenceAbove, h.fence-min(h.fence, 1))
 	r.AtLeast = s.restAtLeast(h)
 	mayMend := h.live && (!sl.has || sl.odd) && h.until.Sub(s.clock.Now()) > patience
 	convert, fence := sl.has && sl.odd, h.fence
@@ -203,10 +199,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if convert {
-		_, err := m.converter.Convert(ctx, r)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		sl.converted(judge(err))
+		s.convertAt(ctx, h, i, r)
 		return
 	}
 	g, err := m.store.Acquire(ctx, r)
@@ -216,7 +209,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 		s.watch(h, i, g.Bound)
 	}
 	s.mu.Unlock()
-	if err == nil && s.fences && g.Fence < fence { // it had the hold all the time
+	if err == nil && s.fences && g.Fence < fence {
 		m.raiser.RaiseFence(ctx, r.Name, r.Token, fence)
 	}
 }

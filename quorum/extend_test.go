@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/quorum"
 )
 
 func extend(t *testing.T, s driver.Store, r driver.Request) error {
@@ -58,6 +61,13 @@ func TestExpiredOrLost(t *testing.T) {
 		pass(time.Millisecond)
 		wantOutcome(t, b, other, driver.Released)
 		wantErr(t, extend(t, a, r), driver.ErrLost, driver.ErrExpired)
+
+		r = request("m")
+		take(t, a, r)
+		pass(time.Millisecond)
+		c[0].clock.ahead.Add(int64(time.Minute))
+		c[1].restart() // and nobody knows what came between
+		wantErr(t, extend(t, a, r), driver.ErrLost, driver.ErrExpired)
 	})
 }
 
@@ -67,6 +77,7 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), request("n")
 		r.AtLeast = time.Minute
+		c[0].clock.ahead.Store(int64(time.Hour)) // the fence is above the others' clocks
 		g := take(t, a, r)
 		pass(time.Second)
 		for i := range 9 {
@@ -83,6 +94,9 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 		if n := c.atLeast("n", g.Fence); n != 3 {
 			t.Errorf("%d members have the fence", n)
 		}
+		pass(30 * time.Second) // without a renewal
+		wantLive(t, a, r)
+		wantHolders(t, c, "n", 1, 2, 3)
 		wantOutcome(t, a, r, driver.Released)
 		pass(time.Second)
 		wantCooling(t, c, 3)
@@ -123,6 +137,10 @@ func TestRepairOnlyWhileAQuorumOfOthersConfirms(t *testing.T) {
 		if n := a.links[0].count("acquire"); n != 1 {
 			t.Errorf("it was acquired %d times at the member that restarted", n)
 		}
+		a.these(lostCall, 2)
+		wantErr(t, extend(t, a, r), driver.ErrUncertain, driver.ErrLost)
+		pass(time.Second)
+		wantHolders(t, c, "n", 2, 3)
 		c[1].restart()
 		a.heal()
 		wantErr(t, extend(t, a, r), driver.ErrLost)
@@ -199,6 +217,33 @@ func TestWindow(t *testing.T) {
 		}
 		if errors.Is(err, driver.ErrLost) {
 			t.Error(err)
+		}
+	})
+}
+
+// aged is a memstore that counts leases from a while ago.
+type aged struct {
+	*memstore.Store
+	age time.Duration
+}
+
+func (a *aged) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := a.Store.Acquire(ctx, r)
+	g.From = g.From.Add(-a.age)
+	return g, err
+}
+
+// What a member says to count from earlier is no longer for that.
+func TestWindowFromEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := quorum.New(quorum.All, memstore.New(), &aged{memstore.New(), 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		r := request("n")
+		if g := take(t, s, r); g.From != 0 || g.TTL != r.TTL-3*time.Second {
+			t.Errorf("granted %+v", g)
 		}
 	})
 }

@@ -43,6 +43,7 @@ type slot struct {
 	odd      bool        // perhaps in another mode than the hold
 	settling *settlement // a release under way, or to be tried again
 	late     time.Time   // until then a request may arrive whose fate is not known
+	demotes  time.Time   // until then a demotion may arrive whose fate is not known
 	bound    context.Context
 	stop     func() bool // stops watching bound
 }
