@@ -186,3 +186,51 @@ func TestScriptIsAStore(t *testing.T) {
 		}
 	})
 }
+
+// The request whose reply is lost was carried out.
+func TestALostReplyIsOfARequestThatWasCarriedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		h, err := l.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		script.LoseReplies(padlocktest.Extend, 1)
+		if err := h.Extend(t.Context(), time.Hour); !errors.Is(err, padlock.ErrUncertain) {
+			t.Error(err)
+		}
+		s, err := l.Inspect(t.Context(), "job")
+		if err != nil || len(s.Holds) != 1 || time.Until(s.Holds[0].Until) != time.Hour {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// Of several failures that are planned each has its turn.
+func TestFailuresComeOneAfterTheOther(t *testing.T) {
+	l, script := padlocktest.New(t)
+	script.Fail(padlocktest.Acquire, 1, padlock.ErrUnavailable)
+	script.Fail(padlocktest.All, 1, errors.ErrUnsupported)
+	for _, want := range []error{padlock.ErrUnavailable, errors.ErrUnsupported, nil} {
+		if _, err := l.TryAcquire(t.Context(), "job"); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
+
+// A test that leaves the store down does not wait for it at its end.
+func TestTheEndOfATestHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		t.Cleanup(func() {
+			if d := time.Since(start); d != 0 {
+				t.Errorf("closed after %v", d)
+			}
+		})
+		l, script := padlocktest.New(t)
+		if _, err := l.Acquire(t.Context(), "job"); err != nil {
+			t.Fatal(err)
+		}
+		script.Down()
+	})
+}
