@@ -64,6 +64,9 @@ type Error struct {
 
 // Error tells operation, name and cause.
 func (e *Error) Error() string {
+	if e.Name == "" { // Close concerns all names
+		return "padlock: " + e.Op + ": " + e.Err.Error()
+	}
 	return "padlock: " + e.Op + " " + quote(e.Name) + ": " + e.Err.Error()
 }
 
