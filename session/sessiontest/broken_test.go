@@ -90,6 +90,7 @@ func overwrite(s session.Store, ctx context.Context, key string, c session.Chang
 
 // inTwoSteps adds and takes by reading first.
 func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	meet := meeting()
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
 		if len(c.Ops) != 1 || c.Ops[0].Kind != kind {
 			return s.Commit(ctx, key, c)
@@ -99,7 +100,7 @@ func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string
 			return probe, err
 		}
 		r, _ := s.Load(ctx, key)
-		<-time.After(30 * time.Millisecond)
+		meet(key)
 		i := slices.IndexFunc(r.Fields, func(f session.Field) bool { return f.Key == c.Ops[0].Key })
 		ops := []session.Op{{Kind: session.OpDelete, Key: "\x00probe"}, {Kind: session.OpDelete, Key: c.Ops[0].Key}}
 		var old []byte
@@ -118,6 +119,35 @@ func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string
 			}
 		}
 		return res, err
+	}
+}
+
+// meeting returns a function that waits until two are in it for one key, or for
+// a while: between the two steps of a broken store, so that it breaks.
+func meeting() func(key string) {
+	var mu sync.Mutex
+	waiting := make(map[string]chan bool)
+	return func(key string) {
+		mu.Lock()
+		other, ok := waiting[key]
+		if ok {
+			close(other)
+			delete(waiting, key)
+			mu.Unlock()
+			return
+		}
+		me := make(chan bool)
+		waiting[key] = me
+		mu.Unlock()
+		select {
+		case <-me:
+		case <-time.After(200 * time.Millisecond):
+			mu.Lock()
+			defer mu.Unlock()
+			if waiting[key] == me {
+				delete(waiting, key)
+			}
+		}
 	}
 }
 
