@@ -79,7 +79,8 @@ type Store interface {
 	// Extend makes the lease of a live hold last at least ttl from now. It
 	// never shortens a lease, and never revives one that has run out: then it
 	// answers ErrExpired if it can tell that nobody took the name since, else
-	// ErrLost. With ttl 0 it changes nothing and only verifies the hold.
+	// ErrLost. With ttl 0 it changes nothing and only verifies the hold. The
+	// Grant's fence is that of the hold, or 0 if the store did not look.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the queue place of token, and
@@ -96,8 +97,8 @@ type Store interface {
 	// constant for the life of the store and asks nobody.
 	Guarantees() Guarantees
 
-	// Close gives back connections and files, and waits for clean-ups that the
-	// store itself began. Holds that are not bound to the process stay until
+	// Close gives back connections and files, makes waits return, and waits for
+	// clean-ups that the store itself began. Holds that are not bound to the process stay until
 	// their leases end. After Close every method answers ErrClosed. A second
 	// Close does nothing.
 	Close() error
@@ -120,8 +121,9 @@ type Request struct {
 	// Replaces asks for a hand-over. If Token is live, this is a repeat and
 	// answers as such. Else, if Replaces is a live hold, it is swapped for
 	// Token in the same mode with a new fence, and Replaces is lost. Else the
-	// answer is ErrLost. It is never a fresh grant. A store whose holds are
-	// bound to a process or connection answers errors.ErrUnsupported.
+	// answer is ErrLost. It is never a fresh grant. What is left of AtLeast goes
+	// over too. A store whose holds are bound to a process or connection answers
+	// errors.ErrUnsupported; every other store can do it.
 	Replaces string
 
 	// FenceAbove, if not 0, makes the fence of a new grant greater than it,
@@ -235,7 +237,8 @@ type Waiter interface {
 	//
 	// Without reserve Wait takes no place, keeps nobody out and hands nothing
 	// over; it is woken with all others that wait so when the name may be free.
-	// The holder of a shared lock waits so to be promoted.
+	// The holder of a shared lock waits so, with the token of its hold, to be
+	// promoted; that token is not spent by it.
 	//
 	// A zero Grant means: try now, with a new token. The store keeps nothing
 	// for r.Token then. When Wait returns an error the store has left the queue,
@@ -253,7 +256,8 @@ type Waiter interface {
 type Enqueuer interface {
 	Waiter
 
-	// Enqueue is Wait with reserve, without the waiting. When it is r's turn,
+	// Enqueue is Wait with reserve, without the waiting: when it returns, r has
+	// its place. When it is r's turn,
 	// answer is called once, with a hold that has its full lease, or with
 	// ErrClosed; it is called from any goroutine, with no lock of the store
 	// held, and returns at once. leave gives the place up; it reports whether
@@ -271,14 +275,16 @@ type Converter interface {
 	//
 	// To shared (demotion) it always succeeds while held, and keeps the fence.
 	// Converting to the mode already held verifies the hold and withdraws an
-	// intent. An intent nobody renews lapses within MaxIntent.
+	// intent. The lease afterwards lasts as long as before, or for r.TTL. An intent nobody renews lapses within MaxIntent.
 	//
 	// A store whose promotion is a re-grant says so in its Guarantees: between
 	// the two holds another may have come, and the new fence tells.
 	Convert(ctx context.Context, r Request) (Grant, error)
 }
 
-// Inspector says who holds a name without touching it.
+// Inspector says who holds a name without touching it. A store that cannot know
+// here answers errors.ErrUnsupported, perhaps beside what it does know; it never
+// says "free" for "cannot know". That holds for Lister too.
 type Inspector interface {
 	Inspect(ctx context.Context, name string) (State, error)
 }
@@ -302,7 +308,7 @@ type Breaker interface {
 type FenceRaiser interface {
 	// RaiseFence makes the fence of a live hold at least fence, and so every
 	// later one greater. It answers ErrExpired or ErrLost as Extend does, and
-	// never lowers a fence.
+	// never lowers a fence. 2^53 and more is ErrInvalid.
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
