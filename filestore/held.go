@@ -2,6 +2,8 @@ package filestore
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -25,11 +27,27 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
 	default:
 		held.Holds, sure = s.occupants(f.spare, rec)
+		for i := 0; i < recordTries && anyForeign(held.Holds); i++ {
+			// Or one of padlock's that locked the file and writes its record now.
+			time.Sleep(recordPause)
+			rec = b.read(f.spare)
+			held.Holds, sure = s.occupants(f.spare, rec)
+		}
 	}
 	if rec.valid && string(rec.name) != f.name {
 		return fmt.Errorf("%w: the name %q is kept in the same file, since their hashes agree; rename one of them", held, rec.name), sure
 	}
 	return held, sure
+}
+
+// A holder is called foreign only if no record of it appears within this time.
+const (
+	recordTries = 5
+	recordPause = 400 * time.Microsecond
+)
+
+func anyForeign(holds []driver.Hold) bool {
+	return slices.ContainsFunc(holds, func(h driver.Hold) bool { return h.Foreign })
 }
 
 // promoting returns the reader whose intent is noted.
