@@ -217,7 +217,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 				}
 				log.Info("x", "v", v)
 			}
-			json.NewEncoder(&out).Encode(h)
+			json.NewEncoder(&out).Encode([]any{h})
 			_, err = l.TryAcquire(t.Context(), "job")
 			fmt.Fprintf(&out, "%v %+v %#v", err, err, errors.Unwrap(err))
 			store.request("extend", lost)
