@@ -114,19 +114,31 @@ func TestLostRepliesAreRepeated(t *testing.T) {
 		for _, l := range a.links {
 			l.next("acquire", lostReply)
 		}
-		c[2].clock.ahead.Store(int64(time.Hour)) // and it comes late, with a greater fence
-		a.links[2].always(slow(5 * time.Millisecond))
 		g := take(t, a, r)
-		a.heal()
-		a.links[0].always(slow(time.Millisecond))
 		for range 3 {
-			pass(10 * time.Millisecond)
 			if again := take(t, a, r); again.Fence != g.Fence || again.TTL != r.TTL {
 				t.Errorf("the grant was %+v, a repeat %+v", g, again)
 			}
 		}
 		pass(time.Second)
 		wantHolders(t, c, "n", 1, 2, 3)
+	})
+}
+
+// A member that comes late, with a greater fence, does not change that of the
+// hold.
+func TestRepeatKeepsTheFence(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		c[2].clock.ahead.Store(int64(time.Hour))
+		a.links[2].always(slow(5 * time.Millisecond))
+		g := take(t, a, r)
+		pass(time.Second)
+		a.heal()
+		a.links[0].always(slow(5 * time.Millisecond))
+		if again := take(t, a, r); again.Fence != g.Fence {
+			t.Errorf("fence %d, in a repeat %d", g.Fence, again.Fence)
+		}
 	})
 }
 
