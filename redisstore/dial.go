@@ -12,8 +12,8 @@ import (
 
 const (
 	dialTimeout  = 2 * time.Second
-	keepAlive    = time.Second                          // between two looks whether a silent server answers
-	replyTimeout = 2500 * time.Millisecond              // for that look; both, and once more, are below driver.MaxSilence
+	keepAlive    = 15 * time.Second                     // of TCP
+	replyTimeout = patience                             // while a connection is made
 	flushDelay   = 10 * time.Microsecond                // gathers what many goroutines ask; who is alone is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
 )
@@ -34,11 +34,11 @@ func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
 	if o.ConnWriteTimeout <= 0 || o.ConnWriteTimeout > replyTimeout {
 		o.ConnWriteTimeout = replyTimeout
 	}
-	o.Dialer.KeepAlive = keepAlive
+	quiet(&o.Dialer)
 	if o.Sentinel.Dialer.Timeout <= 0 || o.Sentinel.Dialer.Timeout > dialTimeout {
 		o.Sentinel.Dialer.Timeout = dialTimeout
 	}
-	o.Sentinel.Dialer.KeepAlive = keepAlive
+	quiet(&o.Sentinel.Dialer)
 	if o.ReadBufferEachConn == 0 {
 		o.ReadBufferEachConn = 1 << 16
 	}
@@ -57,6 +57,13 @@ func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
 	}
 	o.DialCtxFn, o.DialFn = s.watched(dialer(o)), nil
 	return o
+}
+
+// quiet keeps the client from sending PINGs, and has the kernel look after
+// connections on which nothing is written.
+func quiet(d *net.Dialer) {
+	d.KeepAlive = -1
+	d.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive / 3, Count: 3}
 }
 
 // dialer is how o says to dial, as the client itself would.
@@ -89,17 +96,6 @@ func (s *Store) watched(dial dialFunc) dialFunc {
 			return nil, &dialError{err}
 		}
 		s.gate.turn()
-		return &watchedConn{conn, &s.gate}, nil
+		return &watchedConn{Conn: conn, s: s, dst: dst}, nil
 	}
-}
-
-type watchedConn struct {
-	net.Conn
-	gate *gate
-}
-
-// Close tells the gate.
-func (c *watchedConn) Close() error {
-	c.gate.turn()
-	return c.Conn.Close()
 }

@@ -35,7 +35,7 @@ type waiter struct {
 }
 
 // message is what a waiter is told: h handed over with a fence, f to look in
-// so many ms as the first in line, b to try, l to look now.
+// so many ms at the latest, b to try, l to look now.
 type message struct {
 	kind  byte
 	value int64

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 	"sync"
 	"testing"
@@ -218,4 +219,30 @@ func plainLock(c rueidis.Client, name, token string, ttl time.Duration) (release
 	return func() error {
 		return rueidis.NewLuaScript(compareAndDelete).Exec(ctx, c, []string{name}, []string{token}).Error()
 	}, err
+}
+
+// bellsOf is the key of those who wait for name without a place.
+func bellsOf(t testing.TB, c rueidis.Client, name string) string {
+	t.Helper()
+	keys, err := c.Do(context.Background(), c.B().Keys().Pattern("padlock:{???}b:"+name).Build()).AsStrSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != 1 {
+		return "none"
+	}
+	return keys[0]
+}
+
+func pingsOf(t testing.TB, srv *server.Server) int64 {
+	t.Helper()
+	m := regexp.MustCompile(`cmdstat_ping:calls=(\d+)`).FindStringSubmatch(ask(t, srv, "INFO", "commandstats"))
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -158,6 +158,7 @@ func (a *wait) over(err error) error {
 func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 	t := time.NewTimer(next)
 	defer t.Stop()
+	due := time.Now().Add(next)
 	for {
 		select {
 		case <-a.ctx.Done():
@@ -171,7 +172,10 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 			case 'b':
 				return g, true, nil
 			case 'f':
-				t.Reset(min(next, time.Duration(m.value+1)*time.Millisecond, time.Second))
+				if sooner := time.Now().Add(time.Duration(m.value+1) * time.Millisecond); sooner.Before(due) {
+					due = sooner
+					t.Reset(time.Until(due))
+				}
 			case 'l':
 				return g, false, nil
 			}

@@ -26,10 +26,13 @@ if redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f) == 0 and A
   call('SET', F, '!' .. f, 'PX', ARGV[2])
   return 2
 end
-local heir = call('ZRANGE', Q, 0, 0)[1]
-w = heir and call('HGET', H, 'w' .. heir)
-if w then
-  local look, chan, id = string.match(w, '^%d+ (%d+) (%x+) (%d+)')
-  if tonumber(look) > ms + 500 then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' 500') end
+-- The first three of the rest look when the reservation ends, one after the
+-- other: somebody must, if it is not claimed.
+local heirs = call('ZRANGE', Q, 0, 2)
+for i = 1, #heirs do
+  w = call('HGET', H, 'w' .. heirs[i])
+  local look, chan, id = string.match(w or '', '^%d+ (%d+) (%x+) (%d+)')
+  local due = 450 + 50 * i
+  if look and tonumber(look) > ms + due then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' ' .. due) end
 end
 return 1

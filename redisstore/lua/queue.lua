@@ -83,9 +83,20 @@ local function ring()
   end
 end
 
+-- alert tells the first three of the queue to look when what is in the way
+-- ends, one after the other, unless they do so anyway.
+local function alert(own)
+  local due = left()
+  for _, token in ipairs(redis.call('ZRANGE', Q, 0, 2)) do
+    local w = waiter(token)
+    if w and token ~= own and w.look > ms + math.max(due, RESERVE) then tell(w.chan, 'f ' .. w.id .. ' ' .. int(due)) end
+    due = due + STAGGER
+  end
+end
+
 -- dispatch hands the name to the head of the queue, and to the readers that
 -- follow a reader. own is the token of the caller, who hears it by the reply.
--- A new head that would not look for itself soon is told that it is the head.
+-- It reports whether the queue has moved, or moved before.
 local function dispatch(own, moved)
   while true do
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
@@ -95,11 +106,8 @@ local function dispatch(own, moved)
       leave(head) -- gone: it did not look for so long
       moved = true
     elseif blocked(w.shared) then
-      if not moved or head == own then break end
-      local til = left()
-      if w.look <= ms + math.min(til, RESERVE) then break end
-      if tell(w.chan, 'f ' .. w.id .. ' ' .. int(til)) then break end
-      leave(head)
+      if moved then alert(own) end
+      break
     else
       leave(head)
       moved = true
@@ -111,6 +119,7 @@ local function dispatch(own, moved)
     end
   end
   ring()
+  return moved
 end
 
 -- finish writes the note, so that the fast scripts know what they may do. It

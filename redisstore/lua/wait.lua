@@ -14,7 +14,7 @@ if reserve and not mine then
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
   redis.call('PEXPIRE', Q, SIGN + LINGER)
 end
-dispatch(token)
+local moved = dispatch(token)
 if reserve then
   mine = live(token)
   if mine then
@@ -33,8 +33,10 @@ else
   redis.call('PEXPIRE', B, SIGN + LINGER)
 end
 
--- When to look next. Only the head looks at the end of what is in its way;
--- the two behind it stand in for a head that is gone; all others seldom.
+-- When to look next. The head looks when what is in its way ends, and now and
+-- then, for others may give back without a word. The two behind it, and whoever
+-- found that nobody had looked, stand in for a head that is gone. All others
+-- look once soon, and then seldom.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
 if not reserve then
@@ -47,8 +49,10 @@ elseif rank == 0 then
   look = math.min(look, poll)
 elseif fresh then
   look = RESERVE
+elseif rank <= 2 or moved then
+  look = math.min(math.max(look + STAGGER * math.min(rank, 10), RESERVE), 15000)
 else
-  look = rank <= 2 and math.min(math.max(look + RESERVE * rank, 1000), 15000) or 15000
+  look = 15000
 end
 if reserve then
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms + look), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))

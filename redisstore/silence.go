@@ -1,0 +1,129 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// watchedConn tells the gate of its end, and ends when the server is silent:
+// when nothing was read for patience after something was written. The client
+// would send a PING every second for that, on each idle connection too; here
+// an idle connection costs nothing. The deadline of reads serves as the clock,
+// so the client may not set it.
+type watchedConn struct {
+	net.Conn
+	s   *Store
+	dst string
+
+	armed  atomic.Bool  // the deadline of reads is set
+	owed   atomic.Int64 // since when a reply is, a driver.Instant; 0 if none has to be
+	writes atomic.Int64
+	pong   atomic.Bool // the probe was answered
+
+	// Of the one who reads:
+	reads  int   // since the last tick
+	probed bool  // a probe is under way, or was answered
+	seen   int64 // writes before it
+}
+
+const (
+	patience = 2500 * time.Millisecond
+	tick     = 600 * time.Millisecond
+)
+
+// Close tells the gate.
+func (c *watchedConn) Close() error {
+	c.s.gate.turn()
+	return c.Conn.Close()
+}
+
+// SetDeadline sets the one for writes only.
+func (c *watchedConn) SetDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
+
+// SetReadDeadline does nothing.
+func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
+
+func (c *watchedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	c.owed.CompareAndSwap(0, int64(c.s.clock.Now()))
+	if c.armed.CompareAndSwap(false, true) {
+		if err := c.Conn.SetReadDeadline(time.Now().Add(tick)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *watchedConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if n > 0 {
+			c.owed.Store(0)
+			c.reads++
+		}
+		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if err := c.tick(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// tick is called every so often while the connection is in use. It returns an
+// error when the server is silent.
+func (c *watchedConn) tick() error {
+	owed, writes, reads := c.owed.Load(), c.writes.Load(), c.reads
+	c.reads = 0
+	switch {
+	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > patience:
+		return errSilent
+	case c.probed && writes > c.seen+1:
+		c.probed = false // more than the probe was written
+	case c.probed && c.pong.Load():
+		c.probed = false
+		return c.rest(writes)
+	case !c.probed && owed == 0 && reads == 0:
+		// Several replies may have been owed, of which only the first have
+		// come. A PING is answered after all of them.
+		c.probed, c.seen = true, writes
+		c.pong.Store(false)
+		c.s.background(c.probe)
+	}
+	return c.Conn.SetReadDeadline(time.Now().Add(tick))
+}
+
+var errSilent = errors.New("the server does not answer")
+
+// rest stops the clock until something is written.
+func (c *watchedConn) rest(writes int64) error {
+	c.armed.Store(false)
+	if err := c.Conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if c.writes.Load() != writes {
+		c.armed.Store(true) // its writer may have found the clock running
+	}
+	if c.armed.Load() {
+		return c.Conn.SetReadDeadline(time.Now().Add(tick))
+	}
+	return nil
+}
+
+func (c *watchedConn) probe() {
+	client := c.s.gate.client.Load()
+	if client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.s.ctx, patience)
+	defer cancel()
+	if node := client.Nodes()[c.dst]; node != nil {
+		c.pong.Store(node.Do(ctx, node.B().Ping().Build()).Error() == nil)
+	}
+}

@@ -1,0 +1,325 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+func mustParse(t testing.TB, raw string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// waiting is a waiter in a goroutine of its own.
+type waiting struct {
+	t      testing.TB
+	s      *redisstore.Store
+	r      driver.Request
+	cancel context.CancelFunc
+	done   chan waited
+}
+
+type waited struct {
+	g   driver.Grant
+	err error
+	at  time.Time
+}
+
+// waits joins the queue, and returns when it stands there.
+func waits(t testing.TB, s *redisstore.Store, name string) *waiting {
+	t.Helper()
+	return waitsFor(t, s, request(name))
+}
+
+func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &waiting{t, s, r, cancel, make(chan waited, 1)}
+	before := w.queued()
+	go func() {
+		g, err := s.Wait(ctx, r, true)
+		w.done <- waited{g, err, time.Now()}
+	}()
+	t.Cleanup(cancel)
+	eventually(t, "the waiter is in the queue", func() bool { return w.queued() > before })
+	return w
+}
+
+func (w *waiting) queued() int {
+	st, err := w.s.Inspect(context.Background(), w.r.Name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return st.Waiters
+}
+
+// got waits until the name is handed over, and claims it.
+func (w *waiting) got() (g driver.Grant, at time.Time) {
+	w.t.Helper()
+	select {
+	case a := <-w.done:
+		if a.err != nil || a.g.TTL <= 0 {
+			w.t.Fatalf("Wait: %+v, %v", a.g, a.err)
+		}
+		claimed, err := w.s.Acquire(w.t.Context(), w.r)
+		if err != nil || claimed.Fence != a.g.Fence {
+			w.t.Fatalf("the claim of fence %d: %+v, %v", a.g.Fence, claimed, err)
+		}
+		return claimed, a.at
+	case <-time.After(20 * time.Second):
+		w.t.Fatal("the name was not handed over within 20 s")
+	}
+	return g, at
+}
+
+// TestFirstComeFirstServed lets fifty processes wait for one name.
+func TestFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
+		first := opened(t, srv.Addr(), opts...)
+		r := request("job")
+		take(t, first, r)
+		var line []*waiting
+		for range 50 {
+			line = append(line, waits(t, opened(t, srv.Addr(), opts...), "job"))
+		}
+		free(t, first, r)
+		last := uint64(0)
+		for i, w := range line {
+			g, _ := w.got()
+			if g.Fence <= last {
+				t.Fatalf("waiter %d has fence %d, the one before it %d", i, g.Fence, last)
+			}
+			last = g.Fence
+			for _, other := range line[i+1:] {
+				if len(other.done) > 0 {
+					t.Fatalf("somebody was called before waiter %d had released", i)
+				}
+			}
+			free(t, w.s, w.r)
+		}
+		for _, w := range line {
+			w.s.Close()
+		}
+	}
+}
+
+// TestManyBlocked counts what fifty processes ask while they wait.
+func TestManyBlocked(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	take(t, first, request("job"))
+	var line []*waiting
+	for range 50 {
+		line = append(line, waits(t, opened(t, srv.Addr()), "job"))
+	}
+	// All have looked once more soon after they came.
+	timer := time.NewTimer(2 * time.Second)
+	<-timer.C
+	before, pings := commands(t, srv), pingsOf(t, srv)
+	const seconds = 6
+	timer.Reset(seconds * time.Second)
+	<-timer.C
+	n, pings := commands(t, srv)-before, pingsOf(t, srv)-pings
+	t.Logf("fifty waiters asked %d times in %d s, and sent %d pings", n, seconds, pings)
+	if n+pings > 10*seconds {
+		t.Errorf("that is more than ten commands per second")
+	}
+	for _, w := range line {
+		w.cancel()
+	}
+}
+
+// TestDeadWaiters kills three processes in the queue: those whose connection
+// is gone cost nothing, those that are frozen 500 ms each.
+func TestDeadWaiters(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	for _, frozen := range []bool{false, true} {
+		name := map[bool]string{false: "killed", true: "frozen"}[frozen]
+		r := request(name)
+		take(t, first, r)
+		for range 3 {
+			p := newProxy(t, srv.Addr())
+			dead := opened(t, p.addr())
+			waits(t, dead, name)
+			if frozen {
+				p.silence(true)
+			} else {
+				p.l.Close()
+				p.cut()
+			}
+		}
+		living := waits(t, opened(t, srv.Addr()), name)
+		eventually(t, "the server has noticed", func() bool {
+			return frozen || len(ask(t, srv, "PUBSUB", "CHANNELS", "padlock:*")) >= 0
+		})
+		began := time.Now()
+		free(t, first, r)
+		_, at := living.got()
+		t.Logf("%s: three dead waiters ahead cost %v", name, at.Sub(began).Round(time.Millisecond))
+		if limit := 3*driver.MaxReservation + 2*time.Second; at.Sub(began) > limit {
+			t.Errorf("%s: three dead waiters ahead cost %v", name, at.Sub(began))
+		}
+	}
+}
+
+// TestMissedWakeUp cuts the connections of a waiter, so that what is said to
+// it meanwhile is lost.
+func TestMissedWakeUp(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	for range 5 {
+		p := newProxy(t, srv.Addr())
+		s := opened(t, p.addr())
+		r := request("job")
+		take(t, first, r)
+		w := waits(t, s, "job")
+		p.cut()
+		free(t, first, r)
+		w.got()
+		free(t, s, w.r)
+	}
+	// A server that restarts without data has lost the queue.
+	r := request("job")
+	off := redisstore.RestartGuard(redisstore.GuardOff)
+	take(t, first, r)
+	w := waits(t, opened(t, srv.Addr(), off), "job")
+	srv.Restart(false)
+	w.got()
+}
+
+// TestHeadLooks frees a name behind the store's back: the head of the queue
+// finds out by itself.
+func TestHeadLooks(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr())
+	take(t, s, request("job"))
+	w := waits(t, s, "job")
+	ask(t, srv, "DEL", "job")
+	w.got()
+}
+
+// TestOutage gives up waiting when the server stays away, and leaves no place
+// behind when it ends in between.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{Persist: true})
+	s := opened(t, srv.Addr())
+	r := request("job")
+	take(t, s, r)
+	w := waits(t, s, "job")
+	srv.Kill()
+	a := <-w.done
+	wantIs(t, a.err, driver.ErrUnavailable, "Wait while the server is away")
+	srv.Restart(true)
+	eventually(t, "the queue is empty", func() bool {
+		st, err := s.Inspect(t.Context(), "job")
+		return err == nil && st.Waiters == 0
+	})
+}
+
+// TestBells wakes all that wait without a place.
+func TestBells(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	r := request("job")
+	take(t, first, r)
+	var wg sync.WaitGroup
+	bells := make(chan waited, 8)
+	for range cap(bells) {
+		s := opened(t, srv.Addr())
+		wg.Go(func() {
+			g, err := s.Wait(t.Context(), request("job"), false)
+			bells <- waited{g, err, time.Now()}
+		})
+	}
+	c := rawClient(t, single(srv.Addr()))
+	eventually(t, "all wait", func() bool { return askBy(t, c, "ZCARD", bellsOf(t, c, "job")) == "8" })
+	began := time.Now()
+	free(t, first, r)
+	wg.Wait()
+	for range cap(bells) {
+		if a := <-bells; a.err != nil || a.g != (driver.Grant{}) || a.at.Sub(began) > time.Second {
+			t.Errorf("after %v: %+v, %v", a.at.Sub(began), a.g, a.err)
+		}
+	}
+}
+
+// TestPromoterIsWoken waits to be promoted, a writer waiting behind.
+func TestPromoterIsWoken(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, other := opened(t, srv.Addr()), opened(t, srv.Addr())
+	one, two := reading(request("job")), reading(request("job"))
+	take(t, s, one)
+	take(t, other, two)
+	writer := waits(t, other, "job")
+	up := one
+	up.Shared = false
+	_, err := s.Convert(t.Context(), up)
+	wantIs(t, err, driver.ErrHeld, "promotion beside a reader")
+	woken := make(chan error, 1)
+	go func() { _, err := s.Wait(t.Context(), up, false); woken <- err }()
+	c := rawClient(t, single(srv.Addr()))
+	eventually(t, "the promoter waits", func() bool { return askBy(t, c, "ZCARD", bellsOf(t, c, "job")) == "1" })
+	free(t, other, two)
+	if err := <-woken; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Convert(t.Context(), up); err != nil {
+		t.Errorf("promotion of the last reader: %v", err)
+	}
+	free(t, s, one)
+	writer.got()
+}
+
+// TestCancelledWaits gives up in the moment of the hand-over.
+func TestCancelledWaits(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, other := opened(t, srv.Addr()), opened(t, srv.Addr())
+	for i := range 60 {
+		r := request("job")
+		take(t, s, r)
+		w := waits(t, other, "job")
+		if i%2 == 0 {
+			go w.cancel()
+		}
+		free(t, s, r)
+		if i%2 == 1 {
+			w.cancel()
+		}
+		a := <-w.done
+		if a.err != nil && !errors.Is(a.err, context.Canceled) {
+			t.Fatal(a.err)
+		}
+		if a.err == nil {
+			if _, err := other.Release(t.Context(), "job", w.r.Token, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "nothing is left behind", func() bool {
+			st, err := s.Inspect(t.Context(), "job")
+			return err == nil && st.Waiters == 0 && len(st.Holds) == 0
+		})
+	}
+}
