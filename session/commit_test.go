@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -339,5 +340,65 @@ func TestBadKeysAndValues(t *testing.T) {
 		})
 		has(b, "\x00 é|…", 1)
 		has(b, "text", "x")
+	})
+}
+
+// TestKeysAsTheRequestSeesThem: what it put and deleted itself counts.
+func TestKeysAsTheRequestSeesThem(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.ok(func(s *session.Session) { s.Put("a", 1); s.Put("b", 2); s.Put("c", 3) })
+		b.ok(func(s *session.Session) {
+			s.Delete("b")
+			s.Put("c", 4)
+			s.Put("d", 5)
+			s.Put("e", 6)
+			s.Delete("e")
+			want := map[string]int{"a": 1, "c": 4, "d": 5}
+			n := 0
+			for key, v := range must[iter.Seq2[string, session.Value]](t)(s.All()) {
+				var got int
+				noError(t, v.Decode(&got))
+				if got != want[key] || string(v.Bytes()) == "" {
+					t.Errorf("%q is %d", key, got)
+				}
+				n++
+			}
+			if n != len(want) {
+				t.Errorf("%d keys", n)
+			}
+		})
+	})
+}
+
+// TestReadingAfterTheCommitTakesNoLock: a stream that looks at its session for
+// the first time would have it locked for hours.
+func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.ok(func(s *session.Session) {
+			noError(t, s.Commit(context.Background()))
+			get1[int](t, s, "k")
+			b.twin().ok(func(s *session.Session) { noError(t, s.Put("k", 2)) }, session.Exclusive, session.Wait(50*time.Millisecond))
+		}, session.Exclusive)
+		has(b, "k", 2)
+	})
+}
+
+// TestErrorCarriesTheNewID: after a Regenerate the answer has the id, also when
+// it is a conflict.
+func TestErrorCarriesTheNewID(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		old := b.cookie.Value
+		b.status(409, func(s *session.Session) {
+			get1[int](t, s, "k")
+			noError(t, s.Regenerate(context.Background()))
+			noError(t, s.Put("k", 2))
+			noError(t, session.Interfere(s, "k", 7))
+		})
+		if b.cookie.Value == old {
+			t.Error("the client lost its session")
+		}
+		has(b, "k", 7)
 	})
 }

@@ -1,0 +1,13 @@
+package session
+
+import "context"
+
+// Interfere puts a value into the store as if another request had, wherever
+// the session stands.
+func Interfere(s *Session, key string, v any) error {
+	raw, err := s.m.cfg.codec.Marshal(v)
+	if err == nil {
+		_, err = s.m.store.Commit(context.Background(), s.key, Change{TTL: s.m.cfg.idle, Ops: []Op{{Kind: OpPut, Key: key, Value: raw}}})
+	}
+	return err
+}
