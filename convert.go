@@ -155,6 +155,7 @@ func (h *Lock) converted(shared bool, sent driver.Instant, g driver.Grant) error
 		return h.cause
 	}
 	h.shared, h.fence = shared, g.Fence
+	h.locker.keeper.watch(h, g.Bound)
 	h.extended(sent, g)
 	return nil
 }

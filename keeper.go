@@ -66,17 +66,27 @@ func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant, maxH
 	h.usable.Store(int64(min(usable, h.maxHoldAt)))
 	h.scheduleRenewal(sent, g)
 	k.push(h)
-	if g.Bound != nil {
-		h.bound = context.AfterFunc(g.Bound, func() { k.boundEnded(h, context.Cause(g.Bound)) })
-	}
+	k.watch(h, g.Bound)
 	return true
 }
 
-// boundEnded ends a lock whose connection, session or process end has come.
-func (k *keeper) boundEnded(h *Lock, why error) {
-	k.l.mu.Lock()
-	defer k.l.unlock()
-	k.l.end(h, &joined{ErrLost, why})
+// watch ends h when bound, if there is one, ends: its connection, session or
+// process. A conversion may have moved h to another. The caller holds mu.
+func (k *keeper) watch(h *Lock, bound context.Context) {
+	if bound == nil || bound == h.bound {
+		return
+	}
+	if h.unwatch != nil {
+		h.unwatch()
+	}
+	h.bound = bound
+	h.unwatch = context.AfterFunc(bound, func() {
+		k.l.mu.Lock()
+		defer k.l.unlock()
+		if h.bound == bound {
+			k.l.end(h, &joined{ErrLost, context.Cause(bound)})
+		}
+	})
 }
 
 // extended takes a later end of the lease over. A reply that comes late never
@@ -129,6 +139,9 @@ func (l *Locker) end(h *Lock, why error) {
 	h.cause = why
 	h.usable.Store(0)
 	l.keeper.remove(h)
+	if h.unwatch != nil {
+		h.unwatch()
+	}
 	if h.cancel != nil {
 		h.cancel(failed("hold", h.name, why))
 	}

@@ -32,7 +32,6 @@ type Lock struct {
 	within    bool  // Context ends with from
 	outer     *Lock // further up in the context that took this one
 	from      context.Context
-	bound     func() bool // stops watching Grant.Bound
 	released  atomic.Pointer[releaseState]
 
 	// usable is the instant at which Context ends: 0 when it has ended.
@@ -41,6 +40,8 @@ type Lock struct {
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
+	bound      context.Context // Grant.Bound; nil if the store has none
+	unwatch    func() bool     // stops watching it
 	fence      uint64
 	grantedAt  driver.Instant
 	maxHoldAt  driver.Instant // never = no MaxHold

@@ -277,3 +277,29 @@ func TestReleaseAfterASuspendIsNoSuccess(t *testing.T) {
 		}
 	})
 }
+
+// A conversion may move a lock to another connection: it ends with that one,
+// and no longer with the first.
+func TestAConvertedLockEndsWithItsNewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		first, hangUpFirst := context.WithCancelCause(context.Background())
+		second, hangUpSecond := context.WithCancelCause(context.Background())
+		bound := first
+		store.grant = func(g *driver.Grant) { g.Bound = bound }
+		h := acquire(t, newLocker(t, store), "a", padlock.Shared())
+		bound = second
+		if err := h.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hangUpFirst(errReset)
+		synctest.Wait()
+		if err := h.Context().Err(); err != nil {
+			t.Fatalf("the end of the connection that it was on before: %v", context.Cause(h.Context()))
+		}
+		hangUpSecond(errReset)
+		synctest.Wait()
+		wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
+		h.Release()
+	})
+}

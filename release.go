@@ -87,9 +87,6 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 	}
 	l.end(h, ErrReleased)
 	l.unlock()
-	if h.bound != nil {
-		h.bound()
-	}
 	out, unsure, err := h.releaseAtStore(ctx, keep, usable)
 	if before == nil && unsure && l.clock.Now() >= usable {
 		before = ErrLost // perhaps before the request that did it
