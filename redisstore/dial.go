@@ -26,6 +26,7 @@ func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
 	o.DisableAutoPipelining = false
 	o.PipelineMultiplex = -1
 	o.ConnLifetime = 0
+	o.ClientSetInfo = rueidis.DisableClientSetInfo
 	o.ReplicaOnly, o.SendToReplicas, o.ReadNodeSelector = false, nil, nil
 	o.Standalone = rueidis.StandaloneOption{}
 	if o.Dialer.Timeout <= 0 || o.Dialer.Timeout > dialTimeout {

@@ -1,0 +1,128 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// symfonySave is what PHP does to take a lock: refuse if anybody is in the set
+// whose lease has not ended.
+var symfonySave = rueidis.NewLuaScript(`
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if redis.call('ZCARD', KEYS[1]) > 0 then return 0 end
+local til = now + ARGV[2]
+redis.call('ZADD', KEYS[1], til, ARGV[1], til, '__write__')
+redis.call('PEXPIREAT', KEYS[1], til)
+return 1`)
+
+// poller takes and gives back a name as a PHP program does in a loop, which
+// looks every 90 to 110 ms, and reports its longest wait.
+func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, inside *sync.Mutex) (holds int, longest time.Duration) {
+	began := time.Now()
+	for ctx.Err() == nil {
+		n, err := symfonySave.Exec(context.Background(), c, []string{name}, []string{"php", "5000"}).AsInt64()
+		if err != nil {
+			t.Error(err)
+			return holds, longest
+		}
+		if n == 1 {
+			longest = max(longest, time.Since(began))
+			if !inside.TryLock() {
+				t.Error("PHP has the lock beside somebody else")
+				return holds, longest
+			}
+			pause(ctx, 10*time.Millisecond)
+			inside.Unlock()
+			holds++
+			if err := c.Do(context.Background(), c.B().Zrem().Key(name).Member("php", "__write__").Build()).Error(); err != nil {
+				t.Error(err)
+			}
+			began = time.Now()
+		}
+		pause(ctx, 110*time.Millisecond)
+	}
+	return holds, max(longest, time.Since(began))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// TestForeignPoller has three processes use a name as fast as they can, or one
+// alone, beside a program that polls: both sides go on.
+func TestForeignPoller(t *testing.T) {
+	t.Parallel()
+	for _, stores := range []int{3, 1} {
+		srv := server.Redis(t, server.RedisOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		var inside sync.Mutex
+		var ours atomic.Int64
+		var wg sync.WaitGroup
+		for range stores {
+			s := opened(t, srv.Addr(), redisstore.Foreign(true))
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					hold(ctx, t, s, "job", func(uint64) {
+						if !inside.TryLock() {
+							t.Error("two hold the lock")
+							return
+						}
+						pause(ctx, 5*time.Millisecond)
+						inside.Unlock()
+						ours.Add(1)
+					})
+				}
+			})
+		}
+		holds, longest := poller(ctx, t, rawClient(t, single(srv.Addr())), "job", &inside)
+		wg.Wait()
+		t.Logf("%d stores: %d holds, the poller %d, its longest wait was %v", stores, ours.Load(), holds, longest.Round(time.Millisecond))
+		// A second of use, the hold under way, the gap, and a poll.
+		if longest > 2500*time.Millisecond || holds < 2 {
+			t.Errorf("the poller had the lock %d times, its longest wait was %v", holds, longest)
+		}
+		if ours.Load() < 50 {
+			t.Errorf("padlock had the lock only %d times", ours.Load())
+		}
+	}
+}
+
+// TestPollersLeaveRoom has three programs that poll beside one waiter.
+func TestPollersLeaveRoom(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr(), redisstore.Foreign(true))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var inside sync.Mutex
+	for range 3 {
+		c := rawClient(t, single(srv.Addr()))
+		wg.Go(func() { poller(ctx, t, c, "job", &inside) })
+	}
+	for range 5 {
+		c, stop := context.WithTimeout(ctx, 10*time.Second)
+		hold(c, t, s, "job", func(uint64) {})
+		if errors.Is(c.Err(), context.DeadlineExceeded) {
+			t.Error("three pollers starve a waiter")
+		}
+		stop()
+	}
+	cancel()
+	wg.Wait()
+}
