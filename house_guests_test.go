@@ -27,6 +27,7 @@ var guests = []guest{
 	{"internal/integration", "github.com/redis/go-redis/v9", false, "the client of the peers redsync and redislock"},
 	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
 	{"redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},
+	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 }
 
 // judgeGuest returns what is wrong with an import of somebody else's, or "".

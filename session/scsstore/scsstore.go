@@ -1,0 +1,248 @@
+// Package scsstore is a store for github.com/alexedwards/scs/v2 that keeps
+// what scs by itself loses: requests of one session that write different keys
+// at once keep them all, and a session that was destroyed stays destroyed.
+//
+//	manager := scs.New()
+//	store := scsstore.New(session.NewMemory())
+//	manager.Store, manager.ErrorFunc = store, scsstore.ErrorFunc
+//	handler := scsstore.Middleware(manager.LoadAndSave(mux))
+//
+// scs hands a store the whole session, without what it was when the request
+// loaded it. [Middleware] gives each request a place to remember that, and the
+// store saves the difference: keys that the request changed, if nobody else
+// changed them meanwhile. Without Middleware the store refuses to save.
+//
+// It is a bridge for those who move step by step. docs/sessions.md says what it
+// cannot keep.
+package scsstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// ErrNoTracking: the context does not come from Middleware or Track, so it is
+// not known what the session was before.
+var ErrNoTracking = errors.New("scsstore: put scsstore.Middleware outside of LoadAndSave, or use Track")
+
+// Store implements scs.CtxStore on a session.Store. It is safe for concurrent
+// use.
+type Store struct {
+	store session.Store
+	codec scs.Codec
+}
+
+var _ scs.CtxStore = (*Store)(nil)
+
+// Option configures New.
+type Option func(*Store)
+
+// WithCodec is needed where the scs.SessionManager has another codec than
+// scs.GobCodec: both must be the same.
+func WithCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
+
+// New returns a store over s. Tokens are hashed before they are stored.
+func New(s session.Store, opts ...Option) *Store {
+	st := &Store{s, scs.GobCodec{}}
+	for _, o := range opts {
+		o(st)
+	}
+	return st
+}
+
+// Middleware stands outside of scs' LoadAndSave.
+func Middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(Track(r.Context())))
+	})
+}
+
+// Track is Middleware for contexts that are given to SessionManager.Load
+// directly. Each request or job needs its own.
+func Track(ctx context.Context) context.Context {
+	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
+}
+
+// ErrorFunc answers 409 where another request was faster, and 503 with
+// Retry-After otherwise: for SessionManager.ErrorFunc.
+func ErrorFunc(w http.ResponseWriter, _ *http.Request, err error) {
+	code := session.Status(err)
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	http.Error(w, http.StatusText(code), code)
+}
+
+type trackerKey struct{}
+
+// tracker remembers what a request found, by token.
+type tracker struct {
+	mu     sync.Mutex
+	loaded map[string]*base
+}
+
+// base is a session as it was loaded: its values twice, since scs gives those
+// that it has to the handler, who may change them in place.
+type base struct {
+	fields   map[string][]byte
+	values   map[string]any
+	deadline time.Time
+}
+
+// deadlineKey holds scs' deadline. The NUL keeps it apart from scs' keys.
+const deadlineKey = "\x00deadline"
+
+func storeKey(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// FindCtx implements scs.CtxStore.
+func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	rec, err := s.store.Load(ctx, storeKey(token))
+	if errors.Is(err, session.ErrNotFound) || err == nil && rec.Moved.To != "" {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	b, err := s.decode(rec)
+	if err != nil {
+		return nil, false, err
+	}
+	data, err := s.codec.Encode(b.deadline, b.values)
+	if err != nil {
+		return nil, false, err
+	}
+	if t, ok := ctx.Value(trackerKey{}).(*tracker); ok {
+		t.mu.Lock()
+		t.loaded[token] = b
+		t.mu.Unlock()
+	}
+	return data, true, nil
+}
+
+func (s *Store) decode(rec session.Record) (*base, error) {
+	b := &base{fields: make(map[string][]byte), values: make(map[string]any)}
+	for _, f := range rec.Fields {
+		b.fields[f.Key] = f.Value
+		if f.Key == deadlineKey {
+			if err := b.deadline.UnmarshalText(f.Value); err != nil {
+				return nil, fmt.Errorf("scsstore: deadline: %w", err)
+			}
+			continue
+		}
+		_, one, err := s.codec.Decode(f.Value)
+		if err != nil {
+			return nil, fmt.Errorf("scsstore: value of %q: %w", f.Key, err)
+		}
+		b.values[f.Key] = one[f.Key]
+	}
+	return b, nil
+}
+
+// CommitCtx implements scs.CtxStore. What the request changed is saved if it is
+// otherwise as the request found it; else the error answers errors.Is for
+// session.ErrConflict, or session.ErrDestroyed.
+func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
+	t, ok := ctx.Value(trackerKey{}).(*tracker)
+	if !ok {
+		return ErrNoTracking
+	}
+	deadline, values, err := s.codec.Decode(data)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.loaded[token]
+	after, change, err := s.difference(before, deadline, values)
+	if err != nil {
+		return err
+	}
+	change.TTL = max(time.Until(expiry), time.Millisecond)
+	if err := s.save(ctx, token, change); err != nil {
+		return err
+	}
+	t.loaded[token] = after
+	return nil
+}
+
+func (s *Store) save(ctx context.Context, token string, c session.Change) error {
+	if !c.Create && len(c.Ops) == 0 {
+		return s.store.Touch(ctx, storeKey(token), c.TTL) // scs' idle time, no data
+	}
+	_, err := s.store.Commit(ctx, storeKey(token), c)
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrMoved) {
+		return fmt.Errorf("scsstore: %w", session.ErrDestroyed)
+	}
+	return err
+}
+
+// difference is what the request did, and what the session is after it. A nil
+// before is a session that is new.
+func (s *Store) difference(before *base, deadline time.Time, values map[string]any) (*base, session.Change, error) {
+	c := session.Change{Create: before == nil}
+	if before == nil {
+		before = &base{}
+	}
+	after := &base{fields: make(map[string][]byte), values: values, deadline: deadline}
+	for key, v := range values {
+		old, had := before.fields[key]
+		if had && reflect.DeepEqual(before.values[key], v) {
+			after.fields[key] = old
+			continue
+		}
+		raw, err := s.codec.Encode(time.Time{}, map[string]any{key: v})
+		if err != nil {
+			return nil, c, fmt.Errorf("scsstore: value of %q: %w", key, err)
+		}
+		after.fields[key] = raw
+		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: key, Value: raw})
+		c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Absent: !had, Value: old})
+	}
+	for key := range before.values {
+		if _, still := values[key]; !still {
+			c.Ops = append(c.Ops, session.Op{Kind: session.OpDelete, Key: key})
+			c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Value: before.fields[key]})
+		}
+	}
+	raw, err := deadline.MarshalText()
+	if err != nil {
+		return nil, c, fmt.Errorf("scsstore: deadline: %w", err)
+	}
+	after.fields[deadlineKey] = raw
+	if !deadline.Equal(before.deadline) || c.Create {
+		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: deadlineKey, Value: raw})
+	}
+	return after, c, nil
+}
+
+// DeleteCtx implements scs.CtxStore. Requests under way cannot save after it.
+func (s *Store) DeleteCtx(ctx context.Context, token string) error {
+	_, err := s.store.Delete(ctx, storeKey(token))
+	return err
+}
+
+// Find implements scs.Store, for reading.
+func (s *Store) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store and refuses: without the request's context it is
+// not known what the session was before. scs calls CommitCtx.
+func (s *Store) Commit(string, []byte, time.Time) error { return ErrNoTracking }
+
+// Delete implements scs.Store.
+func (s *Store) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }

@@ -1,0 +1,208 @@
+package scsstore_test
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/scsstore"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+)
+
+func init() { gob.Register(map[string]int{}) }
+
+// serve answers the paths of package load with scs.
+func serve(t *testing.T, store scs.Store, opts ...func(*scs.SessionManager)) *load.Client {
+	t.Helper()
+	m := scs.New()
+	m.Store, m.ErrorFunc, m.Cookie.Secure = store, scsstore.ErrorFunc, false
+	for _, o := range opts {
+		o(m)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/start", func(w http.ResponseWriter, r *http.Request) { m.Put(r.Context(), "started", 1) })
+	mux.HandleFunc("/set", func(w http.ResponseWriter, r *http.Request) {
+		m.GetInt(r.Context(), "started")
+		work(r)
+		m.Put(r.Context(), r.FormValue("key"), 1)
+	})
+	mux.HandleFunc("/add", func(w http.ResponseWriter, r *http.Request) {
+		key := r.FormValue("key")
+		n := m.GetInt(r.Context(), key)
+		work(r)
+		m.Put(r.Context(), key, n+1)
+	})
+	mux.HandleFunc("/read", func(w http.ResponseWriter, r *http.Request) { m.GetInt(r.Context(), "started"); work(r) })
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, strings.Join(m.Keys(r.Context()), "\n"))
+	})
+	mux.HandleFunc("/value", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, m.GetInt(r.Context(), r.FormValue("key")))
+	})
+	mux.HandleFunc("/logout", func(w http.ResponseWriter, r *http.Request) { m.Destroy(r.Context()) })
+	mux.HandleFunc("/renew", func(w http.ResponseWriter, r *http.Request) { m.RenewToken(r.Context()) })
+	mux.HandleFunc("/map", func(w http.ResponseWriter, r *http.Request) {
+		if v, ok := m.Get(r.Context(), "map").(map[string]int); ok {
+			v["n"]++ // in place: scs saves it, and so must the store
+			m.Put(r.Context(), "touched", 1)
+			fmt.Fprint(w, v["n"])
+			return
+		}
+		m.Put(r.Context(), "map", map[string]int{"n": 1})
+	})
+	srv := httptest.NewServer(scsstore.Middleware(m.LoadAndSave(mux)))
+	c := load.NewClient(srv.URL, 100)
+	t.Cleanup(func() { c.Close(); srv.Close() })
+	if err := c.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func work(r *http.Request) {
+	if d, _ := time.ParseDuration(r.FormValue("work")); d > 0 {
+		<-time.After(d)
+	}
+}
+
+func get(t *testing.T, c *load.Client, path string) load.Answer {
+	t.Helper()
+	a, err := c.Get(t.Context(), 0, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Cookie != nil {
+		c.Cookie = a.Cookie
+	}
+	return a
+}
+
+var stores = map[string]func() session.Store{"memory": func() session.Store { return session.NewMemory() }}
+
+func TestCrowdKeepsAll(t *testing.T) {
+	for name, open := range stores {
+		for _, idle := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprint(name, idle), func(t *testing.T) {
+				t.Parallel()
+				c := serve(t, scsstore.New(open()), func(m *scs.SessionManager) { m.IdleTimeout = idle })
+				r := c.Run(t.Context(), load.Set(100, 25*time.Millisecond, 0))
+				n, err := c.Kept(t.Context(), 100)
+				if n != 100 || err != nil || r.Statuses[200] != 100 {
+					t.Errorf("%d of 100 kept, answers %v, %v", n, r.Statuses, err)
+				}
+			})
+		}
+	}
+}
+
+// TestScsAloneLosesThem is what the package is for, and shows that the test
+// above can fail.
+func TestScsAloneLosesThem(t *testing.T) {
+	c := serve(t, scs.New().Store)
+	c.Run(t.Context(), load.Set(100, 25*time.Millisecond, 0))
+	if n, err := c.Kept(t.Context(), 100); n == 100 || err != nil {
+		t.Errorf("%d of 100 kept: %v", n, err)
+	}
+}
+
+func TestCountersAreKeptOrRefused(t *testing.T) {
+	t.Parallel()
+	c := serve(t, scsstore.New(session.NewMemory()))
+	r := c.Run(t.Context(), load.Add(100, 5*time.Millisecond))
+	n, err := c.Value(t.Context(), "n")
+	if err != nil || n == 0 || n != r.Statuses[200] || n+r.Statuses[409] != 100 {
+		t.Errorf("counted %d, answers %v, %v", n, r.Statuses, err)
+	}
+}
+
+func TestLogoutHolds(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		c := serve(t, scsstore.New(session.NewMemory()))
+		done := make(chan load.Report)
+		go func() { done <- c.Run(t.Context(), load.Set(5, 300*time.Millisecond, 0)) }()
+		<-time.After(100 * time.Millisecond)
+		if a, err := c.Get(t.Context(), 0, "/logout"); err != nil || a.Status != 200 {
+			t.Error(a, err)
+		}
+		r := <-done
+		if r.Statuses[409] == 0 {
+			t.Errorf("nobody was told: %v", r.Statuses)
+		}
+		if a, _ := c.Get(t.Context(), 0, "/keys"); strings.TrimSpace(a.Body) != "" {
+			t.Errorf("the session is back: %q", a.Body)
+		}
+	}
+}
+
+// TestReaderErasesNothing: with an idle time scs saves at every read.
+func TestReaderErasesNothing(t *testing.T) {
+	t.Parallel()
+	c := serve(t, scsstore.New(session.NewMemory()), func(m *scs.SessionManager) { m.IdleTimeout = time.Hour })
+	done := make(chan bool)
+	go func() { c.Get(t.Context(), 0, "/read?work=100ms"); close(done) }()
+	<-time.After(20 * time.Millisecond)
+	get(t, c, "/set?key=k0")
+	<-done
+	if n, err := c.Kept(t.Context(), 1); n != 1 || err != nil {
+		t.Error("the reader erased it", err)
+	}
+}
+
+func TestRenewAndInPlace(t *testing.T) {
+	t.Parallel()
+	c := serve(t, scsstore.New(session.NewMemory()))
+	old := c.Cookie
+	get(t, c, "/set?key=k0")
+	get(t, c, "/renew")
+	if c.Cookie.Value == old.Value {
+		t.Error("the token is the same")
+	}
+	if n, err := c.Kept(t.Context(), 1); n != 1 || err != nil {
+		t.Errorf("%d kept: %v", n, err)
+	}
+	for i, want := range []string{"", "2", "3"} {
+		if a := get(t, c, "/map"); a.Body != want {
+			t.Errorf("%d: %q, want %q", i, a.Body, want)
+		}
+	}
+	c.Cookie = old
+	if a := get(t, c, "/keys"); strings.TrimSpace(a.Body) != "" {
+		t.Errorf("the old token shows %q", a.Body)
+	}
+}
+
+func TestWithoutTracking(t *testing.T) {
+	m := scs.New()
+	m.Store = scsstore.New(session.NewMemory())
+	ctx, err := m.Load(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Put(ctx, "k", 1)
+	if _, _, err := m.Commit(ctx); !errors.Is(err, scsstore.ErrNoTracking) {
+		t.Errorf("%v", err)
+	}
+	ctx, err = m.Load(scsstore.Track(t.Context()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Put(ctx, "k", 1)
+	for range 2 { // the second has nothing to save
+		if _, _, err := m.Commit(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := m.Store.Commit("x", nil, time.Now()); !errors.Is(err, scsstore.ErrNoTracking) {
+		t.Error(err)
+	}
+}
