@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +23,14 @@ func TestLostReply(t *testing.T) {
 		p := newProxy(t, srv.Addr())
 		s, other := opened(t, p.addr(), opts...), opened(t, srv.Addr(), opts...)
 		free(t, other, takeRequest(t, other, "so that the server knows the scripts"))
-		for range 5 {
-			r := request("job")
+		for i := range 5 {
+			// A name of its own each time: after a Release that found nothing, an
+			// Acquire takes two requests.
+			r := request("job" + strconv.Itoa(i))
 			p.loseReply()
 			_, err := s.Acquire(t.Context(), r)
 			wantIs(t, err, driver.ErrUncertain, "Acquire whose reply was lost")
-			st, err := other.Inspect(t.Context(), "job")
+			st, err := other.Inspect(t.Context(), r.Name)
 			if err != nil || len(st.Holds) != 1 {
 				t.Fatalf("after an Acquire whose reply was lost: %+v, %v", st, err)
 			}
@@ -35,9 +38,9 @@ func TestLostReply(t *testing.T) {
 				t.Errorf("the first request got fence %d, its repeat %d", st.Fence, g.Fence)
 			}
 			p.loseReply()
-			_, err = s.Release(t.Context(), "job", r.Token, 0)
+			_, err = s.Release(t.Context(), r.Name, r.Token, 0)
 			wantIs(t, err, driver.ErrUncertain, "Release whose reply was lost")
-			if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Gone {
+			if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Gone {
 				t.Errorf("its repeat: %v, %v", out, err)
 			}
 		}

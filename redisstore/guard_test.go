@@ -206,7 +206,7 @@ func TestReplicas(t *testing.T) {
 	replica := server.Redis(t, server.RedisOptions{})
 	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
 	eventually(t, "the replica follows", func() bool {
-		return strings.Contains(ask(t, replica, "INFO", "replication"), "master_link_status:up")
+		return strings.Contains(ask(t, primary, "INFO", "replication"), "state=online")
 	})
 	s := opened(t, primary.Addr(), redisstore.Replicas(1, 300*time.Millisecond))
 	r := request("a")
