@@ -57,7 +57,7 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},
 	arrowRow{dir: "session/scsstore", code: []string{"session"}, tests: sessionTests},
 	arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
-	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: storeTests},
+	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: sessionTests}, // redisstore: options of the locks that it needs
 	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
 	arrowRow{dir: "cmd/padlock", code: []string{".", "open"}, tests: []string{"driver", "drivertest/server"}}, // a store that fails on purpose
 	arrowRow{dir: "examples", code: []string{anything}},

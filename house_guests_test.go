@@ -26,6 +26,7 @@ var guests = []guest{
 	{"internal/integration", "github.com/gofrs/flock", false, "a peer in the benchmarks"},
 	{"internal/integration", "github.com/redis/go-redis/v9", false, "the client of the peers redsync and redislock"},
 	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
+	{"redissession", "github.com/redis/rueidis", false, "the client, which an application shares with its sessions and values"},
 	{"redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 }

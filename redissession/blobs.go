@@ -1,0 +1,103 @@
+package redissession
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/redis/rueidis"
+)
+
+var (
+	blobGet    = script("blob_get")
+	blobSwap   = script("blob_swap")
+	blobRemove = script("blob_remove")
+)
+
+// BlobSessions keeps each session as one string. It takes less memory than
+// Sessions where sessions have many keys; a commit reads and writes the whole
+// session, and is tried again when another came between.
+func (r *Redis) BlobSessions() session.Store {
+	return session.FromBlobs(&blobs{r, r.prefix + "blob:"}, session.Packed(), session.Traits{})
+}
+
+// Blobs keeps strings at the very keys that it is given, without Prefix, in the
+// client's database: for session.NewPHP, whose keys are PHP's, or a
+// session.Format of one's own. A string is swapped if it is, byte for byte,
+// what was read.
+func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
+
+type blobs struct {
+	*Redis
+	before string // each key
+}
+
+func (b *blobs) keys(key string) []string { return []string{b.before + key} }
+
+// Get implements session.BlobStore.
+func (b *blobs) Get(ctx context.Context, key string) (session.Blob, error) {
+	pair, err := b.read(ctx, blobGet, b.keys(key))
+	if err != nil {
+		return session.Blob{}, err
+	}
+	return blob(pair)
+}
+
+// blob reads a lifetime and a value.
+func blob(pair []rueidis.RedisMessage) (session.Blob, error) {
+	ms, err := pair[0].AsInt64()
+	if err != nil {
+		return session.Blob{}, damaged
+	}
+	data, err := pair[1].ToString()
+	if err != nil {
+		return session.Blob{}, damaged
+	}
+	return session.Blob{Data: []byte(data), TTL: lifetime(ms)}, nil
+}
+
+// Swap implements session.BlobStore.
+func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	reply, err := b.write(ctx, blobSwap, b.keys(key), append(was(old), string(data), millis(ttl))).ToArray()
+	switch {
+	case err != nil:
+		return false, nil, b.failed(err)
+	case len(reply) == 1:
+		return true, nil, nil
+	case len(reply) != 3:
+		return false, nil, errors.New("redissession: the server's reply makes no sense")
+	case reply[2].IsNil():
+		return false, nil, nil
+	}
+	now, err := blob(reply[1:])
+	return false, &now, err
+}
+
+// was tells scripts what must be there.
+func was(old *session.Blob) []string {
+	if old == nil {
+		return []string{"0", ""}
+	}
+	return []string{"1", string(old.Data)}
+}
+
+// Remove implements session.BlobStore.
+func (b *blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	n, err := b.write(ctx, blobRemove, b.keys(key), was(old)).AsInt64()
+	return n > 0, b.failed(err)
+}
+
+// Touch implements session.BlobStore.
+func (b *blobs) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", session.ErrUnavailable, err)
+	}
+	build := b.client.B()
+	if ttl <= 0 {
+		return b.failed(b.client.Do(ctx, build.Persist().Key(b.before+key).Build()).Error())
+	}
+	ms := int64((ttl + time.Millisecond - 1) / time.Millisecond)
+	return b.failed(b.client.Do(ctx, build.Pexpire().Key(b.before+key).Milliseconds(ms).Build()).Error())
+}

@@ -1,0 +1,20 @@
+// Package redissession keeps web sessions and the values of package stampede
+// in Redis.
+//
+//	client, err := rueidis.NewClient(o) // the application's
+//	redis, err := redissession.New(client)
+//
+//	store, err := redisstore.Open(ctx, o, redissession.Locks()...)
+//	locker := padlock.New(store)
+//
+//	sessions, err := session.New(redis.Sessions(), session.WithLocker(locker))
+//	cache := stampede.New(locker, redis.Values())
+//
+// A session is a hash with a field for each of its keys, and a commit is one
+// script: what it asks for and what it changes are one step. [Redis.Blobs] keeps
+// sessions as single values, as PHP does, so that an application in PHP and one
+// in Go serve the same visitors; see [PHPLocks].
+//
+// Each script has one key, or two with the same hash tag, so all of it works on
+// a Redis Cluster. Redis 7.0 or later is needed, or Valkey.
+package redissession

@@ -1,0 +1,4 @@
+-- KEYS: 1 value
+local v = redis.call('GET', KEYS[1])
+if not v then return false end
+return {redis.call('PTTL', KEYS[1]), v}

@@ -1,0 +1,64 @@
+-- One commit. A session is a hash: v is its version, d the end of its lifetime,
+-- m where it moved; a key of the session is a field with a colon before it.
+-- KEYS: 1 session
+-- ARGV: 1 create 2 new version 3 version wanted 4 ttl 5 deadline 6 move
+--       7 conditions 8 ops; then for each condition: key, absent, value;
+--       then for each op: kind, key, value or delta
+local K, call = KEYS[1], redis.call
+local now = call('HMGET', K, 'v', 'm')
+local create = ARGV[1] == '1'
+if create then
+  if call('EXISTS', K) == 1 then return {'exists'} end
+elseif not now[1] then
+  return {'none'}
+elseif now[2] then
+  return {'moved', now[2]}
+elseif ARGV[3] ~= '' and ARGV[3] ~= now[1] then
+  return {'conflict'}
+end
+
+local i, changed = 9, {'conflict'}
+for _ = 1, tonumber(ARGV[7]) do
+  local v = call('HGET', K, ':' .. ARGV[i])
+  if v ~= (ARGV[i + 1] == '0' and ARGV[i + 2]) then changed[#changed + 1] = ARGV[i] end
+  i = i + 3
+end
+if changed[2] then return changed end
+
+-- The server adds, since a number in Lua has 53 bits only. It may refuse after
+-- other ops were done, so those are undone.
+local before = {}
+local function undo()
+  if create then return call('DEL', K) end
+  for f, v in pairs(before) do
+    if v then call('HSET', K, f, v) else call('HDEL', K, f) end
+  end
+end
+local out = {'ok'}
+if create then call('HSET', K, 'v', ARGV[2]) end
+for _ = 1, tonumber(ARGV[8]) do
+  local kind, f, arg = ARGV[i], ':' .. ARGV[i + 1], ARGV[i + 2]
+  local was, res = call('HGET', K, f), false
+  if before[f] == nil then before[f] = was end
+  if kind == 'put' then
+    call('HSET', K, f, arg)
+  elseif kind == 'incr' then
+    local sum = redis.pcall('HINCRBY', K, f, arg)
+    if type(sum) == 'table' then
+      undo()
+      if string.find(sum.err, 'integer') or string.find(sum.err, 'overflow') then return {'nan'} end
+      return sum
+    end
+    res = call('HGET', K, f)
+  else
+    if kind == 'take' then res = was end
+    call('HDEL', K, f)
+  end
+  out[#out + 1] = res
+  i = i + 3
+end
+call('HSET', K, 'v', ARGV[2])
+if create and ARGV[5] ~= '' then call('HSET', K, 'd', ARGV[5]) end
+if ARGV[6] ~= '' then call('HSET', K, 'm', ARGV[6]) end
+if ARGV[4] == '0' then call('PERSIST', K) else call('PEXPIRE', K, ARGV[4]) end
+return out

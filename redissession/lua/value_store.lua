@@ -1,0 +1,15 @@
+-- A value begins with its fence and the time at which it was stored, in µs.
+-- KEYS: 1 value 2 version
+-- ARGV: 1 version 2 fence 3 keep, ms 4 the rest of the value
+local call = redis.call
+if (call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
+-- Fences are compared as text, since a number in Lua has 53 bits only.
+local kept, mine = string.match(call('GETRANGE', KEYS[1], 0, 20), '^(%d+) '), ARGV[2]
+if kept and (#kept > #mine or #kept == #mine and kept > mine) then return 0 end
+if ARGV[3] == '0' then
+  call('UNLINK', KEYS[1])
+  return 1
+end
+local t = call('TIME')
+call('SET', KEYS[1], mine .. string.format(' %.0f ', t[1] * 1000000 + t[2]) .. ARGV[4], 'PX', ARGV[3])
+return 1

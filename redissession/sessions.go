@@ -1,0 +1,257 @@
+package redissession
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/redis/rueidis"
+)
+
+var (
+	hashCommit = script("hash_commit")
+	hashLoad   = script("hash_load")
+	hashTouch  = script("hash_touch")
+	hashDelete = script("hash_delete")
+)
+
+// Sessions keeps each session as a hash, a field for each of its keys. A commit
+// sends what it changes and the old values of what it read, however large the
+// session is.
+func (r *Redis) Sessions() session.Store { return &hashes{r} }
+
+type hashes struct{ *Redis }
+
+// Traits implements session.Store.
+func (h *hashes) Traits() session.Traits { return session.Traits{} }
+
+func (h *hashes) keys(key string) []string { return []string{h.prefix + "session:" + key} }
+
+// Load implements session.Store.
+func (h *hashes) Load(ctx context.Context, key string) (session.Record, error) {
+	pair, err := h.read(ctx, hashLoad, h.keys(key))
+	if err != nil {
+		return session.Record{}, err
+	}
+	ms, err := pair[0].AsInt64()
+	if err != nil {
+		return session.Record{}, damaged
+	}
+	fields, err := pair[1].ToArray()
+	if err != nil {
+		return session.Record{}, damaged
+	}
+	rec, err := record(fields)
+	rec.TTL = lifetime(ms)
+	return rec, err
+}
+
+var damaged = fmt.Errorf("%w: what is kept at its key is not of this package", session.ErrRefused)
+
+// record reads the fields of a hash.
+func record(fields []rueidis.RedisMessage) (session.Record, error) {
+	var rec session.Record
+	for i := 0; i+1 < len(fields); i += 2 {
+		name, err := fields[i].ToString()
+		if err != nil {
+			return rec, damaged
+		}
+		value, err := fields[i+1].ToString()
+		if err != nil {
+			return rec, damaged
+		}
+		key, ok := strings.CutPrefix(name, ":")
+		switch {
+		case ok:
+			rec.Fields = append(rec.Fields, session.Field{Key: key, Value: []byte(value)})
+		case name == "v":
+			rec.Version = value
+		case name == "d":
+			rec.Deadline = parseMilli(value)
+		case name == "m":
+			rec.Moved = parseMoved(value)
+		}
+	}
+	slices.SortFunc(rec.Fields, func(a, b session.Field) int { return strings.Compare(a.Key, b.Key) })
+	if rec.Version == "" {
+		return rec, damaged
+	}
+	return rec, nil
+}
+
+func parseMilli(text string) time.Time {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+func formatMilli(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(t.UnixMilli(), 10)
+}
+
+func formatMoved(m session.Moved) string {
+	if m.To == "" {
+		return ""
+	}
+	return flag(m.Frozen) + " " + strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.To
+}
+
+func parseMoved(text string) session.Moved {
+	frozen, rest, _ := strings.Cut(text, " ")
+	at, to, _ := strings.Cut(rest, " ")
+	return session.Moved{To: to, At: parseMilli(at), Frozen: frozen == "1"}
+}
+
+// Commit implements session.Store.
+func (h *hashes) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+	version := rand.Text() // also another after the session was made anew
+	reply, err := h.write(ctx, hashCommit, h.keys(key), commitArgs(&c, version)).ToArray()
+	if err != nil {
+		return session.Result{}, h.failed(err)
+	}
+	what, err := reply[0].ToString()
+	if err != nil {
+		return session.Result{}, h.failed(err)
+	}
+	switch rest := reply[1:]; what {
+	case "ok":
+		return result(version, rest)
+	case "none":
+		return session.Result{}, session.ErrNotFound
+	case "exists":
+		return session.Result{}, session.ErrExists
+	case "moved":
+		text, err := rest[0].ToString()
+		return session.Result{}, orElse(err, &session.MovedError{Moved: parseMoved(text)})
+	case "conflict":
+		return session.Result{}, conflict(rest)
+	}
+	return session.Result{}, session.ErrNotNumber
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func commitArgs(c *session.Change, version string) []string {
+	args := make([]string, 0, 8+3*len(c.Unchanged)+3*len(c.Ops))
+	args = append(args, flag(c.Create), version, c.Version, millis(c.TTL), formatMilli(c.Deadline), formatMoved(c.Move),
+		strconv.Itoa(len(c.Unchanged)), strconv.Itoa(len(c.Ops)))
+	for _, u := range c.Unchanged {
+		args = append(args, u.Key, flag(u.Absent), string(u.Value))
+	}
+	for _, op := range c.Ops {
+		switch op.Kind {
+		case session.OpPut:
+			args = append(args, "put", op.Key, string(op.Value))
+		case session.OpIncr:
+			args = append(args, "incr", op.Key, strconv.FormatInt(op.Delta, 10))
+		case session.OpTake:
+			args = append(args, "take", op.Key, "")
+		default:
+			args = append(args, "delete", op.Key, "")
+		}
+	}
+	return args
+}
+
+func result(version string, values []rueidis.RedisMessage) (session.Result, error) {
+	res := session.Result{Version: version, Values: make([][]byte, len(values))}
+	for i := range values {
+		if values[i].IsNil() {
+			continue
+		}
+		text, err := values[i].ToString()
+		if err != nil {
+			return res, err
+		}
+		res.Values[i] = []byte(text)
+	}
+	return res, nil
+}
+
+func conflict(keys []rueidis.RedisMessage) error {
+	e := &session.ConflictError{}
+	for i := range keys {
+		key, err := keys[i].ToString()
+		if err != nil {
+			return err
+		}
+		e.Keys = append(e.Keys, key)
+	}
+	slices.Sort(e.Keys)
+	e.Keys = slices.Compact(e.Keys)
+	return e
+}
+
+// Touch implements session.Store.
+func (h *hashes) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	return h.failed(h.write(ctx, hashTouch, h.keys(key), []string{millis(ttl)}).Error())
+}
+
+// Delete implements session.Store.
+func (h *hashes) Delete(ctx context.Context, key string) (session.Moved, error) {
+	text, err := h.write(ctx, hashDelete, h.keys(key), nil).ToString()
+	switch {
+	case rueidis.IsRedisNil(err):
+		return session.Moved{}, nil
+	case err != nil:
+		return session.Moved{}, h.failed(err)
+	}
+	return parseMoved(text), nil
+}
+
+// read runs a script that changes nothing: if there is no answer, nothing was
+// done. A nil reply is session.ErrNotFound, another is an array of two.
+func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]rueidis.RedisMessage, error) {
+	pair, err := r.write(ctx, s, keys, nil).ToArray()
+	switch {
+	case rueidis.IsRedisNil(err):
+		return nil, session.ErrNotFound
+	case err != nil:
+		if err = r.failed(err); !errors.Is(err, session.ErrRefused) && !errors.Is(err, session.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", session.ErrUnavailable, err)
+		}
+		return nil, err
+	case len(pair) != 2:
+		return nil, damaged
+	}
+	return pair, nil
+}
+
+// write runs a script, unless ctx is over.
+func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
+	if err := ctx.Err(); err != nil {
+		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", session.ErrUnavailable, err))
+	}
+	return s.Exec(ctx, r.client, keys, args)
+}
+
+// failed says what is known of a session after a call that failed.
+func (r *Redis) failed(err error) error {
+	if err == nil || errors.Is(err, session.ErrUnavailable) {
+		return err
+	}
+	reply, ok := rueidis.IsRedisErr(err)
+	switch {
+	case ok && strings.Contains(reply.Error(), "WRONGTYPE"):
+		return damaged
+	case ok && refused(reply), !ok && unsent(err):
+		return fmt.Errorf("%w: %w", session.ErrUnavailable, public(err))
+	}
+	return public(err) // it may have been done
+}

@@ -1,0 +1,116 @@
+package redissession
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/stampede"
+	"github.com/redis/rueidis"
+)
+
+var (
+	valueLoad    = script("value_load")
+	valueStore   = script("value_store")
+	valueDiscard = script("value_discard")
+)
+
+// versionKeep is how long the version of a key is remembered after a Discard.
+// A function that runs for longer may keep what it made of older data.
+const versionKeep = 24 * time.Hour
+
+// Values keeps the values of a stampede.Cache. Their age is told by the
+// server's clock. A key that was discarded costs about 150 bytes for a day.
+func (r *Redis) Values() stampede.Values { return &values{r} }
+
+type values struct{ *Redis }
+
+// keys are those of the value and of its version, which outlives it. They have
+// a hash tag in common that no key of a caller can spoil.
+func (v *values) keys(key string) []string {
+	sum := sha256.Sum256([]byte(key))
+	tag := "{" + base64.RawURLEncoding.EncodeToString(sum[:9]) + "}"
+	return []string{v.prefix + "value:" + tag + key, v.prefix + "version:" + tag + key}
+}
+
+func (v *values) run(ctx context.Context, s *rueidis.Lua, key string, args ...string) rueidis.RedisResult {
+	if err := ctx.Err(); err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	return s.Exec(ctx, v.client, v.keys(key), args)
+}
+
+func failedValue(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("redissession: %s: %w", what, public(err))
+}
+
+var errValue = errors.New("redissession: what is kept for the key is not of this package")
+
+// Load implements stampede.Values.
+func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
+	reply, err := v.run(ctx, valueLoad, key).ToArray()
+	if err != nil {
+		return stampede.Entry{}, failedValue("load", err)
+	}
+	if len(reply) != 3 {
+		return stampede.Entry{}, errValue
+	}
+	now, err := reply[0].AsInt64()
+	if err != nil {
+		return stampede.Entry{}, errValue
+	}
+	version, err := reply[1].AsUint64()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return stampede.Entry{}, errValue
+	}
+	data, err := reply[2].ToString()
+	if err != nil {
+		return stampede.Entry{Version: version}, notNil(err)
+	}
+	return entry(now, version, data)
+}
+
+// notNil leaves the errors that say more than that there is nothing.
+func notNil(err error) error {
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return errValue
+}
+
+// entry reads what Store wrote. What is older than Keep is gone, though the
+// server may need a moment more for it.
+func entry(now int64, version uint64, data string) (stampede.Entry, error) {
+	head, value, ok := strings.Cut(data, "\n")
+	var fence uint64
+	var stored int64
+	var fresh, keep, took time.Duration
+	if n, err := fmt.Sscan(head, &fence, &stored, (*int64)(&fresh), (*int64)(&keep), (*int64)(&took)); n != 5 || err != nil || !ok {
+		return stampede.Entry{Version: version}, nil // of another program or version: made anew
+	}
+	age := max(0, time.Duration(now-stored)*time.Microsecond)
+	if age >= keep {
+		return stampede.Entry{Version: version}, nil
+	}
+	return stampede.Entry{Value: []byte(value), Fence: fence, Version: version, Age: age, Fresh: fresh, Keep: keep, Took: took}, nil
+}
+
+// Store implements stampede.Values.
+func (v *values) Store(ctx context.Context, key string, e stampede.Entry) (bool, error) {
+	rest := fmt.Sprintf("%d %d %d\n", int64(e.Fresh), int64(e.Keep), int64(e.Took)) + string(e.Value)
+	kept, err := v.run(ctx, valueStore, key, strconv.FormatUint(e.Version, 10), strconv.FormatUint(e.Fence, 10), millis(e.Keep), rest).AsInt64()
+	return kept == 1, failedValue("store", err)
+}
+
+// Discard implements stampede.Values.
+func (v *values) Discard(ctx context.Context, key string) error {
+	return failedValue("discard", v.run(ctx, valueDiscard, key, millis(versionKeep)).Error())
+}
