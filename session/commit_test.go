@@ -129,7 +129,7 @@ func TestOwnErrorAnswerStands(t *testing.T) {
 			get1[int](t, s, "k")
 			b.twin().put("k", 2)
 			s.Put("k", 3)
-			http.Error(w, "mine", 418)
+			http.Error(w, "mine", http.StatusTeapot)
 		})
 		if w.Code != 418 || w.Body.String() != "mine\n" {
 			t.Errorf("%d %q", w.Code, w.Body)

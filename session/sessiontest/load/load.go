@@ -51,7 +51,10 @@ type Answer struct {
 	Body   string
 	Cookie *http.Cookie // the last one set, if any
 	Took   time.Duration
+	Worked time.Duration // by the handler's own clock, if it says so: header X-Worked
 }
+
+const workHeader = "X-Worked"
 
 // Get sends a request, number i, with the cookie.
 func (c *Client) Get(ctx context.Context, i int, path string) (Answer, error) {
@@ -70,6 +73,7 @@ func (c *Client) Get(ctx context.Context, i int, path string) (Answer, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	a := Answer{Status: res.StatusCode, Body: string(body), Took: time.Since(start)}
+	a.Worked, _ = time.ParseDuration(res.Header.Get(workHeader))
 	for _, cookie := range res.Cookies() {
 		a.Cookie = cookie
 	}
@@ -119,6 +123,7 @@ func Read(n int, work time.Duration) Plan {
 type Report struct {
 	Wall     time.Duration
 	Slowest  time.Duration
+	Worked   time.Duration // by all handlers together, where they say so
 	Statuses map[int]int
 	Errors   []error // requests without an answer
 	// Answers in the order of the requests; zero where there was an error.
@@ -146,6 +151,7 @@ func (c *Client) Run(ctx context.Context, p Plan) Report {
 			r.Answers[i] = a
 			r.Statuses[a.Status]++
 			r.Slowest = max(r.Slowest, a.Took)
+			r.Worked += a.Worked
 		})
 	}
 	wg.Wait()
