@@ -1,0 +1,106 @@
+package redissession_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redissession"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+	"github.com/redis/rueidis"
+)
+
+// TestMain also runs the programs that tests start as processes of their own.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv("PADLOCK_TEST_WORKER"); addr != "" {
+		os.Exit(worker(addr, os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// at are a client's settings for one server.
+func at(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
+}
+
+func dial(t testing.TB, o rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(o)
+	noError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func newRedis(t testing.TB, c rueidis.Client, opts ...redissession.Option) *redissession.Redis {
+	t.Helper()
+	r, err := redissession.New(c, opts...)
+	noError(t, err)
+	return r
+}
+
+// newLocker returns a Locker in a Redis that was just started.
+func newLocker(t testing.TB, o rueidis.ClientOption, opts ...redisstore.Option) *padlock.Locker {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), o, opts...)
+	noError(t, err)
+	l := padlock.New(s)
+	t.Cleanup(func() { l.Close(context.Background()); s.Close() })
+	return l
+}
+
+// patient is for machines that are busier than a visitor's patience allows.
+var patient = session.MaxWait(time.Minute)
+
+var plain = session.WithCookie(session.Cookie{Insecure: true})
+
+func newManager(t testing.TB, s session.Store, l *padlock.Locker, opts ...session.Option) *session.Manager {
+	t.Helper()
+	m, err := session.New(s, append([]session.Option{session.WithLocker(l), plain, patient}, opts...)...)
+	noError(t, err)
+	return m
+}
+
+// serve starts a web server with h.
+func serve(t testing.TB, h http.Handler) *load.Client {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	c := load.NewClient(srv.URL, 200)
+	t.Cleanup(func() { c.Close(); srv.Close() })
+	return c
+}
+
+// ask sends one command and returns the reply as text; nil is "".
+func ask(t testing.TB, c rueidis.Client, args ...string) string {
+	t.Helper()
+	m, err := c.Do(context.Background(), c.B().Arbitrary(args...).Build()).ToMessage()
+	if rueidis.IsRedisNil(err) {
+		return ""
+	}
+	noError(t, err)
+	if n, err := m.AsInt64(); err == nil && m.IsInt64() {
+		return strconv.FormatInt(n, 10)
+	}
+	s, err := m.ToString()
+	noError(t, err)
+	return s
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func startRedis(t testing.TB) *server.Server {
+	t.Helper()
+	return server.Redis(t, server.RedisOptions{})
+}

@@ -1,0 +1,317 @@
+package redissession_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redissession"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/sessiontest"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+	"github.com/redis/rueidis"
+)
+
+// stores are the ways of keeping sessions.
+var stores = map[string]func(*redissession.Redis) session.Store{
+	"hash": (*redissession.Redis).Sessions,
+	"blob": (*redissession.Redis).BlobSessions,
+}
+
+// phpHarness is for sessions in PHP's format.
+func phpHarness(r *redissession.Redis) sessiontest.Harness {
+	format := session.PHPFormat(phpcodec.PHP)
+	traits := session.Traits{NoDeadline: true, CommitsNeedLock: true}
+	return sessiontest.Harness{
+		Open:   func() (session.Store, error) { return session.FromBlobs(r.Blobs(), format, traits), nil },
+		Encode: func(v any) []byte { b, _ := session.PHPCodec().Marshal(v); return b },
+		Keys:   []string{"k", "é", "with space", "a:b", "\x00", "{x}", "'", `"\`, "05", "%s"},
+	}
+}
+
+func TestContract(t *testing.T) {
+	for _, cluster := range []bool{false, true} {
+		srv := server.Redis(t, server.RedisOptions{Cluster: cluster})
+		r := newRedis(t, dial(t, at(srv.Addr())))
+		run := func(name string, h sessiontest.Harness) {
+			t.Run(fmt.Sprintf("%s/cluster=%v", name, cluster), func(t *testing.T) {
+				t.Parallel()
+				sessiontest.Run(t, h)
+			})
+		}
+		for name, open := range stores {
+			run(name, sessiontest.Harness{Open: func() (session.Store, error) { return open(r), nil }})
+		}
+		run("php", phpHarness(r))
+	}
+}
+
+// started returns a client with a session on a server of its own, whose
+// writers work in mode.
+func started(t *testing.T, open func(*redissession.Redis) session.Store, mode session.Mode) *load.Client {
+	t.Helper()
+	o := at(startRedis(t).Addr())
+	m := newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...))
+	c := serve(t, load.Handler(m, mode))
+	noError(t, c.Start(t.Context()))
+	return c
+}
+
+// only wants all answers to have one status.
+func only(t *testing.T, r load.Report, status int) {
+	t.Helper()
+	if len(r.Errors) > 0 || len(r.Statuses) != 1 || r.Statuses[status] == 0 {
+		t.Errorf("answers %v, errors %v, want only %d", r.Statuses, r.Errors, status)
+	}
+}
+
+const crowd = 100
+
+// TestCrowdKeepsAll has 100 requests of one visitor set a key each.
+func TestCrowdKeepsAll(t *testing.T) {
+	t.Parallel()
+	modes := map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive}
+	for name, mode := range modes {
+		for store, open := range stores {
+			t.Run(name+"/"+store, func(t *testing.T) {
+				t.Parallel()
+				c := started(t, open, mode)
+				plans := []load.Plan{load.Set(crowd, 25*time.Millisecond, 0), load.Set(crowd, 0, 0), load.Set(crowd, 5*time.Millisecond, time.Second)}
+				if name == "Delta" {
+					plans = append(plans, plans...)
+				}
+				for _, p := range plans {
+					noError(t, c.Start(t.Context()))
+					r := c.Run(t.Context(), p)
+					only(t, r, http.StatusOK)
+					if n, err := c.Kept(t.Context(), crowd); n != crowd || err != nil {
+						t.Errorf("%d of %d kept in %v, %v", n, crowd, r.Wall, err)
+					}
+					t.Logf("%d requests in %v", p.Requests, r.Wall)
+				}
+			})
+		}
+	}
+}
+
+func TestCrowdCounts(t *testing.T) {
+	t.Parallel()
+	for store, open := range stores {
+		for _, c := range []struct {
+			name string
+			mode session.Mode
+			plan load.Plan
+		}{
+			{"Exclusive adds all", session.Exclusive, load.Add(crowd, time.Millisecond)},
+			{"Delta adds or refuses", session.Delta, load.Add(crowd, 5*time.Millisecond)},
+			{"Incr", session.Delta, load.Incr(crowd)},
+		} {
+			t.Run(c.name+"/"+store, func(t *testing.T) {
+				t.Parallel()
+				client := started(t, open, c.mode)
+				r := client.Run(t.Context(), c.plan)
+				n, err := client.Value(t.Context(), "n")
+				noError(t, err)
+				refused := r.Statuses[http.StatusConflict]
+				if n == 0 || n+refused != crowd || n != r.Statuses[http.StatusOK] || refused > 0 && c.name[0] != 'D' {
+					t.Errorf("counted %d, answers %v %v", n, r.Statuses, r.Errors)
+				}
+				t.Logf("counted %d, answers %v", n, r.Statuses)
+			})
+		}
+	}
+}
+
+// TestLogoutHolds logs out while slow requests work: none of them brings the
+// session back.
+func TestLogoutHolds(t *testing.T) {
+	t.Parallel()
+	for store, open := range stores {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			c := started(t, open, session.Delta)
+			for range 10 {
+				noError(t, c.Start(t.Context()))
+				done := make(chan load.Report)
+				go func() { done <- c.Run(t.Context(), load.Set(5, 60*time.Millisecond, 0)) }()
+				<-time.After(20 * time.Millisecond)
+				if a, err := c.Get(t.Context(), 0, "/logout"); err != nil || a.Status != http.StatusOK {
+					t.Errorf("logout: %v %v", a, err)
+				}
+				for _, a := range (<-done).Answers {
+					if a.Status != http.StatusConflict && a.Cookie == nil {
+						t.Errorf("a late writer was answered %d %q", a.Status, a.Body)
+					}
+				}
+				if a, err := c.Get(t.Context(), 0, "/keys"); a.Body != "\n" || err != nil {
+					t.Errorf("the session is back: %q %v", a.Body, err)
+				}
+			}
+		})
+	}
+}
+
+// TestKeysInRedis looks at what is kept, and under which names.
+func TestKeysInRedis(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	r := newRedis(t, c, redissession.Prefix("app:"))
+	for _, open := range stores {
+		_, err := open(r).Commit(t.Context(), "id", session.Change{Create: true, TTL: time.Hour, Deadline: time.UnixMilli(1234),
+			Ops: []session.Op{{Kind: session.OpPut, Key: "v", Value: []byte("1")}}})
+		noError(t, err)
+	}
+	noError(t, r.Values().Discard(t.Context(), "k"))
+	if got := ask(t, c, "DBSIZE"); got != "3" {
+		t.Errorf("%s keys", got)
+	}
+	if got := ask(t, c, "HGET", "app:session:id", ":v") + ask(t, c, "HGET", "app:session:id", "d"); got != "11234" {
+		t.Errorf("the hash has %q", got)
+	}
+	if got := ask(t, c, "GET", "app:blob:id"); !strings.HasSuffix(got, "\x01v\x011") {
+		t.Errorf("the string is %q", got)
+	}
+	for _, bad := range []string{"a{b", "a{}b"} {
+		if _, err := redissession.New(c, redissession.Prefix(bad)); err == nil {
+			t.Errorf("the prefix %q is allowed", bad)
+		}
+	}
+}
+
+// TestTouchWritesNoData counts what renewing a lifetime costs.
+func TestTouchWritesNoData(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	for store, open := range stores {
+		s := open(newRedis(t, c))
+		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Minute})
+		noError(t, err)
+		ask(t, c, "CONFIG", "RESETSTAT")
+		noError(t, s.Touch(t.Context(), store, time.Hour))
+		stats := ask(t, c, "INFO", "commandstats")
+		if strings.Contains(stats, "cmdstat_set:") || strings.Contains(stats, "cmdstat_hset:") || !strings.Contains(stats, "cmdstat_pexpire:calls=1,") {
+			t.Errorf("%s: %s", store, stats)
+		}
+	}
+}
+
+// TestCommitIsOneCall counts the commands that a commit to a hash sends.
+func TestCommitIsOneCall(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	s := newRedis(t, c).Sessions()
+	commit := func(create bool) {
+		_, err := s.Commit(t.Context(), "id", session.Change{Create: create, Ops: []session.Op{
+			{Kind: session.OpPut, Key: "a", Value: []byte("1")}, {Kind: session.OpIncr, Key: "n", Delta: 1}, {Kind: session.OpTake, Key: "a"},
+		}})
+		noError(t, err)
+	}
+	commit(true)
+	ask(t, c, "CONFIG", "RESETSTAT")
+	commit(false)
+	if stats := ask(t, c, "INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
+		t.Error(stats)
+	}
+}
+
+func TestForgottenScripts(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	for store, open := range stores {
+		s := open(newRedis(t, c))
+		for i := range 2 {
+			ask(t, c, "SCRIPT", "FLUSH")
+			_, err := s.Commit(t.Context(), store, session.Change{Create: i == 0})
+			noError(t, err)
+		}
+	}
+}
+
+// TestFailures looks at what is said of a session when the server does not
+// help.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for store, open := range stores {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			srv := startRedis(t)
+			c := dial(t, at(srv.Addr()))
+			s := open(newRedis(t, c))
+			ctx := t.Context()
+			wrong(t, s, c, store)
+			_, err := s.Commit(ctx, "id", session.Change{Create: true})
+			noError(t, err)
+			ask(t, c, "CONFIG", "SET", "maxmemory", "1")
+			if _, err := s.Commit(ctx, "id", session.Change{Ops: []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}}); !errors.Is(err, session.ErrUnavailable) {
+				t.Errorf("Commit without memory: %v", err)
+			}
+			ask(t, c, "CONFIG", "SET", "maxmemory", "0")
+			if rec, err := s.Load(ctx, "id"); err != nil || len(rec.Fields) > 0 {
+				t.Errorf("a refused commit left %v, %v", rec.Fields, err)
+			}
+			srv.Kill()
+			if _, err := s.Load(ctx, "id"); !errors.Is(err, session.ErrUnavailable) {
+				t.Errorf("Load without a server: %v", err)
+			}
+			if _, err := s.Commit(ctx, "id", session.Change{}); err == nil || errors.Is(err, session.ErrNotFound) {
+				t.Errorf("Commit without a server: %v", err)
+			}
+		})
+	}
+}
+
+// wrong puts something else at the session's key.
+func wrong(t *testing.T, s session.Store, c rueidis.Client, store string) {
+	t.Helper()
+	key := map[string]string{"hash": "padlock:session:odd", "blob": "padlock:blob:odd"}[store]
+	ask(t, c, "SADD", key, "x")
+	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
+		t.Errorf("Load of a set: %v", err)
+	}
+	if _, err := s.Commit(t.Context(), "odd", session.Change{}); !errors.Is(err, session.ErrRefused) {
+		t.Errorf("Commit to a set: %v", err)
+	}
+	if _, err := s.Commit(t.Context(), "odd", session.Change{Create: true}); err == nil {
+		t.Error("a set was made a session")
+	}
+	ask(t, c, "DEL", key)
+	ask(t, c, "HSET", key, "x", "y")
+	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
+		t.Errorf("Load of somebody's hash: %v", err)
+	}
+	if ask(t, c, "HLEN", key) != "1" {
+		t.Error("it was changed")
+	}
+}
+
+// TestLostReply cuts the connection under a commit: what became of it is not
+// known, and is not said to be.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	srv := startRedis(t)
+	s := newRedis(t, dial(t, at(srv.Addr()))).Sessions()
+	_, err := s.Commit(t.Context(), "id", session.Change{Create: true})
+	noError(t, err)
+	srv.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = s.Commit(ctx, "id", session.Change{Ops: []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}})
+	if err == nil || errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrConflict) {
+		t.Errorf("Commit without a reply: %v", err)
+	}
+	if _, err := s.Load(ctx, "id"); !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("Load with a context that is over: %v", err)
+	}
+	srv.Resume()
+	for n := 0; n == 0; { // the server does what it was sent
+		rec, err := s.Load(t.Context(), "id")
+		noError(t, err)
+		n = len(rec.Fields)
+	}
+}
