@@ -1,0 +1,214 @@
+package peers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// TestPHPExcludes has each side meet the other's exclusive and shared holds.
+func TestPHPExcludes(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, prefix := range []string{"", "shop:"} {
+		s, p := opened(t, srv, redisstore.Prefix(prefix)), startPHP(t, srv, prefix)
+		for _, name := range []string{"job", "report/42:daily run", "{a}{b", "é\x00\xff\n", "__write__"} {
+			theirs, second := p.lock(name), p.lock(name)
+			ours := request(name)
+			take(t, s, ours)
+			theirs.cannot("acquire")
+			theirs.cannot("read")
+			free(t, s, ours)
+
+			theirs.must("acquire")
+			second.cannot("acquire")
+			foreign(t, s, request(name), false)
+			foreign(t, s, reading(name), false)
+			theirs.must("release")
+
+			ours = reading(name)
+			take(t, s, ours)
+			theirs.cannot("acquire")
+			theirs.must("read")
+			refused(t, s, request(name))
+			free(t, s, ours)
+			foreign(t, s, request(name), true)
+			ours = reading(name)
+			take(t, s, ours)
+			second.must("read")
+			theirs.must("release")
+			second.must("release")
+			free(t, s, ours)
+		}
+	}
+}
+
+// TestPHPPromotesAndDemotes has each side meet the other's conversions.
+func TestPHPPromotesAndDemotes(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	theirs, ours := p.lock("job"), reading("job")
+
+	theirs.must("read")
+	take(t, s, ours)
+	theirs.cannot("acquire") // its promotion, while we read
+	theirs.must("held")      // its shared hold is as it was
+	free(t, s, ours)
+	theirs.must("acquire")
+	foreign(t, s, reading("job"), false)
+	theirs.must("read") // its demotion
+	ours = reading("job")
+	before := take(t, s, ours)
+
+	exclusive := ours
+	exclusive.Shared = false
+	_, err := s.Convert(t.Context(), exclusive)
+	wantIs(t, err, driver.ErrHeld, "our promotion, while PHP reads")
+	theirs.must("release")
+	g, err := s.Convert(t.Context(), exclusive)
+	if err != nil || g.Fence <= before.Fence {
+		t.Fatalf("our promotion, when PHP has gone: %+v, %v", g, err)
+	}
+	theirs.cannot("read")
+	if _, err := s.Convert(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	theirs.must("read")
+	theirs.cannot("acquire")
+	free(t, s, ours)
+}
+
+// TestPHPReadersPassOurPromotion is a limit: PHP prefers readers, and does not
+// see that a writer waits or a reader means to be promoted. Ours do.
+func TestPHPReadersPassOurPromotion(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	first, second := p.lock("job"), p.lock("job")
+	first.must("read")
+	ours := reading("job")
+	take(t, s, ours)
+	promoted := ours
+	promoted.Shared = false
+	_, err := s.Convert(t.Context(), promoted)
+	wantIs(t, err, driver.ErrHeld, "our promotion, while PHP reads")
+	refused(t, s, reading("job")) // the intent keeps our readers out
+	second.must("read")
+	free(t, s, ours)
+
+	l := locker(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(ctx, "job")
+		done <- err
+	}()
+	eventually(t, "our writer waits", func() bool {
+		st, err := s.Inspect(t.Context(), "job")
+		return err == nil && st.Waiters == 1
+	})
+	refused(t, s, reading("job"))
+	first.must("release")
+	first.must("read")
+	cancel()
+	wantIs(t, <-done, context.Canceled, "our writer, when it gave up")
+}
+
+// TestPHPExpires has each side outlive a lease of the other.
+func TestPHPExpires(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p, crashes := opened(t, srv), startPHP(t, srv, ""), startPHP(t, srv, "")
+
+	if a := crashes.lock("job").ask("acquire", 1); !a.OK {
+		t.Fatalf("%+v", a)
+	}
+	crashes.kill()
+	until := foreign(t, s, request("job"), false).Until
+	ours := request("job")
+	ours.TTL = time.Second
+	var g driver.Grant
+	eventually(t, "PHP's lease ends", func() (ok bool) {
+		var err error
+		g, err = s.Acquire(t.Context(), ours)
+		return err == nil
+	})
+	// Until was worked out from a remaining time; it may be early by a few ms.
+	if early := until.Add(-100 * time.Millisecond); time.Now().Before(early) || g.Fence == 0 {
+		t.Errorf("granted before %v, when PHP's lease ended: %+v", until, g)
+	}
+
+	theirs := p.lock("job")
+	theirs.cannot("acquire")
+	eventually(t, "our lease ends", func() bool { return theirs.ask("acquire", 0).OK })
+	_, err := s.Extend(t.Context(), "job", ours.Token, time.Minute)
+	wantIs(t, err, driver.ErrLost, "Extend of a lease that ended")
+	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out == driver.Released {
+		t.Errorf("Release of a lease that ended: %v, %v", out, err)
+	}
+	theirs.must("held")
+}
+
+// TestPHPFirstLeaseIsFiveMinutes is a limit: PHP takes a lock for 300 s, and
+// only its next request makes that the TTL it was asked for. One that dies in
+// between leaves the name taken for 300 s.
+func TestPHPFirstLeaseIsFiveMinutes(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	p.lock("job").must("save")
+	p.kill()
+	if left := time.Until(foreign(t, s, request("job"), false).Until); left < 3*time.Minute {
+		t.Errorf("the first lease of PHP's lasts %v", left)
+	}
+}
+
+// TestPHPHonoursCoolDowns has PHP meet a name that is kept taken: after a
+// release, and after a hold that promised to last.
+func TestPHPHonoursCoolDowns(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	cool, least := request("cool"), request("least")
+	take(t, s, cool)
+	if out, err := s.Release(t.Context(), "cool", cool.Token, time.Second); err != nil || out != driver.Released {
+		t.Fatal(out, err)
+	}
+	least.AtLeast = 90 * time.Second
+	take(t, s, least)
+	free(t, s, least)
+	for _, name := range []string{"cool", "least"} {
+		theirs := p.lock(name)
+		theirs.cannot("acquire")
+		theirs.cannot("read")
+	}
+	eventually(t, "the cool-down is over for PHP", func() bool { return p.lock("cool").ask("acquire", 0).OK })
+	p.lock("least").cannot("acquire")
+}
+
+// TestPHPKnowsNoFence is a limit: a hold of PHP's mints no fence, so that two
+// holds of ours with one of PHP's between them have fences that say nothing
+// of it, and a guard at the resource does not stop PHP.
+func TestPHPKnowsNoFence(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	ours := request("job")
+	first := take(t, s, ours)
+	free(t, s, ours)
+	theirs := p.lock("job")
+	theirs.must("acquire")
+	st, err := s.Inspect(t.Context(), "job")
+	if err != nil || st.Fence != first.Fence || len(st.Holds) != 1 || !st.Holds[0].Foreign {
+		t.Errorf("while PHP holds the name: %+v, %v; our fence was %d", st, err, first.Fence)
+	}
+	theirs.must("release")
+	if g := take(t, s, request("job")); g.Fence <= first.Fence {
+		t.Errorf("after PHP: fence %d, before: %d", g.Fence, first.Fence)
+	}
+}

@@ -1,0 +1,127 @@
+package peers
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+func single(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
+}
+
+// opened opens a store that is closed with the test.
+func opened(t testing.TB, srv *server.Server, opts ...redisstore.Option) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), single(srv.Addr()), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// locker is a process of ours.
+func locker(t testing.TB, srv *server.Server, opts ...redisstore.Option) *padlock.Locker {
+	t.Helper()
+	l := padlock.New(opened(t, srv, opts...))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return l
+}
+
+func newToken() string {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: newToken(), TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"}}
+}
+
+func reading(name string) driver.Request {
+	r := request(name)
+	r.Shared = true
+	return r
+}
+
+func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Acquire of %q: %v", r.Name, err)
+	}
+	return g
+}
+
+func free(t testing.TB, s driver.Store, r driver.Request) {
+	t.Helper()
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
+	}
+}
+
+// refused wants a request refused because somebody has the name.
+func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), r)
+	var held *driver.HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("Acquire of %q, which others have: %v", r.Name, err)
+	}
+	return held
+}
+
+// foreign wants a request refused because of one hold that is not ours, of
+// which nothing is known but its end.
+func foreign(t testing.TB, s driver.Store, r driver.Request, shared bool) driver.Hold {
+	t.Helper()
+	held := refused(t, s, r)
+	if len(held.Holds) != 1 {
+		t.Fatalf("%q is held by %+v", r.Name, held.Holds)
+	}
+	h := held.Holds[0]
+	if !h.Foreign || h.Shared != shared || h.Cooling || h.Holder != (driver.Holder{}) || !h.Since.IsZero() || h.Until.IsZero() {
+		t.Errorf("%q is held by %+v", r.Name, h)
+	}
+	return h
+}
+
+func wantIs(t testing.TB, err, target error, what string) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("%s: want %v, got: %v", what, target, err)
+	}
+}
+
+// eventually asks again until it is answered yes.
+func eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(patience)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,68 @@
+<?php
+// Symfony's locks in Redis, driven by the Go tests beside this file: one JSON
+// object per line comes in, one goes out.
+//
+//   php lock.php HOST PORT PREFIX
+
+require '/usr/share/php/Symfony/Component/Lock/autoload.php';
+
+use Symfony\Component\Lock\Key;
+use Symfony\Component\Lock\Lock;
+use Symfony\Component\Lock\Store\RedisStore;
+
+[, $host, $port, $prefix] = $argv;
+$redis = new Redis();
+$redis->connect($host, (int) $port);
+$redis->setOption(Redis::OPT_PREFIX, $prefix);
+$store = new RedisStore($redis);
+
+// One lock: as Symfony's LockFactory makes it, but for a token that may be given.
+function create(object $in, RedisStore $store): array
+{
+    $key = new Key(base64_decode($in->name));
+    if ('' !== $in->token) {
+        $key->setState(RedisStore::class, $in->token);
+    }
+
+    return [$key, new Lock($key, $store, $in->ttl, false)];
+}
+
+// Takes the name again and again, as a worker does that waits for its turn.
+function work(object $in, Lock $lock): int
+{
+    for ($i = 0; $i < $in->times; ++$i) {
+        $lock->acquire(true);
+        echo json_encode(['ok' => true, 'did' => 'in', 'token' => '']), "\n";
+        usleep(2000);
+        $lock->release();
+        usleep(30000); // what a worker does without the lock
+    }
+
+    return $i;
+}
+
+$locks = [];
+while (false !== $line = fgets(STDIN)) {
+    $in = json_decode($line);
+    [$key, $lock] = $locks[$in->id] ??= create($in, $store);
+    $out = ['ok' => true, 'did' => $in->do];
+    try {
+        $said = match ($in->do) {
+            'acquire' => $lock->acquire(),
+            'read' => $lock->acquireRead(),
+            'wait' => $lock->acquire(true),
+            'refresh' => $lock->refresh($in->ttl),
+            'release' => $lock->release(),
+            'held' => $lock->isAcquired(),
+            'save' => $store->save($key), // the first half of acquire
+            'work' => work($in, $lock),
+        };
+        $out['ok'] = $said ?? true;
+    } catch (Throwable $e) {
+        $out['ok'] = false;
+        $out['error'] = get_class($e);
+    }
+    $out['ok'] = (bool) $out['ok'];
+    $out['token'] = $key->hasState(RedisStore::class) ? $key->getState(RedisStore::class) : '';
+    echo json_encode($out), "\n";
+}

@@ -1,0 +1,102 @@
+package peers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+)
+
+// TestPHPUsesOurToken has PHP refresh, demote and release a hold of ours.
+func TestPHPUsesOurToken(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	ours := request("job")
+	g := take(t, s, ours)
+	same := p.lockAs("job", ours.Token)
+	same.must("held")
+	if a := same.ask("refresh", 200); !a.OK || a.Token != ours.Token {
+		t.Fatalf("%+v", a)
+	}
+	after, err := s.Extend(t.Context(), "job", ours.Token, 0)
+	if err != nil || after.TTL < 2*time.Minute || after.Fence != g.Fence {
+		t.Errorf("after PHP's refresh: %+v, %v; the fence was %d", after, err, g.Fence)
+	}
+	same.must("read") // PHP demotes it
+	reader := p.lock("job")
+	reader.must("read")
+	same.cannot("acquire")
+	reader.must("release")
+	same.must("acquire") // and promotes it
+	refused(t, s, reading("job"))
+	same.must("release")
+	_, err = s.Extend(t.Context(), "job", ours.Token, time.Minute)
+	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")
+	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out != driver.Gone {
+		t.Errorf("Release after PHP released the hold: %v, %v", out, err)
+	}
+	if next := take(t, s, request("job")); next.Fence <= g.Fence {
+		t.Errorf("the fence was %d and is %d", g.Fence, next.Fence)
+	}
+}
+
+// TestWeUsePHPsToken verifies, extends, demotes and releases a hold of PHP's.
+func TestWeUsePHPsToken(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	theirs := p.lock("job")
+	token := theirs.must("acquire").Token
+	if len(token) != 44 {
+		t.Fatalf("PHP's token has %d bytes", len(token))
+	}
+	g, err := s.Extend(t.Context(), "job", token, 4*time.Minute)
+	if err != nil || g.TTL < 3*time.Minute {
+		t.Fatalf("Extend with PHP's token: %+v, %v", g, err)
+	}
+	theirs.must("held")
+	if until := foreign(t, s, request("job"), false).Until; time.Until(until) < 3*time.Minute {
+		t.Errorf("after our Extend the hold ends at %v", until)
+	}
+	wrong, err := s.Release(t.Context(), "job", newToken(), 0)
+	if err != nil || wrong == driver.Released {
+		t.Errorf("Release with a token that nobody has: %v, %v", wrong, err)
+	}
+	theirs.must("held")
+	if out, err := s.Release(t.Context(), "job", token, 0); err != nil || out != driver.Released {
+		t.Errorf("Release with PHP's token: %v, %v", out, err)
+	}
+	theirs.cannot("held")
+	theirs.cannot("refresh")
+	take(t, s, request("job"))
+}
+
+// TestWeAdoptFromPHP swaps PHP's token for one of ours, with a fence: PHP is
+// out.
+func TestWeAdoptFromPHP(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	for _, do := range []string{"acquire", "read"} {
+		theirs := p.lock(do)
+		r := request(do)
+		r.Shared = do == "read"
+		r.Replaces = theirs.must(do).Token
+		g, err := s.Acquire(t.Context(), r)
+		if err != nil || g.Fence == 0 {
+			t.Fatalf("Acquire that replaces PHP's hold: %+v, %v", g, err)
+		}
+		theirs.cannot("held")
+		theirs.cannot("refresh")
+		theirs.must("release") // of a lock that is lost: PHP says nothing
+		if _, err := s.Extend(t.Context(), do, r.Token, time.Minute); err != nil {
+			t.Errorf("Extend after PHP's vain release: %v", err)
+		}
+		st, err := s.Inspect(t.Context(), do)
+		if err != nil || len(st.Holds) != 1 || st.Holds[0].Foreign || st.Holds[0].Shared != r.Shared || st.Holds[0].Label != "nightly" {
+			t.Errorf("%+v, %v", st, err)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package peers
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// TestPHPWaits has each side wait for the other to give the name back.
+func TestPHPWaits(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.Foreign(true)}} {
+		l, p := locker(t, srv, opts...), startPHP(t, srv, "")
+		theirs := p.lock("job")
+		lock, err := l.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs.begin(phpRequest{Do: "wait"})
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-p.out; !a.OK {
+			t.Fatalf("PHP, which waited: %+v", a)
+		}
+		got := make(chan error, 1)
+		go func() {
+			var err error
+			lock, err = l.Acquire(t.Context(), "job", padlock.Wait(patience))
+			got <- err
+		}()
+		eventually(t, "we wait", func() bool {
+			st, err := l.Inspect(t.Context(), "job")
+			return err == nil && st.Waiters == 1
+		})
+		theirs.must("release")
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// crowd is load of ours on one name: two processes of three goroutines, so that
+// somebody always waits and each release hands over directly.
+type crowd struct {
+	t      testing.TB
+	inside atomic.Int64
+	holds  atomic.Int64 // ours
+	waited atomic.Int64 // the longest wait of ours, in nanoseconds
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func newCrowd(t testing.TB, srv *server.Server, opts ...redisstore.Option) *crowd {
+	c := &crowd{t: t}
+	var ctx context.Context
+	ctx, c.cancel = context.WithCancel(t.Context())
+	for range 2 {
+		l := locker(t, srv, opts...)
+		for range 3 {
+			c.wg.Go(func() {
+				for ctx.Err() == nil {
+					c.visit(ctx, l)
+				}
+			})
+		}
+	}
+	t.Cleanup(c.stop) // before the lockers are closed
+	return c
+}
+
+func (c *crowd) stop() {
+	c.cancel()
+	c.wg.Wait()
+}
+
+func (c *crowd) visit(ctx context.Context, l *padlock.Locker) {
+	asked := time.Now()
+	lock, err := l.Acquire(ctx, "job")
+	if ctx.Err() != nil {
+		if err == nil {
+			err = lock.Release()
+			if err != nil {
+				c.t.Errorf("Release: %v", err)
+			}
+		}
+		return
+	}
+	if err != nil {
+		c.t.Errorf("Acquire: %v", err)
+		c.cancel()
+		return
+	}
+	if n := c.inside.Add(1); n > 1 {
+		c.t.Errorf("%d of ours hold the name", n)
+	}
+	if took := int64(time.Since(asked)); took > c.waited.Load() {
+		c.waited.Store(took)
+	}
+	<-time.After(2 * time.Millisecond)
+	c.holds.Add(1)
+	c.inside.Add(-1)
+	if err := lock.Release(); err != nil {
+		c.t.Errorf("Release: %v", err)
+	}
+}
+
+// TestPHPAndWeTakeTurns keeps a PHP worker and a crowd of ours on one name.
+// With foreign=yes the name is left free for 130 ms when padlock has used it
+// for 1 s without a pause, and PHP looks every 110 ms at the latest: it gets
+// its turn within about 1.2 s and a hold, and may have several until we look
+// again, 500 ms later at the latest. Then we look every 25 ms, and PHP leaves
+// the name alone for 30 ms at a time.
+func TestPHPAndWeTakeTurns(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	p := startPHP(t, srv, "")
+	p.lock("warm").must("acquire")
+	c := newCrowd(t, srv, redisstore.Foreign(true))
+	eventually(t, "we are at work", func() bool { return c.holds.Load() > 20 })
+	p.lock("job").begin(phpRequest{Do: "work", Times: 1 << 20})
+	deadline := time.After(patience)
+	var longest time.Duration
+	began, last, turns := time.Now(), c.holds.Load(), 0
+	for changes := 0; changes < 3; turns++ {
+		select {
+		case a := <-p.out:
+			if !a.OK || a.Did != "in" {
+				t.Fatalf("%+v", a)
+			}
+		case <-deadline:
+			t.Fatalf("within %v it went %d times from us to PHP, which had %d turns, and we %d", patience, changes, turns, c.holds.Load())
+		}
+		longest, began = max(longest, time.Since(began)), time.Now()
+		if now := c.holds.Load(); now > last {
+			last, changes = now, changes+1
+		}
+	}
+	eventually(t, "we go on", func() bool { return c.holds.Load() > last+20 })
+	c.stop()
+	t.Logf("PHP had %d turns and waited %v at most, we had %d and waited %v at most", turns,
+		longest.Round(time.Millisecond), c.holds.Load(), time.Duration(c.waited.Load()).Round(time.Millisecond))
+}
+
+var evalCalls = regexp.MustCompile(`cmdstat_eval:calls=(\d+)`)
+
+// phpLooks counts what PHP has asked: it sends EVAL, we send EVALSHA.
+func phpLooks(t testing.TB, c rueidis.Client) int {
+	t.Helper()
+	info, err := c.Do(t.Context(), c.B().Info().Section("commandstats").Build()).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := evalCalls.FindStringSubmatch(info)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestPHPMayStarveWithoutForeign is a limit: without foreign=yes a name is
+// handed over from one of ours to the next, and is never free when PHP looks.
+func TestPHPMayStarveWithoutForeign(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	p := startPHP(t, srv, "")
+	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	p.lock("warm").must("acquire")
+	c := newCrowd(t, srv)
+	eventually(t, "we are at work", func() bool { return c.holds.Load() > 20 })
+	from := c.holds.Load()
+	looked := phpLooks(t, raw)
+	p.lock("job").begin(phpRequest{Do: "work", Times: 1 << 20})
+	// So often that with foreign=yes it would have had three turns.
+	eventually(t, "PHP looks", func() bool { return phpLooks(t, raw) >= looked+40 })
+	ours := c.holds.Load() - from
+	c.stop()
+	p.kill()
+	theirs := len(p.out)
+	if theirs > 1 || ours < 200 {
+		t.Errorf("PHP had %d turns, and we %d: docs/php.md says otherwise", theirs, ours)
+	}
+}
