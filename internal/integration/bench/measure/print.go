@@ -52,7 +52,9 @@ func (r *Result) remark(row string) string {
 		}
 	}
 	if err := r.Errors[row]; err != nil {
-		parts = append(parts, "FAILED: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		// The first of those that one trial had; progress has shown them all.
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		parts = append(parts, "FAILED: "+first)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -106,4 +106,4 @@ func lockOnce(l Locker) error {
 
 // patience is how long anybody waits for a lock before the trial counts it as
 // stranded. Only tests change it, before anything else runs.
-var patience = time.Minute
+var patience = 20 * time.Second

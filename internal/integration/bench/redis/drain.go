@@ -107,7 +107,7 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	for i, l := range d.lockers[1:] {
 		all.Go(func() { d.once(ctx, l, int32(i+2)) })
 	}
-	time.Sleep(queued)
+	d.awaitQueue(queued)
 	before, err := r.cost(d.page)
 	if err != nil {
 		return nil, err
@@ -123,6 +123,19 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	f := d.figures(start)
 	spent(f, before, after, len(d.at))
 	return f, nil
+}
+
+// awaitQueue returns when all have waited for as long as queued, or somewhat
+// longer if they are still busy lining up. Who polls never ends with that.
+func (d *drainTrial) awaitQueue(queued time.Duration) {
+	time.Sleep(queued)
+	for range 10 {
+		sent := d.page.sentByAll()
+		time.Sleep(queued / 5)
+		if d.page.sentByAll()-sent < int64(len(d.lockers))/16+1 {
+			return
+		}
+	}
 }
 
 // once is a waiter.

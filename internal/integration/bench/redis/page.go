@@ -60,6 +60,14 @@ func (p *page) leave(id int32) {
 	p.released.Store(now())
 }
 
+// sentByAll is how many commands were sent so far.
+func (p *page) sentByAll() (n int64) {
+	for i := range p.sent {
+		n += p.sent[i].Load()
+	}
+	return n
+}
+
 // newPage makes a page that child processes can map too, from the file.
 func newPage() (*page, *os.File, error) {
 	f, err := os.CreateTemp("", "padlock-bench-page-")

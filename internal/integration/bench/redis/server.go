@@ -89,9 +89,7 @@ type cost struct {
 // cost reads the present cost. INFO does not count itself.
 func (r *rig) cost(p *page) (c cost, err error) {
 	c.client = measure.Used()
-	for i := range p.sent {
-		c.sent += p.sent[i].Load()
-	}
+	c.sent = p.sentByAll()
 	stats, err := r.info("commandstats")
 	if err != nil {
 		return c, err
