@@ -1,0 +1,84 @@
+package redissession_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redissession"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+)
+
+// busy is what a handler is told that writes at once.
+func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyError {
+	t.Helper()
+	var said *session.BusyError
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value})
+	w := httptest.NewRecorder()
+	m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := session.From(r.Context()).Incr("n", 1); !errors.As(err, &said) {
+			t.Errorf("%v", err)
+		}
+	})).ServeHTTP(w, r)
+	if said == nil || w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	return said
+}
+
+// TestLockNames looks at the lock's key while a handler has it, and has
+// somebody else hold it.
+func TestLockNames(t *testing.T) {
+	t.Parallel()
+	o := at(startRedis(t).Addr())
+	raw := dial(t, o)
+	locker := newLocker(t, o, redissession.PHPLocks()...)
+	for suffix, php := range map[string]session.PHP{"_LOCK": {}, ".lock": {LockSuffix: ".lock"}} {
+		m, err := session.NewPHP(newRedis(t, raw).Blobs(), session.WithLocker(locker), php, plain, session.MaxWait(100*time.Millisecond))
+		noError(t, err)
+		c := serve(t, load.Handler(m))
+		noError(t, c.Start(t.Context()))
+		key := "PHPREDIS_SESSION:" + c.Cookie.Value + suffix
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(c.Cookie)
+		m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, err := session.Get[int](session.From(r.Context()), "k")
+			noError(t, err)
+			if ask(t, raw, "TYPE", key) != "string" || ask(t, raw, "PTTL", key) == "-1" {
+				t.Errorf("%s is not the lock", suffix)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		if ask(t, raw, "EXISTS", key) != "0" {
+			t.Error("the lock was not given back")
+		}
+		ask(t, raw, "SET", key, "host|17", "PX", "60000")
+		if said := busy(t, m, c.Cookie); said.Foreign { // it ends by itself
+			t.Errorf("%v", said)
+		}
+	}
+}
+
+// TestPHPOnACluster: lock and session lie in slots of their own.
+func TestPHPOnACluster(t *testing.T) {
+	t.Parallel()
+	o := at(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())
+	m, err := session.NewPHP(newRedis(t, dial(t, o)).Blobs(), session.WithLocker(newLocker(t, o, redissession.PHPLocks()...)),
+		session.PHP{Prefix: "PHPREDIS_CLUSTER_SESSION:"}, plain, patient)
+	noError(t, err)
+	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
+		c := serve(t, load.Handler(m, mode))
+		noError(t, c.Start(t.Context()))
+		only(t, c.Run(t.Context(), load.Set(20, time.Millisecond, 0)), http.StatusOK)
+		if n, err := c.Kept(t.Context(), 20); n != 20 || err != nil {
+			t.Errorf("%d of 20 kept, %v", n, err)
+		}
+		if a, err := c.Get(t.Context(), 0, "/logout"); err != nil || a.Status != http.StatusOK {
+			t.Errorf("%v %v", a, err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+<?php
+// The PHP half of an application of which the other half is in Go.
+
+class User
+{
+    public $id = 42;
+    protected $name = 'Zoë "the|one"; {x}';
+    private $tags = ['a', 'k' => [1.5, true, null]];
+
+    public function name() { return $this->name . ' ' . json_encode($this->tags); }
+}
+
+// work takes as long as Go's notation says: 25ms, 1s.
+function work(string $for): void
+{
+    $us = (float) $for * (str_ends_with($for, 'ms') ? 1000 : 1000000);
+    if ($us > 0) {
+        usleep((int) $us);
+    }
+}
+
+function crash(): void
+{
+    posix_kill(getmypid(), SIGKILL);
+}
+
+function answer(string $path): string
+{
+    $key = $_GET['key'] ?? '';
+    switch ($path) {
+        case '/login':
+            $_SESSION['user'] = new User();
+            $_SESSION['pi'] = 0.1 + 0.2;
+            $_SESSION['list'] = ['x' => 1, 5 => 'é', 'deep' => [[], -7, false]];
+            $_SESSION['n'] = 5;
+            return '';
+        case '/set':
+            work($_GET['work']);
+            $_SESSION[$key] = 1;
+            return '';
+        case '/add':
+            $n = $_SESSION[$key] ?? 0;
+            work($_GET['work']);
+            $_SESSION[$key] = $n + 1;
+            return '';
+        case '/user':
+            return isset($_SESSION['user']) ? $_SESSION['user']->name() : 'nobody';
+        case '/json':
+            return json_encode($_SESSION[$key] ?? null);
+        case '/logout':
+            session_destroy();
+            return '';
+    }
+    http_response_code(404);
+    return 'no such page';
+}
+
+if (PHP_SAPI === 'cli') {
+    session_id($argv[1]);
+    session_start();
+    crash();
+}
+$path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
+if ($path === '/ready') {
+    echo 'ready';
+} elseif (!@session_start()) {
+    http_response_code(503);
+} else {
+    echo answer($path);
+}
