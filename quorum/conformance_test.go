@@ -17,9 +17,8 @@ var shapes = []struct {
 	members int
 }{{quorum.Majority, 3}, {quorum.Majority, 5}, {quorum.Majority, 1}, {quorum.All, 2}}
 
-// harness opens quorums over n servers whose replies it can lose.
-func harness(t testing.TB, rule quorum.Rule, n int, opts ...quorum.Option) drivertest.Harness {
-	servers := newCluster(n)
+// harness opens quorums over servers whose replies it can lose.
+func harness(t testing.TB, rule quorum.Rule, servers cluster, opts ...quorum.Option) drivertest.Harness {
 	clients := make(chan map[driver.Store]*client, 1)
 	clients <- map[driver.Store]*client{}
 	return drivertest.Harness{
@@ -65,19 +64,29 @@ func harness(t testing.TB, rule quorum.Rule, n int, opts ...quorum.Option) drive
 	}
 }
 
-// In real time with members that may take their time: a machine that runs all
-// tests at once is slow.
+// In real time with members that may take their time and leases that are not
+// the shortest: a machine that runs all tests at once is slow.
 func TestContract(t *testing.T) {
-	patient := quorum.MemberTimeout(time.Second)
-	t.Run("majority", func(t *testing.T) { t.Parallel(); drivertest.Run(t, harness(t, quorum.Majority, 3, patient)) })
-	t.Run("all", func(t *testing.T) { t.Parallel(); drivertest.Run(t, harness(t, quorum.All, 2, patient)) })
+	for _, shape := range []struct {
+		rule    quorum.Rule
+		members int
+	}{{quorum.Majority, 3}, {quorum.All, 2}} {
+		t.Run(shape.rule.String(), func(t *testing.T) {
+			t.Parallel()
+			servers := newCluster(shape.members)
+			for _, srv := range servers {
+				srv.minTTL = 300 * time.Millisecond
+			}
+			drivertest.Run(t, harness(t, shape.rule, servers, quorum.MemberTimeout(time.Second)))
+		})
+	}
 }
 
 func TestContractInABubble(t *testing.T) {
 	for _, shape := range shapes {
 		t.Run(fmt.Sprintf("%v of %d", shape.rule, shape.members), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				for _, f := range drivertest.Check(harness(t, shape.rule, shape.members)) {
+				for _, f := range drivertest.Check(harness(t, shape.rule, newCluster(shape.members))) {
 					t.Error(f)
 				}
 			})
@@ -85,7 +94,7 @@ func TestContractInABubble(t *testing.T) {
 	}
 	t.Run("without fences", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			for _, f := range drivertest.Check(harness(t, quorum.Majority, 3, quorum.Fences(false))) {
+			for _, f := range drivertest.Check(harness(t, quorum.Majority, newCluster(3), quorum.Fences(false))) {
 				t.Error(f)
 			}
 		})

@@ -120,7 +120,6 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	t.round.drain(t.answers)
 	t.h.over()
 	s.mu.Unlock()
-	t.round.cancel()
 	if t.swap && !s.refuses(count(t.answers, gone)) {
 		return t.swapOpen(cause)
 	}

@@ -17,9 +17,10 @@ import (
 // server is one member's server: a memstore that can lose its data and whose
 // clock can be set.
 type server struct {
-	clock *settable
-	mu    sync.Mutex
-	store *memstore.Store
+	clock  *settable
+	minTTL time.Duration
+	mu     sync.Mutex
+	store  *memstore.Store
 }
 
 func newServer() *server {
@@ -80,6 +81,7 @@ type link struct {
 	plan   func(op string) fault
 	calls  map[string]int
 	closed atomic.Bool
+	minTTL time.Duration
 }
 
 func (l *link) set(plan func(op string) fault) {
@@ -222,7 +224,11 @@ func (l *link) RaiseFence(ctx context.Context, name, token string, fence uint64)
 	return err
 }
 
-func (l *link) Guarantees() driver.Guarantees { return l.srv.now().Guarantees() }
+func (l *link) Guarantees() driver.Guarantees {
+	g := l.srv.now().Guarantees()
+	g.MinTTL = l.minTTL
+	return g
+}
 
 func (l *link) Close() error {
 	l.closed.Store(true)
@@ -251,7 +257,7 @@ func (c cluster) client(t testing.TB, rule quorum.Rule, opts ...quorum.Option) *
 	cl := &client{}
 	var stores []driver.Store
 	for _, srv := range c {
-		l := &link{srv: srv, calls: make(map[string]int)}
+		l := &link{srv: srv, calls: make(map[string]int), minTTL: srv.minTTL}
 		cl.links = append(cl.links, l)
 		stores = append(stores, l)
 	}

@@ -269,9 +269,11 @@ func (x *settlement) run(p place) {
 	if a.settled || a.verdict == refused {
 		return
 	}
-	m := s.members[x.i]
-	crowded := m.unsettled.Add(1) > 4*maxUnsettled
-	defer m.unsettled.Add(-1)
+	crowded := false
+	if m := s.members[x.i]; a.verdict != yes {
+		crowded = m.unsettled.Add(1) > 4*maxUnsettled
+		defer m.unsettled.Add(-1)
+	}
 	x.goOn(a, late, crowded)
 }
 
