@@ -29,6 +29,7 @@ func TestContract(t *testing.T) {
 			opts := append(row.opts, redisstore.RestartGuard(redisstore.GuardOff))
 			b := newBench(t, server.RedisOptions{Persist: true}, opts...)
 			h := b.harness()
+			h.Parallel = 16
 			if row.name != "set" && row.name != "string" {
 				h.Restart, h.Pause = nil, nil // these take long, and the layouts are the same
 			}

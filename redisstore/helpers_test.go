@@ -221,10 +221,10 @@ func plainLock(c rueidis.Client, name, token string, ttl time.Duration) (release
 	}, err
 }
 
-// bellsOf is the key of those who wait for name without a place.
-func bellsOf(t testing.TB, c rueidis.Client, name string) string {
+// companion is a key that belongs to name, of the kind that the letter says.
+func companion(t testing.TB, c rueidis.Client, letter, name string) string {
 	t.Helper()
-	keys, err := c.Do(context.Background(), c.B().Keys().Pattern("padlock:{???}b:"+name).Build()).AsStrSlice()
+	keys, err := c.Do(context.Background(), c.B().Keys().Pattern("padlock:{???}"+letter+":"+name).Build()).AsStrSlice()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set("8"); err != nil {
+		if err := f.Value.Set("4"); err != nil {
 			panic(err)
 		}
 	}

@@ -155,6 +155,10 @@ func (c *config) guarantees() driver.Guarantees {
 	} else {
 		g.Notes = append(g.Notes, "The eviction policy is checked on every new connection; a change in between is not seen.")
 	}
+	if c.strings && !c.fences {
+		g.Notes = append(g.Notes, "A newcomer may overtake those who wait in the moment in which a lease or a cool-down runs out.",
+			"Who holds a name is not told.")
+	}
 	g.Notes = append(g.Notes, "A failover may lose the holds of the last moment, since replicas lag behind.")
 	return g
 }

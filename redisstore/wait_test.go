@@ -253,7 +253,7 @@ func TestBells(t *testing.T) {
 		})
 	}
 	c := rawClient(t, single(srv.Addr()))
-	eventually(t, "all wait", func() bool { return askBy(t, c, "ZCARD", bellsOf(t, c, "job")) == "8" })
+	eventually(t, "all wait", func() bool { return askBy(t, c, "ZCARD", companion(t, c, "b", "job")) == "8" })
 	began := time.Now()
 	free(t, first, r)
 	wg.Wait()
@@ -280,7 +280,7 @@ func TestPromoterIsWoken(t *testing.T) {
 	woken := make(chan error, 1)
 	go func() { _, err := s.Wait(t.Context(), up, false); woken <- err }()
 	c := rawClient(t, single(srv.Addr()))
-	eventually(t, "the promoter waits", func() bool { return askBy(t, c, "ZCARD", bellsOf(t, c, "job")) == "1" })
+	eventually(t, "the promoter waits", func() bool { return askBy(t, c, "HEXISTS", companion(t, c, "h", "job"), "p") == "1" })
 	free(t, other, two)
 	if err := <-woken; err != nil {
 		t.Fatal(err)

@@ -68,19 +68,26 @@ local function tell(chan, message)
 end
 local function left() return math.max(top(), gap()) - ms end
 
--- ring wakes who waits without a place: all of them, when they may try.
+-- ring wakes who waits without a place: the one that means to be promoted when
+-- it is alone, and all others at once when they may try. A bell's score is when
+-- its owner looked last, below 0 for those who want to read.
 local function ring()
-  if redis.call('EXISTS', B) == 0 then return end
-  local queued = redis.call('ZCARD', Q) > 0
-  for _, b in ipairs(redis.call('ZRANGE', B, 0, -1)) do
-    local chan, id, mode, token = string.match(b, '^(%x+) (%d+) (%a) (.*)$')
-    local may
-    if live(token) then may = only(token) else may = not queued and not blocked(mode == 's') end
-    if may then
-      redis.call('ZREM', B, b)
+  local p = redis.call('HGET', H, 'p')
+  if p then
+    local chan, id, token = string.match(p, '^(%x+) (%d+) (.*)$')
+    if only(token) or not live(token) then
+      redis.call('HDEL', H, 'p')
       tell(chan, 'b ' .. id)
     end
   end
+  if redis.call('EXISTS', B) == 0 or redis.call('ZCARD', Q) > 0 then return end
+  local to
+  if not blocked(false) then to = '+inf' elseif not blocked(true) then to = '0' else return end
+  for _, b in ipairs(redis.call('ZRANGEBYSCORE', B, '-inf', to)) do
+    local chan, id = string.match(b, '^(%x+) (%d+)$')
+    tell(chan, 'b ' .. id)
+  end
+  redis.call('ZREMRANGEBYSCORE', B, '-inf', to)
 end
 
 -- alert tells the first three of the queue to look when what is in the way

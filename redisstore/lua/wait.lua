@@ -28,9 +28,13 @@ else
     finish()
     return { 'N' }
   end
-  redis.call('ZREMRANGEBYSCORE', B, '-inf', int(ms - SIGN))
-  redis.call('ZADD', B, ms, table.concat({ chan, id, ARGV[3], token }, ' '))
-  redis.call('PEXPIRE', B, SIGN + LINGER)
+  if mine then
+    redis.call('HSET', H, 'p', chan .. ' ' .. id .. ' ' .. token)
+  else
+    redis.call('ZREMRANGEBYSCORE', B, int(SIGN - ms), int(ms - SIGN)) -- of the dead
+    redis.call('ZADD', B, shared and -ms or ms, chan .. ' ' .. id)
+    redis.call('PEXPIRE', B, SIGN + LINGER)
+  end
 end
 
 -- When to look next. The head looks when what is in its way ends, and now and
