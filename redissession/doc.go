@@ -16,5 +16,5 @@
 // in Go serve the same visitors; see [PHPLocks].
 //
 // Each script has one key, or two with the same hash tag, so all of it works on
-// a Redis Cluster. Redis 7.0 or later is needed, or Valkey.
+// a Redis Cluster. Redis 7.0 or later is needed.
 package redissession

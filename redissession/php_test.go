@@ -63,7 +63,9 @@ func startPHP(t testing.TB, redis string, setup phpSetup) *server.Server {
 	needPHP(t)
 	return server.Start(t, server.Spec{
 		Name: "php", Package: "php-cli", Binary: []string{"php"}, Env: []string{"PHP_CLI_SERVER_WORKERS=12"},
-		Args: func(p server.Place) []string { return []string{"-c", p.Path("php.ini"), "-S", p.Addr(), p.Path("app.php")} },
+		Args: func(p server.Place) []string {
+			return []string{"-c", p.Path("php.ini"), "-S", p.Addr(), p.Path("app.php")}
+		},
 		Prepare: func(_ context.Context, p server.Place) error {
 			if err := p.Write("php.ini", []byte(setup.ini(redis))); err != nil {
 				return err
