@@ -35,7 +35,6 @@ func BenchmarkPair(b *testing.B) {
 		{"string-plain", []redisstore.Option{redisstore.PlainStrings(), redisstore.Fences(false)}},
 		{"string-fences", []redisstore.Option{redisstore.PlainStrings()}},
 		{"set-fences", nil},
-		{"set-plain", []redisstore.Option{redisstore.Fences(false)}},
 	} {
 		for _, workers := range []int{1, 64} {
 			b.Run(row.name+"/"+strconv.Itoa(workers), func(b *testing.B) {

@@ -202,6 +202,16 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	// The rights that a cluster needs beside those of a single server.
+	acl, err := os.ReadFile("testdata/users.acl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(acl), "\n")
+	for _, n := range nodes {
+		ask(t, n, append([]string{"ACL", "SETUSER"}, strings.Fields(line + " +cluster|slots +cluster|shards +asking")[1:]...)...)
+	}
+	waitAndTake(t, fromURL("redis+cluster://padlock:PASSWORD@"+nodes[1].Addr()+"?prefix=app:"))
 	// Locks lie on all nodes, and a node that is away takes only its own along.
 	nodes[2].Kill()
 	granted := 0
