@@ -120,8 +120,13 @@ func (h *Lock) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	if g.TTL > h.ttl {
 		at = max(at, usableFor(sent, g).Add(-2*third))
 	}
-	h.renewAt = at.Add(h.locker.jitter(third / 10))
+	early := renewEarly(h.ttl)
+	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
+
+// renewEarly is how much before its time a lease may be renewed, to go along
+// with others: waking up for each costs more than renewing it.
+func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
 
 // jitter returns a random time between -d and d. The caller holds mu.
 func (l *Locker) jitter(d time.Duration) time.Duration {
@@ -185,10 +190,17 @@ func (k *keeper) tick() {
 	}
 	k.armed = never
 	now := k.l.clock.Now()
-	for len(k.heap) > 0 && k.heap[0].wakeAt <= now {
+	woken := len(k.heap) > 0 && k.heap[0].wakeAt <= now
+	for len(k.heap) > 0 && (k.heap[0].wakeAt <= now || woken && k.heap[0].goesAlong(now)) {
 		k.look(k.heap[0], now)
 	}
 	k.arm()
+}
+
+// goesAlong reports whether h is to be renewed so soon that it is done now,
+// with others.
+func (h *Lock) goesAlong(now driver.Instant) bool {
+	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= renewEarly(h.ttl)
 }
 
 // look ends h or has it renewed.
@@ -211,7 +223,7 @@ func (k *keeper) look(h *Lock, now driver.Instant) {
 // renewSoon gives h to a worker.
 func (k *keeper) renewSoon(h *Lock) {
 	k.due = append(k.due, h)
-	if k.workers < maxRenewers {
+	if k.workers < maxRenewers && (k.workers == 0 || !k.l.guarantees.InProcess) {
 		k.workers++
 		k.running.Add(1)
 		go k.renewDue()
