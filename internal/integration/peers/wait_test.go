@@ -19,6 +19,7 @@ import (
 func TestPHPWaits(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
+	raw := rawClient(t, srv)
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.Foreign(true)}} {
 		l, p := locker(t, srv, opts...), startPHP(t, srv, "")
 		theirs := p.lock("job")
@@ -26,7 +27,9 @@ func TestPHPWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		looked := phpLooks(t, raw)
 		theirs.begin(phpRequest{Do: "wait"})
+		eventually(t, "PHP waits", func() bool { return phpLooks(t, raw) > looked })
 		if err := lock.Release(); err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +158,19 @@ func TestPHPAndWeTakeTurns(t *testing.T) {
 		longest.Round(time.Millisecond), c.holds.Load(), time.Duration(c.waited.Load()).Round(time.Millisecond))
 }
 
+// rawClient speaks to the server past all stores.
+func rawClient(t testing.TB, srv *server.Server) rueidis.Client {
+	t.Helper()
+	o := single(srv.Addr())
+	o.DisableCache = true
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
 var evalCalls = regexp.MustCompile(`cmdstat_eval:calls=(\d+)`)
 
 // phpLooks counts what PHP has asked: it sends EVAL, we send EVALSHA.
@@ -181,11 +197,7 @@ func TestPHPMayStarveWithoutForeign(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	p := startPHP(t, srv, "")
-	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
+	raw := rawClient(t, srv)
 	p.lock("warm").must("acquire")
 	c := newCrowd(t, srv)
 	eventually(t, "we are at work", func() bool { return c.holds.Load() > 20 })

@@ -1,0 +1,72 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// T-C1: a thousand acquires are cancelled on their way, and nothing is left.
+// Leases last a minute, so what is left would be seen.
+func TestTC1ThousandCancels(t *testing.T) {
+	t.Parallel()
+	for _, members := range []int{1, 5} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			t.Parallel()
+			r := newRack(t, members)
+			c := r.client()
+			var s driver.Store = c.Store
+			if members == 1 {
+				s = c.members[0]
+			}
+			l := padlock.New(s, padlock.SharedStore(), padlock.TTL(time.Minute))
+			cancelled := cancelAThousand(t, l)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := l.Close(ctx); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if cancelled < 200 {
+				t.Errorf("only %d of 1000 were cancelled", cancelled)
+			}
+			r.nothingLeft()
+			t.Logf("%d of 1000 were cancelled before they had the lock", cancelled)
+		})
+	}
+}
+
+func cancelAThousand(t *testing.T, l *padlock.Locker) int64 {
+	var cancelled atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			for range 50 {
+				ctx, cancel := context.WithCancel(t.Context())
+				stop := time.AfterFunc(rand.N(6*time.Millisecond), cancel)
+				lock, err := l.Acquire(ctx, fmt.Sprintf("job %d", i/2)) // two contend for each
+				switch {
+				case err == nil:
+					if err := lock.Release(); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				case errors.Is(err, context.Canceled):
+					cancelled.Add(1)
+				default:
+					t.Errorf("Acquire: %v", err)
+				}
+				stop.Stop()
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return cancelled.Load()
+}

@@ -1,0 +1,196 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// down are the ways in which a server can fail to answer.
+var down = map[string]struct{ down, up func(*server.Server) }{
+	"killed": {(*server.Server).Kill, func(s *server.Server) { s.Restart(false) }},
+	"frozen": {(*server.Server).Pause, (*server.Server).Resume},
+}
+
+// T-RL1, the first half: with two of five dead the quorum works, and excludes.
+func TestTRL1TwoDead(t *testing.T) {
+	t.Parallel()
+	for how, d := range down {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := newRack(t, 5)
+			a, b := r.client(), r.client()
+			first := request("job")
+			before := take(t, a, first)
+			free(t, a, first)
+			d.down(r.servers[1])
+			d.down(r.servers[3])
+			ours := request("job")
+			g := take(t, a, ours)
+			if g.Fence <= before.Fence {
+				t.Errorf("the fence was %d and is %d", before.Fence, g.Fence)
+			}
+			_, err := b.Acquire(t.Context(), request("job"))
+			wantIs(t, err, driver.ErrHeld, "another client")
+			if again, err := a.Extend(t.Context(), "job", ours.Token, time.Minute); err != nil || again.TTL <= 0 {
+				t.Errorf("Extend: %+v, %v", again, err)
+			}
+			free(t, a, ours)
+			other := request("job")
+			if next := take(t, b, other); next.Fence <= g.Fence {
+				t.Errorf("the fence was %d and is %d", g.Fence, next.Fence)
+			}
+			free(t, b, other)
+			d.up(r.servers[1])
+			d.up(r.servers[3])
+			r.nothingLeft()
+		})
+	}
+}
+
+// T-RL1, the second half: with three of five dead nothing is granted, nobody is
+// said to hold the name, and nothing is left: not on the living, and not on
+// those that were silent and read the request when they wake up.
+func TestTRL1ThreeDead(t *testing.T) {
+	t.Parallel()
+	for how, d := range down {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := newRack(t, 5)
+			a := r.client(redisstore.RestartGuard(redisstore.GuardOff))
+			free(t, a, taken(t, a)) // every member has been reached once
+			dead := []int{0, 2, 4}
+			for _, i := range dead {
+				d.down(r.servers[i])
+			}
+			for range 3 {
+				_, err := a.Acquire(t.Context(), request("job"))
+				wantSilence(t, err, "Acquire with three of five dead")
+			}
+			for _, i := range []int{1, 3} {
+				s := r.direct(i)
+				eventually(t, "the living have nothing left", func() bool { return !holds(t, s, "job") })
+			}
+			for _, i := range dead {
+				d.up(r.servers[i])
+			}
+			r.nothingLeft()
+			eventually(t, "Acquire when they are back", func() bool {
+				_, err := a.Acquire(t.Context(), request("job"))
+				return err == nil
+			})
+		})
+	}
+}
+
+func taken(t testing.TB, s driver.Store) driver.Request {
+	t.Helper()
+	r := request("job")
+	take(t, s, r)
+	return r
+}
+
+// bare makes a hold of a's on servers 0, 1 and 2 only, and has b know all five.
+func bare(t *testing.T, r *rack, ttl time.Duration, opts ...redisstore.Option) (a, b *client, ours driver.Request) {
+	t.Helper()
+	a, b = r.client(opts...), r.client(opts...)
+	first := request("job")
+	first.TTL = ttl
+	take(t, b, first)
+	free(t, b, first)
+	a.spoil(cut, 3, 4)
+	ours = request("job")
+	ours.TTL = ttl
+	take(t, a, ours)
+	other := request("job")
+	other.TTL = ttl
+	_, err := b.Acquire(t.Context(), other)
+	wantIs(t, err, driver.ErrHeld, "another client")
+	return a, b, ours
+}
+
+// T-RL2 without a guard: a member of a bare quorum restarts empty, and another
+// quorum is there. Two hold the name; only their fences tell them apart. It is
+// why the guard is on unless it is switched off by name.
+func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b, ours := bare(t, r, time.Minute, redisstore.RestartGuard(redisstore.GuardOff))
+	before, err := a.Extend(t.Context(), "job", ours.Token, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.servers[2].Kill()
+	r.servers[2].Restart(false)
+	var second driver.Grant
+	eventually(t, "the other client is granted what is held", func() (ok bool) {
+		second, err = b.Acquire(t.Context(), request("job"))
+		return err == nil
+	})
+	if second.Fence <= before.Fence {
+		t.Errorf("the first holder has fence %d, the second %d", before.Fence, second.Fence)
+	}
+	eventually(t, "the first holder is told when it asks", func() bool {
+		_, err := a.Extend(t.Context(), "job", ours.Token, time.Minute)
+		return err != nil
+	})
+}
+
+// T-RL2 with the guard: the other client knew the member under another run id
+// and waits until every lease of before has ended.
+func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	r := newRack(t, 5)
+	_, b, _ := bare(t, r, ttl, redisstore.MaxTTL(ttl))
+	end := time.Now() // of a lease that lasts no longer than from here
+	r.servers[2].Kill()
+	r.servers[2].Restart(false)
+	s := r.direct(0)
+	eventually(t, "the other client is granted the name", func() bool {
+		heldYet := holds(t, s, "job") // asked before, so it was true at the grant
+		other := request("job")
+		other.TTL = ttl
+		_, err := b.Acquire(t.Context(), other)
+		if err == nil && heldYet && time.Since(end) < ttl/2 {
+			t.Fatal("granted while server 0 still has the hold of before")
+		}
+		return err == nil
+	})
+}
+
+// A member that restarted empty is given the hold again with the next Extend,
+// while the others confirm it: so the next restart does no harm.
+func TestRestartedMembersGetTheHoldBack(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(redisstore.RestartGuard(redisstore.GuardOff)), r.client(redisstore.RestartGuard(redisstore.GuardOff))
+	ours := request("job")
+	g := take(t, a, ours)
+	for i, srv := range r.servers {
+		srv.Kill()
+		srv.Restart(false)
+		s := r.direct(i)
+		eventually(t, "the member has the hold again", func() bool {
+			again, err := a.Extend(t.Context(), "job", ours.Token, time.Minute)
+			if err != nil || again.Fence != 0 && again.Fence != g.Fence {
+				t.Fatalf("Extend while one of five has forgotten: %+v, %v", again, err)
+			}
+			st, err := s.Inspect(t.Context(), "job")
+			return err == nil && len(st.Holds) == 1
+		})
+		_, err := b.Acquire(t.Context(), request("job"))
+		wantIs(t, err, driver.ErrHeld, "another client")
+	}
+	free(t, a, ours)
+	eventually(t, "another client is granted it", func() bool {
+		next, err := b.Acquire(t.Context(), request("job"))
+		if err == nil && next.Fence <= g.Fence {
+			t.Errorf("all five have restarted; the fence was %d and is %d", g.Fence, next.Fence)
+		}
+		return err == nil
+	})
+}

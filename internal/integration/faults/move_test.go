@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// mover is a process that goes over from one server to another, in its own
+// time: old only, then both, then new only.
+type mover struct {
+	phases [3]*padlock.Locker
+	visits [3]atomic.Int64
+	phase  atomic.Int32
+}
+
+func newMover(t *testing.T, r *rack) *mover {
+	m := &mover{}
+	old, young := r.servers[:1], r.servers[1:]
+	remember := redisstore.RememberRunIDs(&runIDs{})
+	stores := []driver.Store{member(t, old[0].Addr(), remember), r.clientOf(quorum.All, r.servers).Store, member(t, young[0].Addr(), remember)}
+	for i, s := range stores {
+		m.phases[i] = padlock.New(s)
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			if err := m.phases[i].Close(ctx); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+	return m
+}
+
+func (m *mover) work(ctx context.Context, s *site) error {
+	for ctx.Err() == nil {
+		phase := m.phase.Load()
+		err := m.phases[phase].Do(ctx, "job", func(ctx context.Context) error {
+			fence, _ := padlock.FenceFrom(ctx)
+			s.visit(fence)
+			return nil
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("phase %d: %w", phase, err)
+		}
+		m.visits[phase].Add(1)
+		<-time.After(rand.N(30 * time.Millisecond))
+	}
+	return nil
+}
+
+// A move from one Redis to another under load. The old one's fences are an hour
+// ahead. A process takes up the new server when it likes; it drops the old one
+// only when all have taken up the new one. Nobody overlaps, no fence falls.
+//
+// Who uses both takes no place in the old server's queue, and gets no turn while
+// somebody stands in it. So there are pauses here.
+func TestMoveFromOneRedisToAnother(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 2)
+	ahead := request("job")
+	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
+	old := r.direct(0)
+	take(t, old, ahead)
+	free(t, old, ahead)
+
+	s := &site{t: t, last: ahead.FenceAbove}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var movers []*mover
+	var wg sync.WaitGroup
+	for i := range 4 {
+		m := newMover(t, r)
+		movers = append(movers, m)
+		wg.Go(func() {
+			if err := m.work(ctx, s); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		})
+	}
+	const enough = 8
+	for phase := range 3 {
+		for i, m := range movers {
+			m.phase.Store(int32(phase))
+			// While this one is in its new phase already, the others are not.
+			eventually(t, fmt.Sprintf("process %d works in phase %d", i, phase), func() bool {
+				return m.visits[phase].Load() >= enough || t.Failed()
+			})
+		}
+	}
+	cancel()
+	wg.Wait()
+	t.Logf("%d visits, the last fence is %d above the first", s.visits, s.last-ahead.FenceAbove)
+}

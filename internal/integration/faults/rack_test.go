@@ -1,0 +1,213 @@
+package faults
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+	"github.com/rs/zerolog"
+)
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+// What a proxy may do, as toxiproxy's API spells it. The names are ours.
+const (
+	cut          = `{"name": "toxic", "type": "limit_data", "stream": "upstream", "attributes": {"bytes": 0}}` // closes connections
+	loseRequests = `{"name": "toxic", "type": "timeout", "stream": "upstream", "attributes": {"timeout": 0}}`
+	loseReplies  = `{"name": "toxic", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`
+	lateRequests = `{"name": "toxic", "type": "latency", "stream": "upstream", "attributes": {"latency": 20000}}`
+	slowReplies  = `{"name": "toxic", "type": "latency", "stream": "downstream", "attributes": {"latency": 20000}}`
+	jitter       = `{"name": "toxic", "type": "latency", "stream": "downstream", "attributes": {"latency": 3, "jitter": 3}}`
+)
+
+// rack is some independent servers.
+type rack struct {
+	t       testing.TB
+	servers []*server.Server
+	api     *toxiproxy.ApiServer
+}
+
+// runIDs is what one process remembers of servers. Without it the whole test
+// binary would be one, and a port that was another test's proxy a server that
+// has restarted.
+type runIDs struct{ m sync.Map }
+
+func (r *runIDs) Load(srv string) (string, error) {
+	line, _ := r.m.LoadOrStore(srv, "")
+	return line.(string), nil
+}
+
+func (r *runIDs) Store(srv, line string) error {
+	r.m.Store(srv, line)
+	return nil
+}
+
+func newRack(t testing.TB, n int) *rack {
+	r := &rack{t: t, api: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+	for range n {
+		r.servers = append(r.servers, server.Redis(t, server.RedisOptions{}))
+	}
+	return r
+}
+
+// client is one process: a quorum, its members, and a proxy in front of each.
+type client struct {
+	*quorum.Store
+	t       testing.TB
+	members []*redisstore.Store
+	ways    []*toxiproxy.Proxy
+}
+
+// client makes a client of all servers with Majority.
+func (r *rack) client(opts ...redisstore.Option) *client {
+	r.t.Helper()
+	return r.clientOf(quorum.Majority, r.servers, opts...)
+}
+
+func (r *rack) clientOf(rule quorum.Rule, servers []*server.Server, opts ...redisstore.Option) *client {
+	r.t.Helper()
+	c := &client{t: r.t}
+	var stores []driver.Store
+	opts = append([]redisstore.Option{redisstore.RememberRunIDs(&runIDs{})}, opts...)
+	for i, srv := range servers {
+		way := toxiproxy.NewProxy(r.api, fmt.Sprint(i), "127.0.0.1:0", srv.Addr())
+		if err := way.Start(); err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(way.Stop)
+		m := member(r.t, way.Listen, opts...)
+		c.ways, c.members, stores = append(c.ways, way), append(c.members, m), append(stores, m)
+	}
+	q, err := quorum.New(rule, stores...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c.Store = q
+	r.t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			r.t.Errorf("Close: %v", err)
+		}
+	})
+	return c
+}
+
+// member opens a store that somebody else closes. It may be down.
+func member(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.Store {
+	t.Helper()
+	o := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
+	s, err := redisstore.Open(t.Context(), o, append([]redisstore.Option{redisstore.Lazy()}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// direct is a member's store past all proxies.
+func (r *rack) direct(i int) *redisstore.Store {
+	r.t.Helper()
+	s := member(r.t, r.servers[i].Addr(), redisstore.RememberRunIDs(&runIDs{}))
+	r.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// spoil puts a toxic on the ways to some members.
+func (c *client) spoil(toxic string, members ...int) {
+	c.t.Helper()
+	for _, i := range members {
+		if _, err := c.ways[i].Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// heal takes toxics away, and closes the connections that they cut.
+func (c *client) heal(members ...int) {
+	for _, i := range members {
+		c.ways[i].Toxics.ResetToxics(context.Background())
+	}
+}
+
+func request(name string) driver.Request {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return driver.Request{Name: name, Token: base64.StdEncoding.EncodeToString(b), TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}
+}
+
+func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func free(t testing.TB, s driver.Store, r driver.Request) {
+	t.Helper()
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+		t.Fatalf("Release: %v, %v", out, err)
+	}
+}
+
+func wantIs(t testing.TB, err, target error, what string) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("%s: want %v, got: %v", what, target, err)
+	}
+}
+
+// wantSilence wants a request refused because too few members answered: that
+// is not being held by others.
+func wantSilence(t testing.TB, err error, what string) {
+	t.Helper()
+	if !silence(err) {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// eventually asks again until it is answered yes.
+func eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(patience)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-tick.C
+	}
+}
+
+// holds reports whether a member has a hold on the name, or may have one.
+func holds(t testing.TB, s *redisstore.Store, name string) bool {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	return err != nil || len(st.Holds) > 0
+}
+
+// nothingLeft waits until no server has a hold or a waiter. Holds last a
+// minute, so this is clean-up and not the end of leases.
+func (r *rack) nothingLeft() {
+	r.t.Helper()
+	for i := range r.servers {
+		s := r.direct(i)
+		eventually(r.t, fmt.Sprintf("nothing is left on server %d", i), func() bool {
+			st, err := s.List(r.t.Context(), "")
+			return err == nil && len(st) == 0
+		})
+	}
+}

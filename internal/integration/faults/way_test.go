@@ -1,0 +1,251 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// site is what the lock is for: one at a time, with fences that grow.
+type site struct {
+	t      testing.TB
+	inside sync.Mutex
+	visits int
+	last   uint64
+}
+
+func (s *site) visit(fence uint64) {
+	if !s.inside.TryLock() {
+		s.t.Error("two hold the lock")
+		return
+	}
+	defer s.inside.Unlock()
+	if fence <= s.last {
+		s.t.Errorf("after fence %d came %d", s.last, fence)
+	}
+	s.last, s.visits = fence, s.visits+1
+	<-time.After(time.Millisecond)
+}
+
+// A slow member delays nobody: its reply takes 20 s, the context 10 s.
+func TestSlowMember(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(), r.client()
+	a.spoil(slowReplies, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 5 {
+		ours := request("job")
+		if _, err := a.Acquire(ctx, ours); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Extend(ctx, "job", ours.Token, time.Minute); err != nil {
+			t.Error(err)
+		}
+		_, err := b.Acquire(ctx, request("job"))
+		wantIs(t, err, driver.ErrHeld, "another client")
+		if out, err := a.Release(ctx, "job", ours.Token, 0); err != nil || out != driver.Released {
+			t.Fatal(out, err)
+		}
+	}
+	a.heal(2)
+	r.nothingLeft()
+}
+
+// Lost replies of two members cost nothing. With those of three the outcome
+// cannot be known: it is not called held, and it is cleaned up.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(), r.client()
+	free(t, a, taken(t, a))
+	a.spoil(loseReplies, 0, 4)
+	ours := request("job")
+	g := take(t, a, ours)
+	if again := take(t, a, ours); again.Fence != g.Fence {
+		t.Errorf("the fence was %d, that of the repeat is %d", g.Fence, again.Fence)
+	}
+	free(t, a, ours)
+
+	a.spoil(loseReplies, 2)
+	_, err := a.Acquire(t.Context(), request("job"))
+	wantSilence(t, err, "Acquire whose replies were lost on the way from three of five")
+	a.heal(0, 2, 4)
+	r.nothingLeft()
+	ours = taken(t, b)
+	b.spoil(loseReplies, 1, 2, 3)
+	if out, err := b.Release(t.Context(), "job", ours.Token, 0); err == nil {
+		t.Errorf("Release whose replies were lost on the way from three of five: %v", out)
+	}
+	b.heal(1, 2, 3)
+	eventually(t, "Acquire after that", func() bool {
+		_, err := a.Acquire(t.Context(), request("job"))
+		return err == nil
+	})
+}
+
+// Requests lost on the way to three of five: as when they are dead.
+func TestLostRequests(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(), r.client()
+	free(t, a, taken(t, a))
+	a.spoil(loseRequests, 0, 2, 4)
+	_, err := a.Acquire(t.Context(), request("job"))
+	wantSilence(t, err, "Acquire of which three of five hear nothing")
+	eventually(t, "another client, which all hear", func() bool {
+		ours := request("job")
+		_, err := b.Acquire(t.Context(), ours)
+		if err == nil {
+			free(t, b, ours)
+		}
+		return err == nil
+	})
+	a.heal(0, 2, 4)
+	r.nothingLeft()
+}
+
+// contend has each client take the lock some times, through the face. The
+// errors that may says are tried again.
+func contend(t *testing.T, s *site, times int, may func(error) bool, clients ...*client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		wg.Go(func() {
+			l := padlock.New(c.Store, padlock.SharedStore())
+			for n := 0; n < times; {
+				err := l.Do(ctx, "job", func(ctx context.Context) error {
+					fence, _ := padlock.FenceFrom(ctx)
+					s.visit(fence)
+					n++
+					return nil
+				})
+				if err != nil && (ctx.Err() != nil || !may(err)) {
+					t.Errorf("client %d, after %d of %d: %v", i, n, times, err)
+					break
+				}
+			}
+			if err := l.Close(ctx); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if want := times * len(clients); s.visits != want {
+		t.Errorf("%d visits, want %d", s.visits, want)
+	}
+}
+
+func nothing(error) bool { return false }
+
+// silence is what a client may be told that finds the members it reaches
+// divided: it cannot know whether one of the others has granted the name.
+func silence(err error) bool {
+	return !errors.Is(err, driver.ErrHeld) && (errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain))
+}
+
+// T-RL3, asymmetric partition: each client reaches a quorum, no two the same;
+// what they cannot reach hears them all the same. Nobody overlaps, both get on.
+func TestTRL3AsymmetricPartition(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(), r.client()
+	free(t, a, taken(t, a))
+	a.spoil(loseReplies, 3)
+	a.spoil(loseRequests, 4)
+	b.spoil(loseReplies, 0)
+	b.spoil(cut, 1)
+	contend(t, &site{t: t}, 8, silence, a, b)
+	a.heal(3, 4)
+	b.heal(0, 1)
+	r.nothingLeft()
+}
+
+// T-RL3, split votes: clients that ask at once, over ways of uneven length,
+// all get their turns.
+func TestTRL3SplitVotes(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	clients := []*client{r.client(), r.client(), r.client(), r.client()}
+	for i, c := range clients {
+		c.spoil(jitter, i, (i+1)%5)
+	}
+	contend(t, &site{t: t}, 5, nothing, clients...)
+	r.nothingLeft()
+}
+
+// T-RL4: the greatest fence comes from server 0, which the next quorum does not
+// ask. It is an hour ahead, as a clock may be.
+func TestTRL4SuccessiveQuorums(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(), r.client()
+	ahead := request("job")
+	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
+	one := r.direct(0)
+	take(t, one, ahead)
+	free(t, one, ahead)
+
+	a.spoil(cut, 3, 4)
+	b.spoil(cut, 0, 1)
+	last := ahead.FenceAbove
+	for range 5 {
+		for _, c := range []*client{a, b} {
+			ours := request("job")
+			g := take(t, c, ours)
+			if g.Fence <= last {
+				t.Fatalf("after fence %d came %d", last, g.Fence)
+			}
+			last = g.Fence
+			free(t, c, ours)
+		}
+	}
+}
+
+// T-RL5: requests arrive after the release of their hold, which a quorum has
+// confirmed long before. Nothing is left of them, whether the name is free by
+// then or somebody else's.
+func TestTRL5LateRequestAfterRelease(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	a, b := r.client(), r.client()
+	free(t, a, taken(t, a))
+	for _, meanwhile := range []bool{false, true} {
+		a.spoil(lateRequests, 1, 2)
+		ours, other := request("job"), request("job")
+		take(t, a, ours)
+		for _, i := range []int{1, 2} {
+			if holds(t, b.members[i], "job") {
+				t.Fatal("the request has arrived already")
+			}
+		}
+		free(t, a, ours)
+		if meanwhile {
+			take(t, b, other)
+		}
+		a.heal(1, 2) // lets pass what was held back
+		for _, i := range []int{1, 2} {
+			eventually(t, "a request that was sent after the late one is answered", func() bool {
+				_, err := a.members[i].Inspect(t.Context(), "job")
+				return err == nil
+			})
+		}
+		if meanwhile {
+			if _, err := b.Extend(t.Context(), "job", other.Token, time.Minute); err != nil {
+				t.Errorf("Extend by the next holder: %v", err)
+			}
+			free(t, b, other)
+		}
+		r.nothingLeft()
+		_, err := a.Extend(t.Context(), "job", ours.Token, time.Minute)
+		wantIs(t, err, driver.ErrLost, "Extend of a hold that was released")
+	}
+}
