@@ -127,7 +127,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	switch err := refusal(t.answers); {
 	case cause == nil && s.refuses(count(t.answers, held)):
 		return s.heldError(t.answers)
-	case cause == nil && s.refuses(count(t.answers, gone)):
+	case cause == nil && t.swap:
 		return s.fail(driver.ErrLost, t.answers, nil)
 	case s.refuses(unknown): // it may be a grant, or keep others from one
 		return s.fail(driver.ErrUncertain, t.answers, ctx.Err())

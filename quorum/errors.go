@@ -55,7 +55,7 @@ func (s *Store) fail(is error, answers []answer, also error) error {
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, "; ") + ")"
 	}
-	return &failure{is, text, also}
+	return &failure{is, strings.ReplaceAll(text, "\n", ", "), also}
 }
 
 // open is the error of a request whose fate is not known, or of which it is
