@@ -22,16 +22,25 @@ import (
 // A second Release does nothing and returns what the first did. Only an
 // invalid cool-down (ErrInvalid, errors.ErrUnsupported) leaves the lock held.
 func (h *Lock) Release(opts ...ReleaseOption) error {
-	set := releaseSettings{coolDown: h.coolDown}
-	for _, o := range opts {
-		o.applyRelease(&set)
+	keep := h.coolDown
+	if len(opts) > 0 {
+		keep = coolDownOf(keep, opts)
 	}
-	if set.coolDown != 0 {
-		if err := driver.CheckKeep("CoolDown", set.coolDown, &h.locker.guarantees); err != nil {
+	if keep != 0 {
+		if err := driver.CheckKeep("CoolDown", keep, &h.locker.guarantees); err != nil {
 			return failed("release", h.name, err)
 		}
 	}
-	return h.giveBack(context.Background(), set.coolDown)
+	return h.giveBack(context.Background(), keep)
+}
+
+// coolDownOf is apart so that a Release without options allocates nothing.
+func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
+	set := releaseSettings{coolDown: keep}
+	for _, o := range opts {
+		o.applyRelease(&set)
+	}
+	return set.coolDown
 }
 
 // giveBack is Release, once. Only Close gives it a ctx that ends.
