@@ -1,0 +1,187 @@
+package soak
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Violation is a promise that was not kept.
+type Violation struct {
+	Invariant string // "I1" to "I8"
+	At        int64
+	Name      string
+	What      string
+}
+
+func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }
+
+// The invariants, in the words of the report.
+var invariants = [][2]string{
+	{"I1", "no two holders, one of them exclusive, inside their own windows at the same time"},
+	{"I2", "fences grow with every exclusive grant of a name, and no two holds share one"},
+	{"I3", "a register that checks fences loses no update, and rejects no holder inside its window"},
+	{"I4", "nothing succeeds for a holder that was told of its loss"},
+	{"I5", "the loss is told, and nothing is written, at most 50 ms after the holder's own deadline (processes that stood still excepted)"},
+	{"I6", "a name that nobody holds is granted to who waits for it"},
+	{"I7", "nothing is left behind: holds, waiters, descriptors, goroutines"},
+	{"I8", "a name that was released is free at once"},
+}
+
+// checker looks through one history.
+type checker struct {
+	events []Event
+	holds  []*Hold
+	names  map[string][]*Hold
+	stalls map[int][][2]int64 // by worker
+	faults [][2]int64
+	found  []Violation
+	late   time.Duration // the worst delay of a loss signal
+}
+
+// Check looks for violations of I1 to I8. The second result is the worst delay
+// of a loss signal in processes that did not stand still.
+func Check(o *Outcome) ([]Violation, time.Duration) {
+	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, stalls: map[int][][2]int64{}}
+	for _, h := range c.holds {
+		c.names[h.Name] = append(c.names[h.Name], h)
+	}
+	c.windows()
+	for name, holds := range c.names {
+		c.overlaps(name, holds)
+		c.fences(name, holds)
+	}
+	for _, h := range c.holds {
+		c.afterLoss(h)
+		c.signal(h)
+	}
+	c.idle()
+	c.told()
+	if n := o.LostFenced; n != 0 {
+		c.say("I3", 0, "", "the registers that check fences lost %d updates", n)
+	}
+	slices.SortFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
+	return c.found, c.late
+}
+
+func (c *checker) say(invariant string, at int64, name, format string, args ...any) {
+	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
+}
+
+// windows collects when processes stood still and when faults were at work.
+func (c *checker) windows() {
+	for _, e := range c.events {
+		switch e.Op {
+		case Stalled:
+			c.stalls[e.Worker] = append(c.stalls[e.Worker], [2]int64{e.Call, e.At})
+		case Faulted:
+			c.faults = append(c.faults, [2]int64{e.Call, e.At + e.TTL + int64(time.Second)})
+		}
+	}
+}
+
+// stood reports whether worker, or the engine, stood still between from and to.
+func (c *checker) stood(worker int, from, to int64) bool {
+	for _, w := range []int{worker, engine} {
+		for _, s := range c.stalls[w] {
+			if s[0] < to && from < s[1] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overlaps is I1.
+func (c *checker) overlaps(name string, holds []*Hold) {
+	type span struct {
+		Span
+		h *Hold
+	}
+	var spans []span
+	for _, h := range holds {
+		for _, s := range h.Spans {
+			if s.From < s.To {
+				spans = append(spans, span{s, h})
+			}
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
+	var any, writer span // those that end last
+	for _, s := range spans {
+		before := writer
+		if !s.Shared {
+			before = any
+		}
+		if s.From < before.To && before.h != s.h {
+			c.say("I1", s.From, name, "hold %x began %v before the end of hold %x", s.h.ID, time.Duration(before.To-s.From), before.h.ID)
+		}
+		if s.To > any.To {
+			any = s
+		}
+		if !s.Shared && s.To > writer.To {
+			writer = s
+		}
+	}
+}
+
+// fences is I2. Where windows are not empty, grants come in the order in which
+// they were told.
+func (c *checker) fences(name string, holds []*Hold) {
+	var grants []Grant
+	for _, h := range holds {
+		grants = append(grants, h.Grants...)
+	}
+	slices.SortFunc(grants, func(a, b Grant) int { return cmp.Compare(a.At, b.At) })
+	var any, writer uint64
+	for _, g := range grants {
+		switch {
+		case g.Fence == 0:
+			continue
+		case g.Shared && g.Fence < writer, !g.Shared && g.Fence <= any:
+			c.say("I2", g.At, name, "fence %d (shared: %v) after %d", g.Fence, g.Shared, max(any, writer))
+		}
+		any = max(any, g.Fence)
+		if !g.Shared {
+			writer = max(writer, g.Fence)
+		}
+	}
+}
+
+// afterLoss is I4.
+func (c *checker) afterLoss(h *Hold) {
+	for _, e := range h.Events {
+		if e.Err == "" && h.Lost != 0 && e.Call > h.Lost && (e.Op == Verified || e.Op == Promoted || e.Op == Demoted || e.Op == Released) {
+			c.say("I4", e.At, h.Name, "hold %x was lost, and %v later it was %s", h.ID, time.Duration(e.Call-h.Lost), e.Op)
+		}
+	}
+}
+
+// signal is the first half of I5. Of a hold that nothing renews the deadline is
+// known exactly.
+func (c *checker) signal(h *Hold) {
+	if !h.Fixed || h.Until == forever || h.Lost == 0 || c.stood(h.Worker, h.Until-int64(time.Second), h.Lost) {
+		return
+	}
+	late := time.Duration(h.Lost - h.Until)
+	c.late = max(c.late, late)
+	if late > lateness {
+		c.say("I5", h.Lost, h.Name, "hold %x was told of its end %v late", h.ID, late)
+	}
+}
+
+// told takes over what workers and court saw themselves.
+func (c *checker) told() {
+	for _, e := range c.events {
+		if e.Op != Broken {
+			continue
+		}
+		invariant, what, _ := strings.Cut(e.Err, " ")
+		if invariant == "I5" && c.stood(e.Worker, e.Call, e.At) {
+			continue
+		}
+		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
+	}
+}

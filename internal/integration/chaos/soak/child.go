@@ -1,0 +1,152 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Opener opens the store that a configuration names, in the worker's process.
+type Opener func(ctx context.Context, config string) (driver.Store, error)
+
+// childVariable makes a process a worker; its value is its order.
+const childVariable = "PADLOCK_SOAK_WORKER"
+
+// order is what a worker's process is told.
+type order struct {
+	Worker, Life, Goroutines int
+	Seed                     uint64
+	Base                     int64
+	Socket, Config           string
+	Load                     Load
+}
+
+var exit = os.Exit
+
+// PlayWorker is to be called first of all by a program that runs a soak, which
+// starts itself again for each worker: such a process works here and never
+// returns.
+func PlayWorker(open Opener) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		return
+	}
+	var o order
+	err := json.Unmarshal([]byte(text), &o)
+	if err == nil {
+		err = o.play(open)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak: worker:", err)
+		exit(1)
+	}
+	exit(0)
+}
+
+// play works until the run is over or SIGTERM comes.
+func (o *order) play(open Opener) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	refs := make([]referee, o.Goroutines+1)
+	for i := range refs {
+		l, err := dial(o.Socket)
+		if err != nil {
+			return err
+		}
+		refs[i] = l
+	}
+	store, err := openPatiently(ctx, open, o.Config)
+	if err != nil {
+		return err
+	}
+	watch, done := context.WithCancel(context.Background())
+	go watchStalls(watch, refs[o.Goroutines], o.Worker, o.Life)
+	defer done()
+	return o.run(ctx, store, refs)
+}
+
+// openPatiently rides out a fault that is under way.
+func openPatiently(ctx context.Context, open Opener, config string) (driver.Store, error) {
+	for end := time.Now().Add(20 * time.Second); ; {
+		store, err := open(ctx, config)
+		if err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return store, err
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// run works with a store that it closes, and notes what is left then.
+func (o *order) run(ctx context.Context, store driver.Store, refs []referee) error {
+	main := refs[o.Goroutines]
+	locker := padlock.New(store)
+	before, threads := descriptors(), runtime.NumGoroutine()
+	note := func(op Op) {
+		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(descriptors()), Until: int64(runtime.NumGoroutine())})
+	}
+	note(Started)
+	var all sync.WaitGroup
+	for g := range o.Goroutines {
+		w := newWorker(o, g, refs[g], locker)
+		all.Go(func() { w.work(ctx) })
+	}
+	all.Wait()
+	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := locker.Close(end); err != nil {
+		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 Close: " + err.Error()})
+	}
+	settle(before, threads)
+	note(Ended)
+	if n := descriptors(); n > before {
+		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: fmt.Sprintf("I7 %d descriptors are open, %d were before", n, before)})
+	}
+	if n := runtime.NumGoroutine(); n > threads {
+		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: fmt.Sprintf("I7 %d goroutines run, %d did before", n, threads)})
+	}
+	return nil
+}
+
+// settle waits a little for what Close has ended.
+func settle(fds, goroutines int) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if descriptors() <= fds && runtime.NumGoroutine() <= goroutines {
+			return
+		}
+	}
+}
+
+// descriptors counts what this process has open; 0 where it cannot be told.
+func descriptors() int {
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(names)
+}
+
+const (
+	stallLook = 5 * time.Millisecond
+	stallLeft = 30 * time.Millisecond // more than this between two looks is a stall
+)
+
+// watchStalls notes when this process did not run.
+func watchStalls(ctx context.Context, ref referee, id, life int) {
+	for last := now(); ctx.Err() == nil; {
+		pause(ctx, stallLook)
+		at := now()
+		if at-last > int64(stallLeft) {
+			ref.Log(Event{Op: Stalled, Worker: id, Life: life, Call: last, At: at})
+		}
+		last = at
+	}
+}

@@ -1,0 +1,187 @@
+package soak
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Court keeps what the locks are for, and the history. It is safe for
+// concurrent use.
+type Court struct {
+	mu     sync.Mutex
+	things map[string]*thing
+	events []Event
+	keys   []Key
+	ended  bool
+}
+
+// thing is what a name protects.
+type thing struct {
+	seen           uint64 // the greatest fence
+	fenced, plain  int    // registers; each write adds one to what it read
+	fencedWrites   int    // accepted
+	plainWrites    int
+	fencedRejected int
+}
+
+// Key is a hold that waits for somebody to adopt it.
+type Key struct {
+	Text string
+	Hold int64
+}
+
+// Value is what is read under a lock.
+type Value struct {
+	Fenced, Plain int
+	Stale         bool // a greater fence was here before
+}
+
+// Write is what is written under a lock.
+type Write struct {
+	Name   string
+	Fence  uint64
+	Value  Value // as read
+	Until  int64 // the end of the window that the writer claims
+	Paused bool  // on purpose, between the look at the clock and the write
+	Worker int
+	Hold   int64
+}
+
+// referee is the court as a worker sees it, from its own process or another.
+type referee interface {
+	Log(Event)
+	Read(name string, fence uint64) Value
+	Write(Write)
+	Offer(Key)
+	Take() (Key, bool)
+	Over() bool // the run is over
+}
+
+// lateness is how much later than the holder's own deadline a write may arrive:
+// it may have been on its way.
+const lateness = 50 * time.Millisecond
+
+// NewCourt returns an empty court.
+func NewCourt() *Court { return &Court{things: map[string]*thing{}} }
+
+// Log adds to the history.
+func (c *Court) Log(e Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, e)
+}
+
+// thing is called with mu held.
+func (c *Court) thing(name string) *thing {
+	t := c.things[name]
+	if t == nil {
+		t = &thing{}
+		c.things[name] = t
+	}
+	return t
+}
+
+// Read remembers the fence, as a guarded resource does, and returns both
+// registers.
+func (c *Court) Read(name string, fence uint64) Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.thing(name)
+	if fence < t.seen {
+		return Value{t.fenced, t.plain, true}
+	}
+	t.seen = fence
+	return Value{t.fenced, t.plain, false}
+}
+
+// Write adds one to what was read: in the plain register always, in the fenced
+// one if no greater fence was there.
+func (c *Court) Write(w Write) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := now()
+	t := c.thing(w.Name)
+	t.plain = w.Value.Plain + 1
+	t.plainWrites++
+	if over := at - w.Until; over > int64(lateness) && !w.Paused {
+		c.broken(w, at, fmt.Sprintf("I5 a write came %v after the holder's own deadline", time.Duration(over)))
+	}
+	switch {
+	case w.Fence == 0:
+	case w.Fence < t.seen || w.Value.Stale:
+		t.fencedRejected++
+		if at < w.Until {
+			c.broken(w, at, fmt.Sprintf("I3 a holder inside its window was rejected: fence %d after %d", w.Fence, t.seen))
+		}
+	default:
+		t.seen = w.Fence
+		t.fenced = w.Value.Fenced + 1
+		t.fencedWrites++
+	}
+}
+
+// broken is called with mu held.
+func (c *Court) broken(w Write, at int64, what string) {
+	c.events = append(c.events, Event{Op: Broken, Worker: w.Worker, Call: w.Until, At: at, Name: w.Name, Hold: w.Hold, Fence: w.Fence, Err: what})
+}
+
+// Offer puts a key where any worker may find it.
+func (c *Court) Offer(k Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = append(c.keys, k)
+}
+
+// Take takes the oldest key.
+func (c *Court) Take() (Key, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.keys) == 0 {
+		return Key{}, false
+	}
+	k := c.keys[0]
+	c.keys = c.keys[1:]
+	return k, true
+}
+
+// Over tells workers to come to an end.
+func (c *Court) Over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+func (c *Court) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// harm counts what went wrong in the registers.
+type harm struct {
+	LostPlain      int // updates of the plain register
+	LostFenced     int
+	FencedRejected int
+	Writes         int
+}
+
+func (c *Court) harm() harm {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var h harm
+	for _, t := range c.things {
+		h.LostPlain += t.plainWrites - t.plain
+		h.LostFenced += t.fencedWrites - t.fenced
+		h.FencedRejected += t.fencedRejected
+		h.Writes += t.plainWrites
+	}
+	return h
+}
+
+// history returns all events so far.
+func (c *Court) history() []Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Event(nil), c.events...)
+}

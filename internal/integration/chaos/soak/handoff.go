@@ -1,0 +1,52 @@
+package soak
+
+import (
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// export stops work and offers the key; then it waits to be told that somebody
+// has taken over, and releases, which must not touch the new holder.
+func (w *worker) export(ctx context.Context, h *held) bool {
+	begun := now()
+	key, err := h.Export()
+	if err != nil {
+		return false
+	}
+	text, err := key.MarshalText()
+	if err != nil {
+		return false
+	}
+	h.over.Store(true)
+	w.log(Event{Op: Exported, Name: h.Name(), Hold: h.id, Call: begun})
+	w.ref.Offer(Key{string(text), h.id})
+	pause(ctx, w.dice.between(0, 100*time.Millisecond))
+	w.release(h)
+	return true
+}
+
+// key takes an offered key now and then.
+func (w *worker) key() (Key, bool) {
+	if w.dice.load.HandOff == 0 || !w.dice.percent(20) {
+		return Key{}, false
+	}
+	return w.ref.Take()
+}
+
+func (w *worker) adopt(ctx context.Context, k Key, t turn) {
+	var key padlock.Key
+	if err := key.UnmarshalText([]byte(k.Text)); err != nil {
+		w.log(Event{Op: Broken, Hold: k.Hold, Err: "I2 a key cannot be read: " + err.Error()})
+		return
+	}
+	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
+	begun := now()
+	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
+	if err != nil {
+		w.refused(ctx, begun, t, err)
+		return
+	}
+	w.use(ctx, w.got(Event{Op: Adopted, Call: begun, Other: k.Hold}, lock, t))
+}

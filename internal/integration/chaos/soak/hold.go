@@ -1,0 +1,163 @@
+package soak
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A Hold is one grant and what became of it, put together from its events.
+type Hold struct {
+	ID     int64
+	Worker int
+	Name   string
+	Call   int64 // of the acquire
+	At     int64 // of its reply
+	TTL    int64
+	Spans  []Span
+	Grants []Grant
+	Ends   int64 // when the release was confirmed; 0 if it never was
+	Lost   int64 // when its context ended by itself; 0 if it did not
+	Until  int64 // the last claim
+	Fixed  bool
+	Events []Event
+	over   bool
+}
+
+// Span is a time in which the holder could work in one mode, by its own window.
+type Span struct {
+	Shared   bool
+	From, To int64
+}
+
+// Grant is a fence that the hold was given.
+type Grant struct {
+	Shared bool
+	At     int64
+	Fence  uint64
+}
+
+// Holds puts the events of each hold together.
+func Holds(events []Event) []*Hold {
+	byID := map[int64]*Hold{}
+	var all []*Hold
+	for _, e := range ordered(events) {
+		switch e.Op {
+		case Acquired, Adopted:
+			h := &Hold{ID: e.Hold, Worker: e.Worker, Name: e.Name, Call: e.Call, At: e.At, TTL: e.TTL, Until: e.Until, Fixed: e.Fixed}
+			h.open(e)
+			byID[e.Hold] = h
+			all = append(all, h)
+		case Killed:
+			for _, h := range all {
+				if h.Worker == e.Worker && h.Events[0].Life == e.Life {
+					h.close(e.At)
+				}
+			}
+		default:
+			if h := byID[e.Hold]; h != nil {
+				h.apply(e)
+			}
+		}
+	}
+	for _, h := range all {
+		h.close(math.MaxInt64)
+	}
+	return all
+}
+
+// ordered sorts by the time at which something was known.
+func ordered(events []Event) []Event {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return events
+}
+
+func (h *Hold) open(e Event) {
+	h.Events = append(h.Events, e)
+	if e.Until <= e.At {
+		h.over = true
+		return
+	}
+	h.Spans = append(h.Spans, Span{e.Shared, e.At, math.MaxInt64})
+	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
+}
+
+// close ends the span at work at the given time or at the end of the claim.
+func (h *Hold) close(at int64) {
+	if h.over {
+		return
+	}
+	h.over = true
+	last := &h.Spans[len(h.Spans)-1]
+	last.To = min(last.To, at, h.Until)
+}
+
+func (h *Hold) apply(e Event) {
+	h.Events = append(h.Events, e)
+	switch e.Op {
+	case Verified:
+		h.claims(e)
+	case Promoted, Demoted:
+		h.converted(e)
+	case Exported:
+		h.close(e.Call)
+	case Lost:
+		h.Lost = e.At
+		h.close(e.At)
+	case Released:
+		if !h.over && e.Until > 0 {
+			h.Until = max(h.Until, e.Until)
+		}
+		h.close(e.Call)
+		if e.Err == "" {
+			h.Ends = e.At
+		}
+	}
+}
+
+// claims moves the window on; a claim of nothing ends it.
+func (h *Hold) claims(e Event) {
+	switch {
+	case h.over:
+	case e.Until == 0:
+		h.close(e.At)
+	default:
+		h.Until = max(h.Until, e.Until)
+	}
+}
+
+// converted begins a span in the other mode. Between call and reply the holder
+// works in neither.
+func (h *Hold) converted(e Event) {
+	switch {
+	case h.over:
+	case e.Err != "" && e.Op == Promoted:
+		h.claims(e)
+	default:
+		if e.Until > 0 {
+			h.Until = max(h.Until, e.Until)
+		}
+		h.close(e.Call)
+		if e.Until <= e.At || e.Err != "" && !e.Shared {
+			return
+		}
+		h.over, h.Until = false, e.Until
+		h.Spans = append(h.Spans, Span{e.Shared, e.At, math.MaxInt64})
+		if e.Op == Promoted {
+			h.Grants = append(h.Grants, Grant{false, e.At, e.Fence})
+		}
+	}
+}
+
+// mayLive is the end of the time in which the store may have kept the hold.
+func (h *Hold) mayLive(slack int64) int64 {
+	if h.Ends != 0 {
+		return h.Ends
+	}
+	last := h.Events[len(h.Events)-1].At
+	if h.Until == forever {
+		return last + slack
+	}
+	return max(h.Until, last+h.TTL) + slack
+}

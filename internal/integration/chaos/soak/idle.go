@@ -1,0 +1,89 @@
+package soak
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// patience is how long a waiter may wait for a name that nobody has.
+const patience = time.Second
+
+// slack is added to the time in which the store may still keep something.
+const slack = int64(700 * time.Millisecond)
+
+// idle is I6: somebody waited for more than a second for a name that nobody
+// had, while no fault was at work and nothing stood still.
+func (c *checker) idle() {
+	busy := c.busy()
+	for _, e := range c.events {
+		if !e.Waited || e.At-e.Call < int64(patience) || e.Op == Refused && e.Err != "held" && e.Err != "timeout" {
+			continue
+		}
+		if gap := c.gap(&e, busy[e.Name]); gap > int64(patience) {
+			c.say("I6", e.At, e.Name, "worker %d waited, and nobody had it for %v", e.Worker, time.Duration(gap))
+		}
+	}
+}
+
+// taken is a time in which somebody may have had a name.
+type taken struct {
+	from, to, hold int64
+}
+
+func (c *checker) busy() map[string][]taken {
+	busy := map[string][]taken{}
+	for name, holds := range c.names {
+		for _, h := range holds {
+			busy[name] = append(busy[name], taken{h.Call, h.mayLive(slack), h.ID})
+			if h.Waits() { // it had nothing before its reply came
+				busy[name][len(busy[name])-1].from = h.At
+			}
+		}
+	}
+	for _, e := range c.events {
+		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
+			busy[e.Name] = append(busy[e.Name], taken{e.Call, e.At + e.TTL + slack, 0})
+		}
+	}
+	for _, list := range busy {
+		slices.SortFunc(list, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+	}
+	return busy
+}
+
+// Waits reports whether the hold was waited for.
+func (h *Hold) Waits() bool { return h.Events[0].Waited }
+
+// gap is the longest time of e's wait in which nothing excuses it.
+func (c *checker) gap(e *Event, busy []taken) int64 {
+	var excused []taken
+	add := func(from, to int64) {
+		if from < e.At && to > e.Call {
+			excused = append(excused, taken{from, to, 0})
+		}
+	}
+	for _, b := range busy {
+		if b.from >= e.At {
+			break
+		}
+		if b.hold != e.Hold || b.hold == 0 {
+			add(b.from, b.to)
+		}
+	}
+	for _, f := range c.faults {
+		add(f[0], f[1])
+	}
+	for worker := range c.stalls {
+		for _, s := range c.stalls[worker] {
+			add(s[0], s[1])
+		}
+	}
+	slices.SortFunc(excused, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+	longest, at := int64(0), e.Call
+	for _, x := range excused {
+		longest = max(longest, x.from-at)
+		at = max(at, x.to)
+	}
+	return max(longest, e.At-at)
+}

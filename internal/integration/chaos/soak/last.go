@@ -1,0 +1,95 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// runShared is run for workers that share a process, whose leaks cannot be told
+// apart.
+func (o *order) runShared(ctx context.Context, store driver.Store, refs []referee) error {
+	locker := padlock.New(store)
+	done := make(chan struct{}, o.Goroutines)
+	for g := range o.Goroutines {
+		w := newWorker(o, g, refs[g], locker)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			w.work(ctx)
+		}()
+	}
+	for range o.Goroutines {
+		<-done
+	}
+	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return locker.Close(end)
+}
+
+// lastLook takes every name once more, when all workers are gone: it must be
+// free when the longest lease is over, and free again at once after a release.
+func (r *Run) lastLook(ctx context.Context) error {
+	config := ""
+	if n := len(r.Stages); n > 0 {
+		config = r.Stages[n-1][0]
+	}
+	store, err := openPatiently(ctx, r.Open, config)
+	if err != nil {
+		return fmt.Errorf("the last look: %w", err)
+	}
+	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
+	begun := now()
+	for i := range r.Load.Warm {
+		r.lookAt(ctx, locker, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i), begun)
+	}
+	last := (now() - r.base) / int64(r.Load.Epoch)
+	for i := range r.Load.Hot {
+		for n := max(0, last-2); n <= last; n++ {
+			r.lookAt(ctx, locker, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n), begun)
+		}
+	}
+	r.nothingLeft(ctx, locker)
+	return locker.Close(ctx)
+}
+
+func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) {
+	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
+	call := now()
+	lock, err := l.Acquire(ctx, name, padlock.Wait(patience))
+	if err != nil {
+		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: "I6 not to be had after all workers have gone: " + err.Error()})
+		return
+	}
+	if err := lock.Release(); err != nil {
+		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: "I8 the last release: " + err.Error()})
+		return
+	}
+	call = now()
+	lock, err = l.TryAcquire(ctx, name)
+	if err != nil {
+		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: "I8 released, and held all the same: " + err.Error()})
+		return
+	}
+	lock.Release() // seen by nothingLeft
+}
+
+// nothingLeft looks for holds that nobody has.
+func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
+	states, err := l.List(ctx, r.Load.Prefix)
+	if err != nil {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: "I7 List: " + err.Error()})
+		}
+		return
+	}
+	for _, s := range states {
+		if len(s.Holds) > 0 || s.Waiters > 0 {
+			r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: s.Name,
+				Err: fmt.Sprintf("I7 %d holds and %d waiters are left", len(s.Holds), s.Waiters)})
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Load says what workers do. Shares are in percent of all turns.
+type Load struct {
+	Prefix                   string        // of all names
+	Hot, Warm                int           // how many names of each kind; half of the turns go to hot ones
+	Epoch                    time.Duration // hot names are new ones after that, so that their histories stay short
+	MinTTL, MaxTTL           time.Duration
+	MinHold, MaxHold         time.Duration
+	Wait                     time.Duration
+	Shared, Convert, HandOff int
+	Cancel, Pause, Fixed     int
+	Verify, Own, Try         int
+}
+
+// DefaultLoad is what the soak of all stores uses.
+func DefaultLoad() Load {
+	return Load{
+		Prefix: "soak:", Hot: 4, Warm: 64, Epoch: 5 * time.Second,
+		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
+		MinHold: 3 * time.Millisecond, MaxHold: 25 * time.Millisecond, Wait: 3 * time.Second,
+		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
+	}
+}
+
+// fit leaves out what the store cannot do.
+func (l Load) fit(g *driver.Guarantees) Load {
+	if !g.Shared {
+		l.Shared = 0
+	}
+	if g.Promotion == driver.NoPromotion {
+		l.Convert = 0
+	}
+	if g.Bound != driver.ToNothing {
+		l.HandOff = 0
+	}
+	l.MinTTL = max(l.MinTTL, g.MinTTL)
+	l.MaxTTL = max(l.MaxTTL, l.MinTTL)
+	return l
+}
+
+// turn is what a worker does next.
+type turn struct {
+	name                         string
+	ttl, hold, cancel            time.Duration
+	shared, convert, handOff     bool
+	fixed, pause, verify, extend bool
+	own, try                     bool
+}
+
+// dice draws turns. A worker's are the same for the same seed.
+type dice struct {
+	*rand.Rand
+	load Load
+	own  string
+	base int64 // when the run began
+}
+
+func (d *dice) percent(n int) bool { return d.IntN(100) < n }
+
+func (d *dice) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(d.Int64N(int64(high-low)+1))
+}
+
+func (d *dice) name() string {
+	if d.IntN(2) == 0 && d.load.Warm > 0 || d.load.Hot == 0 {
+		return fmt.Sprintf("%swarm:%d", d.load.Prefix, d.IntN(d.load.Warm))
+	}
+	return fmt.Sprintf("%shot:%d:%d", d.load.Prefix, d.IntN(d.load.Hot), (now()-d.base)/int64(d.load.Epoch))
+}
+
+func (d *dice) draw() turn {
+	l := &d.load
+	t := turn{
+		name: d.name(), ttl: d.between(l.MinTTL, l.MaxTTL), hold: d.between(l.MinHold, l.MaxHold),
+		shared: d.percent(l.Shared), convert: d.percent(l.Convert), handOff: d.percent(l.HandOff),
+		pause: d.percent(l.Pause), fixed: d.percent(l.Fixed), verify: d.percent(l.Verify), extend: d.percent(50),
+		own: d.percent(l.Own), try: d.percent(l.Try),
+	}
+	t.shared = t.shared || t.convert && d.percent(50)
+	t.fixed = t.fixed || t.pause
+	if d.percent(l.Cancel) {
+		t.cancel = d.between(0, 20*time.Millisecond) + 1
+	}
+	if t.own {
+		t.name, t.shared, t.convert, t.handOff, t.pause = d.own, false, false, false, false
+	}
+	return t
+}

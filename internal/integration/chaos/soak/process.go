@@ -1,0 +1,143 @@
+package soak
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// process is a worker's process.
+type process struct {
+	cmd    *exec.Cmd
+	life   int
+	stderr bytes.Buffer
+	done   chan struct{}
+	err    error
+}
+
+// start starts worker id for its life-th life. The caller of all but the first
+// holds mu.
+func (r *Run) start(id, life int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(r.order(id, life, r.Stages[r.stage[id]][id]))
+	if err != nil {
+		return err
+	}
+	p := &process{cmd: exec.Command(self), life: life, done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	p.cmd.Stderr = &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	r.workers[id] = p
+	return nil
+}
+
+// KillWorker is the fault of a worker that dies at once and is started again.
+func (r *Run) KillWorker() Fault {
+	return Fault{Kind: "kill worker", Grace: r.Load.MaxTTL + time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		id := d.IntN(r.Workers)
+		p := r.workers[id]
+		if err := p.cmd.Process.Kill(); err != nil {
+			return nil, err
+		}
+		r.court.Log(Event{Op: Killed, Worker: id, Life: p.life, At: now()})
+		<-p.done
+		return nil, r.start(id, p.life+1)
+	}}
+}
+
+// StopWorker is the fault of a worker that stands still, for longer than any
+// lease at times.
+func (r *Run) StopWorker() Fault {
+	return Fault{Kind: "stop worker", Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		p := r.workers[d.IntN(r.Workers)].cmd.Process
+		return func() error { return p.Signal(syscall.SIGCONT) }, p.Signal(syscall.SIGSTOP)
+	}}
+}
+
+// move restarts a worker, in order, whose stage is over: all of them once per
+// stage.
+func (r *Run) move(end int64) error {
+	if len(r.Stages) < 2 {
+		return nil
+	}
+	steps := (len(r.Stages) - 1) * r.Workers
+	passed := float64(now()-r.base) / float64(end-r.base)
+	due := min(steps, int(passed*float64(steps+1)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for step := range due {
+		id, stage := step%r.Workers, step/r.Workers+1
+		if r.stage[id] >= stage {
+			continue
+		}
+		if err := r.replace(id, stage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace ends a worker in order and starts it again in another stage.
+func (r *Run) replace(id, stage int) error {
+	p := r.workers[id]
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-time.After(time.Minute):
+		return fmt.Errorf("worker %d does not end", id)
+	}
+	if p.err != nil {
+		return fmt.Errorf("worker %d: %w: %s", id, p.err, p.stderr.String())
+	}
+	r.stage[id] = stage
+	return r.start(id, p.life+1)
+}
+
+// join waits for the workers to end by themselves.
+func (r *Run) join() error {
+	var errs []error
+	late := time.After(time.Minute)
+	for id, p := range r.workers {
+		select {
+		case <-p.done:
+		case <-late:
+			errs = append(errs, fmt.Errorf("worker %d does not end", id))
+			continue
+		}
+		if p.err != nil {
+			errs = append(errs, fmt.Errorf("worker %d: %w: %s", id, p.err, p.stderr.String()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// killAll leaves no process behind.
+func (r *Run) killAll() {
+	for _, p := range r.workers {
+		if p != nil {
+			p.cmd.Process.Kill() // it may have ended
+			<-p.done
+		}
+	}
+}

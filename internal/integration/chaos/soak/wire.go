@@ -1,0 +1,97 @@
+package soak
+
+import (
+	"encoding/gob"
+	"net"
+	"sync"
+)
+
+// A call goes from a worker's process to the court. Log is not answered.
+type call struct {
+	Do    string
+	Event Event
+	Name  string
+	Fence uint64
+	Write Write
+	Key   Key
+}
+
+type reply struct {
+	Value Value
+	Key   Key
+	OK    bool
+}
+
+// serve answers the calls of one connection until it ends.
+func (c *Court) serve(conn net.Conn) {
+	defer conn.Close()
+	in, out := gob.NewDecoder(conn), gob.NewEncoder(conn)
+	for {
+		var q call
+		if in.Decode(&q) != nil {
+			return // the worker has ended, or was killed
+		}
+		var r reply
+		switch q.Do {
+		case "log":
+			c.Log(q.Event)
+			continue
+		case "read":
+			r.Value = c.Read(q.Name, q.Fence)
+		case "write":
+			c.Write(q.Write)
+		case "offer":
+			c.Offer(q.Key)
+		case "take":
+			r.Key, r.OK = c.Take()
+		case "over":
+			r.OK = c.Over()
+		}
+		if out.Encode(&r) != nil {
+			return
+		}
+	}
+}
+
+// link is the court seen from another process.
+type link struct {
+	mu   sync.Mutex
+	conn net.Conn
+	in   *gob.Decoder
+	out  *gob.Encoder
+}
+
+func dial(socket string) (*link, error) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	return &link{conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}, nil
+}
+
+// ask ends the process when the engine is gone: there is nobody to work for.
+func (l *link) ask(q call) (r reply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.out.Encode(&q)
+	if err == nil && q.Do != "log" {
+		err = l.in.Decode(&r)
+	}
+	if err != nil {
+		exit(3)
+	}
+	return r
+}
+
+func (l *link) Log(e Event) { l.ask(call{Do: "log", Event: e}) }
+func (l *link) Read(name string, fence uint64) Value {
+	return l.ask(call{Do: "read", Name: name, Fence: fence}).Value
+}
+func (l *link) Write(w Write) { l.ask(call{Do: "write", Write: w}) }
+func (l *link) Offer(k Key)   { l.ask(call{Do: "offer", Key: k}) }
+func (l *link) Over() bool    { return l.ask(call{Do: "over"}).OK }
+
+func (l *link) Take() (Key, bool) {
+	r := l.ask(call{Do: "take"})
+	return r.Key, r.OK
+}

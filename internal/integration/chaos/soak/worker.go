@@ -1,0 +1,237 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// worker is one of the goroutines of a worker's process.
+type worker struct {
+	ref    referee
+	locker *padlock.Locker
+	dice   dice
+	id     int // of the process
+	life   int
+	holds  int64 // ids given out
+	first  int64
+}
+
+// newWorker makes goroutine g of process id.
+func newWorker(o *order, g int, ref referee, l *padlock.Locker) *worker {
+	w := &worker{ref: ref, locker: l, id: o.Worker, life: o.Life}
+	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
+	source := rand.NewPCG(o.Seed, uint64(w.first))
+	load := o.Load
+	own := load.Prefix + "own:" + string(rune('a'+o.Worker)) + ":" + string(rune('a'+g)) + ":" + string(rune('a'+o.Life%26))
+	g0 := l.Guarantees()
+	w.dice = dice{rand.New(source), load.fit(&g0), own, o.Base}
+	return w
+}
+
+func (w *worker) log(e Event) {
+	e.Worker, e.Life = w.id, w.life
+	if e.At == 0 {
+		e.At = now()
+	}
+	w.ref.Log(e)
+}
+
+// work takes turns until the run is over or ctx ends.
+func (w *worker) work(ctx context.Context) {
+	for i := 0; ctx.Err() == nil; i++ {
+		if i%4 == 0 && w.ref.Over() {
+			return
+		}
+		t := w.dice.draw()
+		if key, ok := w.key(); ok {
+			w.adopt(ctx, key, t)
+			continue
+		}
+		if h := w.take(ctx, t); h != nil {
+			w.use(ctx, h)
+		}
+	}
+}
+
+// held is a hold at work.
+type held struct {
+	*padlock.Lock
+	turn
+	id   int64
+	over atomic.Bool // Release was called or the key given away
+}
+
+func (w *worker) take(ctx context.Context, t turn) *held {
+	waiting := ctx
+	if t.cancel > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, t.cancel)
+		defer cancel()
+	}
+	opts := []padlock.Option{padlock.TTL(t.ttl), padlock.Wait(w.dice.load.Wait)}
+	if t.shared {
+		opts = append(opts, padlock.Shared())
+	}
+	if t.fixed {
+		opts = append(opts, padlock.NoRenewal())
+	}
+	begun := now()
+	var lock *padlock.Lock
+	var err error
+	if t.try {
+		lock, err = w.locker.TryAcquire(waiting, t.name, opts...)
+	} else {
+		lock, err = w.locker.Acquire(waiting, t.name, opts...)
+	}
+	if err != nil {
+		w.refused(ctx, begun, t, err)
+		return nil
+	}
+	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
+}
+
+// refused notes it, and does not hammer on a store that is away.
+func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
+	kind := class(err)
+	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Err: kind})
+	if kind != "held" {
+		pause(ctx, 20*time.Millisecond)
+	}
+}
+
+func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
+	w.holds++
+	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
+	e.At = now()
+	e.Name, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = lock.Name(), h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed
+	e.Until = claim(lock)
+	w.log(e)
+	context.AfterFunc(lock.Context(), func() {
+		if !h.over.Load() {
+			w.log(Event{Op: Lost, Name: lock.Name(), Hold: h.id, Err: class(context.Cause(lock.Context()))})
+		}
+	})
+	return h
+}
+
+// use does the work for which the lock was taken, and gives it back.
+func (w *worker) use(ctx context.Context, h *held) {
+	switch {
+	case h.Shared() && h.convert:
+		w.share(h)
+		if w.promote(ctx, h) {
+			w.change(h)
+		}
+	case h.Shared():
+		w.share(h)
+	default:
+		w.change(h)
+		if h.convert && w.demote(ctx, h) {
+			w.share(h)
+		}
+	}
+	if h.handOff && w.export(ctx, h) {
+		return
+	}
+	w.release(h)
+	if h.own {
+		w.again(ctx, h)
+	}
+}
+
+// share reads.
+func (w *worker) share(h *held) {
+	w.ref.Read(h.Name(), 0)
+	pause(h.Context(), h.hold)
+	w.verify(h)
+}
+
+// change reads, works, and writes what it has read plus one.
+func (w *worker) change(h *held) {
+	fence := h.Fence()
+	value := w.ref.Read(h.Name(), fence)
+	pause(h.Context(), h.hold)
+	w.verify(h)
+	until := claim(h.Lock)
+	if until == 0 {
+		return
+	}
+	if h.pause && h.ttl > 0 {
+		time.Sleep(h.ttl + 200*time.Millisecond) // a pause that no context ends
+	}
+	w.ref.Write(Write{Name: h.Name(), Fence: fence, Value: value, Until: until, Paused: h.pause, Worker: w.id, Hold: h.id})
+}
+
+// pause is a sleep that ends with ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// op calls the store and notes the answer with the claim that follows from it.
+func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	e := Event{Op: op, Name: h.Name(), Hold: h.id, Call: now(), TTL: int64(h.ttl)}
+	err := f(ctx)
+	e.At, e.Err, e.Shared, e.Fence = now(), class(err), h.Shared(), h.Fence()
+	e.Until = claim(h.Lock)
+	w.log(e)
+	return err == nil
+}
+
+func (w *worker) verify(h *held) {
+	switch {
+	case !h.verify:
+	case h.extend && !h.fixed:
+		w.op(h, Verified, func(ctx context.Context) error { return h.Extend(ctx, 0) })
+	default:
+		w.op(h, Verified, h.Check)
+	}
+}
+
+func (w *worker) promote(_ context.Context, h *held) bool { return w.op(h, Promoted, h.Promote) }
+
+func (w *worker) demote(_ context.Context, h *held) bool { return w.op(h, Demoted, h.Demote) }
+
+// release claims nothing from before the call on.
+func (w *worker) release(h *held) {
+	h.over.Store(true)
+	e := Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock)}
+	err := h.Release()
+	e.At, e.Err = now(), class(err)
+	w.log(e)
+	h.Lock = lockOf(h, err)
+}
+
+// lockOf remembers whether the release went well.
+func lockOf(h *held, err error) *padlock.Lock {
+	h.own = h.own && err == nil
+	return h.Lock
+}
+
+// again takes a name that nobody else uses and that was released: that cannot
+// be held.
+func (w *worker) again(ctx context.Context, h *held) {
+	begun := now()
+	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
+	if err == nil {
+		t := h.turn
+		t.own, t.fixed = false, false
+		w.release(w.got(Event{Op: Acquired, Call: begun}, lock, t))
+		return
+	}
+	w.refused(ctx, begun, h.turn, err)
+	if errors.Is(err, padlock.ErrHeld) {
+		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 released, and held all the same: " + err.Error()})
+	}
+}
