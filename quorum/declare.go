@@ -61,10 +61,8 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, s.open(secured, nil)
 	}
 	g := t.settled(secured)
-	for i := range t.answers {
-		if v := t.answers[i].verdict; v == held || v == unsure || v == gone {
-			s.mendSoon(t.h, i, r.patience)
-		}
+	if count(t.answers, held)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
+		s.mendSoon(t.h, r.patience)
 	}
 	return g, nil
 }
@@ -151,28 +149,35 @@ func (t *try) swapOpen(cause error) error {
 	return t.s.open(t.answers, cause)
 }
 
-// mendSoon asks a member again, a little later and in the background, that did
-// not grant when a quorum of others did: so that the hold is on all members.
-func (s *Store) mendSoon(h *hold, i int, patience time.Duration) {
+// mendSoon renews the hold a little later and in the background, because some
+// member did not grant when a quorum of others did: so that the hold comes to
+// all members.
+func (s *Store) mendSoon(h *hold, patience time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.mending {
+		return
+	}
+	h.mending = true
+	h.refs++
 	s.work.Add(1)
-	s.use(h.name, h.token)
 	go func() {
 		defer s.work.Done()
 		defer s.unuse(h)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
-		if !s.sleep(ctx, patience/8) {
-			return
-		}
-		turn := &h.slots[i].turn
+		awake := s.sleep(ctx, patience/8)
 		s.mu.Lock()
-		p := turn.line()
+		h.mending = false
+		p := h.turn.line()
 		s.mu.Unlock()
-		if s.await(ctx, turn, p) != nil {
+		if s.await(ctx, &h.turn, p) != nil {
 			return
 		}
-		defer s.leave(turn)
-		s.mend(h, i, patience)
+		defer s.leave(&h.turn)
+		if awake && s.isLive(h) {
+			s.confirm(ctx, h, h.request.TTL)
+		}
 	}()
 }
 

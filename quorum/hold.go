@@ -24,6 +24,7 @@ type hold struct {
 
 	tried   bool // slots say to which members anything was sent
 	live    bool // granted, and not known to be over
+	mending bool // to be renewed soon
 	request driver.Request
 	fence   uint64
 	mode    mode

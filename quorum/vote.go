@@ -108,7 +108,7 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	if a.verdict == yes {
 		a = t.secure(i, m, a.grant)
 	} else if a.verdict == held || a.verdict == unsure {
-		s.mendSoon(t.h, i, t.round.patience)
+		s.mendSoon(t.h, t.round.patience)
 	}
 	t.second.answers <- a // it counts for the write-back as the others do
 }
