@@ -1,0 +1,214 @@
+// Package linear asks porcupine whether the history of each name could have
+// come from a lock that does one thing after the other.
+//
+// Leases need time, which such a model lacks. So every hold whose release was
+// not confirmed gets an operation of nobody's, its end, that may happen at any
+// time from the end of its window on, or never. Acquires that gave nobody
+// anything are left out: they only keep others out.
+package linear
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+)
+
+// Verdict counts the pieces of all histories. Unknown is no pass.
+type Verdict struct {
+	OK, Illegal, Unknown int
+	Operations           int
+	Names                []string // that have an illegal piece
+}
+
+func (v Verdict) String() string {
+	return fmt.Sprintf("%d of %d pieces ok, %d illegal, %d unknown (%d operations)", v.OK, v.OK+v.Illegal+v.Unknown, v.Illegal, v.Unknown, v.Operations)
+}
+
+// patience is how long one piece may take.
+const patience = 5 * time.Second
+
+var model = porcupine.Model{
+	Init: func() any { return state{} },
+	Step: func(s, input, _ any) (bool, any) {
+		ok, next := input.(op).step(s.(state))
+		return ok, next
+	},
+	DescribeOperation: func(input, _ any) string { return input.(op).String() },
+	DescribeState:     func(s any) string { return s.(state).String() },
+}
+
+// Check judges all names. regrant says that a conversion lets others in
+// between. Pictures of up to three illegal pieces go to dir, unless it is
+// empty. It takes no longer than about limit: what is left is Unknown.
+func Check(events []soak.Event, regrant bool, dir string, limit time.Duration) (Verdict, error) {
+	var v Verdict
+	end := time.Now().Add(limit)
+	byName := map[string][]*soak.Hold{}
+	for _, h := range soak.Holds(events) {
+		byName[h.Name] = append(byName[h.Name], h)
+	}
+	for name, holds := range byName {
+		for _, piece := range pieces(holds, regrant) {
+			v.Operations += len(piece)
+			rest := min(patience, time.Until(end))
+			if rest <= 0 {
+				v.Unknown++
+				continue
+			}
+			if err := v.judge(name, piece, dir, rest); err != nil {
+				return v, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func (v *Verdict) judge(name string, piece []porcupine.Operation, dir string, rest time.Duration) error {
+	result := porcupine.CheckOperationsTimeout(model, piece, rest)
+	switch result {
+	case porcupine.Ok:
+		v.OK++
+		return nil
+	case porcupine.Unknown:
+		v.Unknown++
+		return nil
+	}
+	v.Illegal++
+	v.Names = append(v.Names, name)
+	if dir == "" || v.Illegal > 3 {
+		return nil
+	}
+	_, info := porcupine.CheckOperationsVerbose(model, piece, rest)
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal)))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return porcupine.Visualize(model, info, f)
+}
+
+// pieces makes operations of the holds on one name and cuts them where the
+// name is free for sure.
+func pieces(holds []*soak.Hold, regrant bool) [][]porcupine.Operation {
+	var all []porcupine.Operation
+	for _, h := range holds {
+		all = append(all, operations(h, regrant)...)
+	}
+	slices.SortFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var cut [][]porcupine.Operation
+	var c cutter
+	c.reset()
+	for _, o := range all {
+		if c.free(o.Call) {
+			cut = append(cut, ordered(c.piece))
+			c.reset()
+		}
+		c.add(o)
+	}
+	return append(cut, ordered(c.piece))
+}
+
+// cutter knows whether anything is under way.
+type cutter struct {
+	piece []porcupine.Operation
+	busy  int64           // until then some call is under way
+	live  map[int64]int64 // holds, and when they were granted
+}
+
+func (c *cutter) reset() { *c = cutter{live: map[int64]int64{}} }
+
+// smallest is the size from which cutting pays.
+const smallest = 20
+
+func (c *cutter) free(at int64) bool {
+	return len(c.piece) >= smallest && c.busy < at && len(c.live) == 0
+}
+
+func (c *cutter) add(o porcupine.Operation) {
+	c.piece = append(c.piece, o)
+	in := o.Input.(op)
+	if o.Return != math.MaxInt64 {
+		c.busy = max(c.busy, o.Return)
+	}
+	switch in.action {
+	case grant, adopt:
+		delete(c.live, in.other)
+		if !in.shared { // whoever was here before is gone
+			for id, since := range c.live {
+				if since < o.Return {
+					delete(c.live, id)
+				}
+			}
+		}
+		c.live[in.hold] = o.Return
+	case release:
+		delete(c.live, in.hold)
+	}
+}
+
+// ordered tells each grant of a piece which fence comes before its own.
+func ordered(piece []porcupine.Operation) []porcupine.Operation {
+	var fences []uint64
+	for _, o := range piece {
+		if f := o.Input.(op).fence; f != 0 {
+			fences = append(fences, f)
+		}
+	}
+	slices.Sort(fences)
+	fences = slices.Compact(fences)
+	for i := range piece {
+		in := piece[i].Input.(op)
+		if n, _ := slices.BinarySearch(fences, in.fence); in.fence != 0 && n > 0 {
+			in.before = fences[n-1]
+			piece[i].Input = in
+		}
+	}
+	return piece
+}
+
+// operations tells what a hold did.
+func operations(h *soak.Hold, regrant bool) []porcupine.Operation {
+	var out []porcupine.Operation
+	add := func(o op, call, ret int64) {
+		o.hold, o.regrant = h.ID, regrant
+		out = append(out, porcupine.Operation{ClientId: h.Worker, Input: o, Call: call, Return: ret})
+	}
+	end := h.Call // of the window; from then on the store may have dropped it
+	if n := len(h.Spans); n > 0 {
+		end = h.Spans[n-1].To
+	}
+	for _, e := range h.Events {
+		switch {
+		case e.Op == soak.Acquired:
+			add(op{action: grant, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
+		case e.Op == soak.Adopted:
+			add(op{action: adopt, other: e.Other, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
+		case e.Op == soak.Demoted && e.Err != "":
+			add(op{action: weaken}, e.Call, math.MaxInt64)
+		case e.Err != "":
+		case e.Op == soak.Verified:
+			add(op{action: verify}, e.Call, e.At)
+		case e.Op == soak.Promoted:
+			add(op{action: promote, fence: e.Fence}, e.Call, e.At)
+		case e.Op == soak.Demoted:
+			add(op{action: demote, shared: true}, e.Call, e.At)
+		case e.Op == soak.Released:
+			add(op{action: release}, e.Call, e.At)
+		}
+		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {
+			end = min(end, e.Call)
+			add(op{action: expire}, e.Call, math.MaxInt64)
+		}
+	}
+	if h.Ends == 0 {
+		add(op{action: expire}, end, math.MaxInt64)
+	}
+	return out
+}

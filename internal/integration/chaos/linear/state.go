@@ -1,0 +1,139 @@
+package linear
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// state is a name as the model sees it.
+type state struct {
+	writer  int64  // 0: none
+	readers string // ids, sorted, eight bytes each
+	fence   uint64 // the highest that was told
+}
+
+func ids(s string) (list []int64) {
+	for ; s != ""; s = s[8:] {
+		list = append(list, int64(binary.BigEndian.Uint64([]byte(s))))
+	}
+	return list
+}
+
+func packed(list []int64) string {
+	slices.Sort(list)
+	var b []byte
+	for _, id := range list {
+		b = binary.BigEndian.AppendUint64(b, uint64(id))
+	}
+	return string(b)
+}
+
+func (s state) reads(id int64) bool { return slices.Contains(ids(s.readers), id) }
+
+func (s state) holds(id int64) bool { return s.writer == id || s.reads(id) }
+
+func (s state) without(id int64) state {
+	if s.writer == id {
+		s.writer = 0
+	}
+	s.readers = packed(slices.DeleteFunc(ids(s.readers), func(x int64) bool { return x == id }))
+	return s
+}
+
+func (s state) with(id int64, shared bool) state {
+	if !shared {
+		s.writer = id
+		return s
+	}
+	if !s.reads(id) {
+		s.readers = packed(append(ids(s.readers), id))
+	}
+	return s
+}
+
+func (s state) String() string {
+	return fmt.Sprintf("writer %x, readers %x, fence %d", s.writer, ids(s.readers), s.fence)
+}
+
+// action is what an operation does to a name.
+type action int
+
+const (
+	grant   action = iota // a fresh hold
+	adopt                 // in place of another
+	promote               // of a reader to writer
+	demote                // of a writer to reader
+	verify                // changes nothing
+	release               // confirmed
+	expire                // perhaps, some time: no call of anybody's
+	weaken                // perhaps, some time: a demotion of which nobody knows
+)
+
+var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "release", "expire", "weaken"}
+
+// op is the input of an operation.
+type op struct {
+	action  action
+	hold    int64
+	other   int64 // adopt: who had it
+	shared  bool
+	fence   uint64
+	before  uint64 // the highest fence below this one that anybody was told
+	regrant bool   // a conversion lets others in between
+}
+
+func (o op) String() string {
+	mode := "exclusive"
+	if o.shared {
+		mode = "shared"
+	}
+	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
+}
+
+// minted tells whether o's fence may come now. All that were told come in
+// their order, so the one below must be the last.
+func (o op) minted(s state) bool {
+	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
+}
+
+// step is the model: ok says whether o may happen in s, and then what follows.
+func (o op) step(s state) (ok bool, next state) {
+	switch o.action {
+	case grant:
+		if ok = s.writer == 0 && (o.shared || s.readers == "") && o.minted(s); ok {
+			s = s.with(o.hold, o.shared).raised(o)
+		}
+	case adopt:
+		if ok = s.holds(o.other) && o.minted(s); ok {
+			s = s.without(o.other).with(o.hold, o.shared).raised(o)
+		}
+	case promote:
+		alone := s.without(o.hold)
+		if ok = alone.writer == 0 && alone.readers == "" && o.minted(s) && (o.regrant || s.reads(o.hold)); ok {
+			s = alone.with(o.hold, false).raised(o)
+		}
+	case demote:
+		if ok = s.writer == o.hold || o.regrant && s.writer == 0; ok {
+			s = s.without(o.hold).with(o.hold, true)
+		}
+	case verify:
+		ok = s.holds(o.hold)
+	case release:
+		if ok = s.holds(o.hold); ok {
+			s = s.without(o.hold)
+		}
+	case expire:
+		ok, s = true, s.without(o.hold)
+	case weaken:
+		if ok = true; s.writer == o.hold {
+			s = s.without(o.hold).with(o.hold, true)
+		}
+	}
+	return ok, s
+}
+
+func (s state) raised(o op) state {
+	s.fence = max(s.fence, o.fence)
+	return s
+}
