@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -285,8 +286,65 @@ func wrong(t *testing.T, s session.Store, c rueidis.Client, store string) {
 	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load of somebody's hash: %v", err)
 	}
+	if _, err := s.Commit(t.Context(), "odd", session.Change{Create: true}); err == nil {
+		t.Error("somebody's hash was made a session")
+	}
 	if ask(t, c, "HLEN", key) != "1" {
 		t.Error("it was changed")
+	}
+}
+
+func op(kind session.OpKind, key, value string) session.Op {
+	return session.Op{Kind: kind, Key: key, Value: []byte(value), Delta: 1}
+}
+
+// TestUndone refuses a commit of which a part was done already.
+func TestUndone(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	for store, open := range stores {
+		s := open(newRedis(t, c))
+		ops := []session.Op{
+			op(session.OpPut, "old", "1"), op(session.OpPut, "old", "2"), op(session.OpPut, "new", "1"),
+			op(session.OpTake, "gone", ""), op(session.OpPut, "text", "x"), op(session.OpIncr, "text", ""),
+		}
+		if _, err := s.Commit(t.Context(), store, session.Change{Create: true, Ops: ops}); !errors.Is(err, session.ErrNotNumber) {
+			t.Errorf("%s: %v", store, err)
+		}
+		if _, err := s.Load(t.Context(), store); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%s: a session that was refused is there: %v", store, err)
+		}
+		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{op(session.OpPut, "gone", "3"), op(session.OpPut, "old", "4")}})
+		noError(t, err)
+		before, err := s.Load(t.Context(), store)
+		noError(t, err)
+		if _, err := s.Commit(t.Context(), store, session.Change{Ops: ops}); !errors.Is(err, session.ErrNotNumber) {
+			t.Errorf("%s: %v", store, err)
+		}
+		after, err := s.Load(t.Context(), store)
+		noError(t, err)
+		if before.TTL, after.TTL = 0, 0; !reflect.DeepEqual(before, after) {
+			t.Errorf("%s: before %v, after %v", store, before, after)
+		}
+	}
+}
+
+// TestForEver takes the end from a session that had one; and what is deleted is
+// not told.
+func TestForEver(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	for store, open := range stores {
+		s := open(newRedis(t, c))
+		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{op(session.OpPut, "k", "1")}})
+		noError(t, err)
+		res, err := s.Commit(t.Context(), store, session.Change{Ops: []session.Op{op(session.OpDelete, "k", "")}})
+		if err != nil || len(res.Values) != 1 || res.Values[0] != nil {
+			t.Errorf("%s: %q %v", store, res.Values, err)
+		}
+		if rec, err := s.Load(t.Context(), store); err != nil || rec.TTL != 0 {
+			t.Errorf("%s: it lives for %v, %v", store, rec.TTL, err)
+		}
 	}
 }
 
