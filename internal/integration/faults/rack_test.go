@@ -199,15 +199,20 @@ func holds(t testing.TB, s *redisstore.Store, name string) bool {
 	return err != nil || len(st.Holds) > 0
 }
 
-// nothingLeft waits until no server has a hold or a waiter. Holds last a
-// minute, so this is clean-up and not the end of leases.
+// nothingLeft waits until no server has a hold or a waiter. Where holds last a
+// minute this is clean-up, and not the end of leases.
 func (r *rack) nothingLeft() {
 	r.t.Helper()
 	for i := range r.servers {
 		s := r.direct(i)
-		eventually(r.t, fmt.Sprintf("nothing is left on server %d", i), func() bool {
-			st, err := s.List(r.t.Context(), "")
-			return err == nil && len(st) == 0
-		})
+		var left []driver.State
+		var err error
+		deadline := time.Now().Add(patience)
+		for left, err = s.List(r.t.Context(), ""); err != nil || len(left) > 0; left, err = s.List(r.t.Context(), "") {
+			if time.Now().After(deadline) {
+				r.t.Fatalf("after %v there is left on server %d: %+v, %v", patience, i, left, err)
+			}
+			<-time.After(5 * time.Millisecond)
+		}
 	}
 }
