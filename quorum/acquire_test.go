@@ -331,6 +331,7 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 		r := request("n")
 		r.TTL = time.Hour
 		take(t, a, r)
+		pass(time.Millisecond)
 		if n := a.links[2].count("acquire"); n != asked {
 			t.Errorf("it was asked again after %d times", asked)
 		}

@@ -94,7 +94,7 @@ func (t *try) settled(secured []answer) driver.Grant {
 	s, h := t.s, t.h
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.live, h.fence = true, t.fence
+	h.live, h.fence, h.bound, h.end = true, t.fence, nil, nil
 	h.request, h.mode, h.until = t.r, modeOf(t.r.Shared), 0
 	h.request.Replaces = ""
 	if t.r.AtLeast > 0 {

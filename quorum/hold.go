@@ -106,6 +106,16 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	return ctx.Err()
 }
 
+// awaitFor is await for at most d.
+func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
+	if p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return s.await(ctx, g, p)
+}
+
 // next lets the next one in. The caller holds mu.
 func (g *gate) next() {
 	if len(g.queue) == 0 {
@@ -123,7 +133,7 @@ func (s *Store) leave(g *gate) {
 }
 
 // lineUp bounds how long a call waits for another one on the same hold.
-const lineUp = time.Second
+const lineUp = 500 * time.Millisecond
 
 // begin enters a call that may change the hold of token. If it returns no
 // error, finish must follow.

@@ -166,23 +166,29 @@ func earliest(a, b time.Time) time.Time {
 // weather makes the links of a client fail now and then, each in its own way.
 func weather(l *link, rnd *rand.Rand) {
 	bad := []fault{
-		{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, down, silent, lostCall, lostReply, slow(30 * time.Millisecond), slow(250 * time.Millisecond),
+		down, silent, lostCall, lostReply, slow(30 * time.Millisecond), slow(250 * time.Millisecond),
 		late(200 * time.Millisecond), late(400 * time.Millisecond), {mute: true}, {after: 200 * time.Millisecond, mute: true},
 	}
+	sometimes := func(percent int) fault {
+		if rnd.IntN(100) < percent {
+			return bad[rnd.IntN(len(bad))]
+		}
+		return fault{}
+	}
 	var mu sync.Mutex
-	var kind fault
+	var spell fault
 	var until time.Time
 	l.set(func(string) fault {
 		mu.Lock()
 		defer mu.Unlock()
 		if now := time.Now(); now.After(until) {
-			kind = bad[rnd.IntN(len(bad))]
+			spell = sometimes(33)
 			until = now.Add(time.Duration(rnd.Int64N(int64(time.Second))))
 		}
-		if rnd.IntN(100) < 10 {
-			return bad[rnd.IntN(len(bad))]
+		if f := sometimes(10); f != (fault{}) {
+			return f
 		}
-		return kind
+		return spell
 	})
 }
 

@@ -171,11 +171,13 @@ func countSettled(answers []answer) (n int) {
 // does not meet the second when only the first is free.
 func (s *Store) free(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
+	inOrder := s.rule == All
 	for n := len(ask) - 1; n >= 0; n-- {
 		i := ask[n]
 		answered := func() bool { return answers[i].verdict != pending }
-		if granted := s.settle(r, i, keep); granted && s.rule == All && n > 0 {
+		if granted := s.settle(r, i, keep); granted && inOrder && n > 0 {
 			r.collect(ctx, answers, patience+grace, answered)
+			inOrder = answered()
 		}
 	}
 	return r
@@ -250,21 +252,20 @@ func (x *settlement) run(p place) {
 	s, sl := x.s, &x.h.slots[x.i]
 	defer s.work.Done()
 	defer s.unuse(x.h)
+	// In that time any request under way has returned.
+	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
 	defer func() {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		sl.settling = nil
-		s.mu.Unlock()
-	}()
-	if p != nil {
-		// In that time any request under way has returned.
-		ctx, cancel := context.WithTimeout(context.Background(), 2*driver.MaxSilence)
-		defer cancel()
-		if s.await(ctx, &sl.turn, p) != nil {
-			x.report(answer{verdict: busy, err: errUnsettled})
-			return
+		if err == nil {
+			sl.turn.next()
 		}
+	}()
+	if err != nil {
+		x.report(answer{verdict: busy, err: errUnsettled})
+		return
 	}
-	defer s.leave(&sl.turn)
 	a, late := x.once()
 	if a.settled || a.verdict == refused {
 		return
