@@ -9,6 +9,7 @@
 set -eu
 
 dir=${1:-.}
+sleep 1 # a real report takes longer
 files=$(find "$dir" -name .git -prune -o -type f -print | wc -l)
 size=$(du -sk "$dir" | cut -f1)
 line="report by $$ at $(date '+%Y-%m-%d %H:%M:%S'): $((files)) files, $size KiB, fence ${PADLOCK_FENCE:-none}"
