@@ -51,6 +51,18 @@ func (c *valuesCase) has(value string) {
 	}
 }
 
+// gone waits until nothing is kept any more.
+func (c *valuesCase) gone() {
+	c.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); c.load().Value != nil; <-tick.C {
+		if time.Now().After(end) {
+			c.t.Fatal("still kept after 20 s")
+		}
+	}
+}
+
 var valuesCases = map[string]func(c *valuesCase){
 	"absent": func(c *valuesCase) {
 		if e := c.load(); e.Value != nil {
@@ -106,8 +118,7 @@ var valuesCases = map[string]func(c *valuesCase){
 		c.discard()
 		now := c.load().Version
 		c.store(stampede.Entry{Value: []byte("v"), Version: now, Keep: time.Millisecond}, true)
-		for c.load().Value != nil {
-		}
+		c.gone()
 		c.store(stampede.Entry{Value: []byte("late"), Version: old}, false)
 		if c.load().Version != now {
 			c.t.Error("the version went with the value")
@@ -115,8 +126,7 @@ var valuesCases = map[string]func(c *valuesCase){
 	},
 	"kept": func(c *valuesCase) {
 		c.store(stampede.Entry{Value: []byte("v"), Fence: 9, Keep: 30 * time.Millisecond}, true)
-		for c.load().Value != nil {
-		}
+		c.gone()
 		c.store(stampede.Entry{Value: []byte("w"), Fence: 9, Keep: -1}, true)
 		if c.load().Value != nil {
 			c.t.Error("kept for longer than it should")
