@@ -212,3 +212,18 @@ func TestPHPKnowsNoFence(t *testing.T) {
 		t.Errorf("after PHP: fence %d, before: %d", g.Fence, first.Fence)
 	}
 }
+
+// TestPHPDoesNotShareOurKeys is a limit: a name that looks like one of our own
+// keys is kept elsewhere, so that it is not taken for one.
+func TestPHPDoesNotShareOurKeys(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	const name = "padlock:{abc}f:job"
+	take(t, s, request(name))
+	p.lock(name).must("acquire")
+	refused(t, s, request(name))
+	take(t, s, request("job"))
+	p.lock("padlock:x").must("acquire")
+	foreign(t, s, request("padlock:x"), false)
+}
