@@ -42,39 +42,55 @@ func (r *Run) lastLook(ctx context.Context) error {
 		return fmt.Errorf("the last look: %w", err)
 	}
 	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
-	begun := now()
-	for i := range r.Load.Warm {
-		r.lookAt(ctx, locker, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i), begun)
-	}
-	last := (now() - r.base) / int64(r.Load.Epoch)
-	for i := range r.Load.Hot {
-		for n := max(0, last-2); n <= last; n++ {
-			r.lookAt(ctx, locker, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n), begun)
+	begun, bad := now(), 0
+	for _, name := range r.names() {
+		if !r.lookAt(ctx, locker, name, begun) {
+			bad++
+		}
+		if bad == enough {
+			break
 		}
 	}
 	r.nothingLeft(ctx, locker)
 	return locker.Close(ctx)
 }
 
-func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) {
+// enough names in a bad state are enough to know.
+const enough = 3
+
+// names are those that the last look takes.
+func (r *Run) names() (names []string) {
+	for i := range r.Load.Warm {
+		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
+	}
+	last := (now() - r.base) / int64(r.Load.Epoch)
+	for i := range r.Load.Hot {
+		for n := max(0, last-2); n <= last; n++ {
+			names = append(names, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n))
+		}
+	}
+	return names
+}
+
+func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
 	call := now()
+	broken := func(what string, err error) bool {
+		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: what + ": " + err.Error()})
+		return false
+	}
 	lock, err := l.Acquire(ctx, name, padlock.Wait(patience))
 	if err != nil {
-		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: "I6 not to be had after all workers have gone: " + err.Error()})
-		return
+		return broken("I6 not to be had after all workers have gone", err)
 	}
 	if err := lock.Release(); err != nil {
-		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: "I8 the last release: " + err.Error()})
-		return
+		return broken("I8 the last release", err)
 	}
-	call = now()
-	lock, err = l.TryAcquire(ctx, name)
-	if err != nil {
-		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: "I8 released, and held all the same: " + err.Error()})
-		return
+	if lock, err = l.TryAcquire(ctx, name); err != nil {
+		return broken("I8 released, and held all the same", err)
 	}
 	lock.Release() // seen by nothingLeft
+	return true
 }
 
 // nothingLeft looks for holds that nobody has.

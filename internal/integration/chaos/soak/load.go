@@ -11,13 +11,14 @@ import (
 // Load says what workers do. Shares are in percent of all turns.
 type Load struct {
 	Prefix                   string        // of all names
-	Hot, Warm                int           // how many names of each kind; half of the turns go to hot ones
+	Hot, Warm                int           // how many names of each kind; a third of the turns goes to hot ones
 	Epoch                    time.Duration // hot names are new ones after that, so that their histories stay short
 	MinTTL, MaxTTL           time.Duration
 	MinHold, MaxHold         time.Duration
 	Wait                     time.Duration
 	Shared, Convert, HandOff int
-	Cancel, Pause, Fixed     int
+	Cancel, Fixed            int
+	Pause                    int // of a thousand: a pause on hot names keeps many waiting
 	Verify, Own, Try         int
 }
 
@@ -27,7 +28,7 @@ func DefaultLoad() Load {
 		Prefix: "soak:", Hot: 4, Warm: 64, Epoch: 5 * time.Second,
 		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
 		MinHold: 3 * time.Millisecond, MaxHold: 25 * time.Millisecond, Wait: 3 * time.Second,
-		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
+		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 5, Fixed: 5, Verify: 10, Own: 2, Try: 5,
 	}
 }
 
@@ -71,7 +72,7 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 }
 
 func (d *dice) name() string {
-	if d.IntN(2) == 0 && d.load.Warm > 0 || d.load.Hot == 0 {
+	if d.IntN(3) > 0 && d.load.Warm > 0 || d.load.Hot == 0 {
 		return fmt.Sprintf("%swarm:%d", d.load.Prefix, d.IntN(d.load.Warm))
 	}
 	return fmt.Sprintf("%shot:%d:%d", d.load.Prefix, d.IntN(d.load.Hot), (now()-d.base)/int64(d.load.Epoch))
@@ -82,7 +83,7 @@ func (d *dice) draw() turn {
 	t := turn{
 		name: d.name(), ttl: d.between(l.MinTTL, l.MaxTTL), hold: d.between(l.MinHold, l.MaxHold),
 		shared: d.percent(l.Shared), convert: d.percent(l.Convert), handOff: d.percent(l.HandOff),
-		pause: d.percent(l.Pause), fixed: d.percent(l.Fixed), verify: d.percent(l.Verify), extend: d.percent(50),
+		pause: d.IntN(1000) < l.Pause, fixed: d.percent(l.Fixed), verify: d.percent(l.Verify), extend: d.percent(50),
 		own: d.percent(l.Own), try: d.percent(l.Try),
 	}
 	t.shared = t.shared || t.convert && d.percent(50)

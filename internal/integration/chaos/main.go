@@ -1,0 +1,186 @@
+// Command chaos soaks every store in every configuration: once with the faults
+// that its Guarantees cover, which must pass, and once with all of them, whose
+// violations are counted. See docs/measured.md.
+//
+//	go run ./chaos -for 60s -only 'redis AOF'
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
+	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+)
+
+// settings are the flags.
+type settings struct {
+	rig.Options
+	only   *regexp.Regexp
+	which  string
+	keep   string
+	append string
+	replay string
+	total  time.Duration // of all runs; 0: no limit
+}
+
+func main() {
+	soak.PlayWorker(rig.Open)
+	s, err := parse()
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		err = s.run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+func parse() (*settings, error) {
+	s := &settings{}
+	only := flag.String("only", "", "rows whose name matches this")
+	flag.StringVar(&s.which, "faults", "both", "covered, all or both")
+	flag.DurationVar(&s.For, "for", time.Minute, "with faults, for each run")
+	flag.DurationVar(&s.Tail, "tail", 6*time.Second, "without faults, after them")
+	flag.DurationVar(&s.Every, "every", 300*time.Millisecond, "from the end of one fault to the next, on average")
+	flag.IntVar(&s.Workers, "workers", 4, "processes")
+	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
+	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
+	flag.StringVar(&s.append, "append", "", "add rows to the tables of this file")
+	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
+	flag.Parse()
+	var err error
+	s.only, err = regexp.Compile(*only)
+	s.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
+	return s, err
+}
+
+func (s *settings) run(ctx context.Context) error {
+	if s.replay != "" {
+		return s.again()
+	}
+	broken := 0
+	for _, row := range rig.Rows() {
+		if !s.only.MatchString(row.Name) {
+			continue
+		}
+		for _, all := range []bool{false, true} {
+			if s.which == "covered" && all || s.which == "all" && !all || ctx.Err() != nil {
+				continue
+			}
+			bad, err := s.one(ctx, row, all)
+			if err != nil {
+				return fmt.Errorf("%s: %w", row.Name, err)
+			}
+			if bad && !all {
+				broken++
+			}
+		}
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d stores broke what they promise (seed %d)", broken, s.Seed)
+	}
+	return ctx.Err()
+}
+
+// one runs a row and reports whether anything was violated.
+func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error) {
+	o := s.Options
+	o.All = all
+	run, out, err := row.Run(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	p := soak.NewReport(run, out)
+	dir := s.dir(row, all)
+	if p.Sum() > 0 {
+		if err := keepHistory(dir, out); err != nil {
+			return false, err
+		}
+	}
+	v, err := linear.Check(out.Events, run.Guarantees.Promotion == driver.Regrant, "", time.Minute)
+	if err != nil {
+		return false, err
+	}
+	p.Verdict = v.String()
+	if v.Illegal > 0 {
+		if err := keepHistory(dir, out); err != nil {
+			return false, err
+		}
+		if _, err := linear.Check(only(out.Events, v.Names), run.Guarantees.Promotion == driver.Regrant, dir, time.Minute); err != nil {
+			return false, err
+		}
+	}
+	kind := "covered faults"
+	if all {
+		kind = "all faults"
+	}
+	fmt.Printf("== %s\n", kind)
+	p.Write(os.Stdout)
+	bad := p.Sum() > 0 || v.Illegal > 0
+	if bad {
+		fmt.Printf("  kept in %s; the same again: -seed %d -only '^%s$' -faults %s\n", dir, s.Seed, row.Name, strings.Fields(kind)[0])
+	}
+	return bad, s.publish(row, all, p, v)
+}
+
+func (s *settings) dir(row rig.Row, all bool) string {
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(row.Name), "-")
+	return filepath.Join(s.keep, fmt.Sprintf("%s-%v-%d", name, all, s.Seed))
+}
+
+func keepHistory(dir string, out *soak.Outcome) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(dir, "history.jsonl"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return soak.WriteHistory(f, out.Events)
+}
+
+// only leaves the events of the names.
+func only(events []soak.Event, names []string) (out []soak.Event) {
+	wanted := map[string]bool{}
+	for _, n := range names {
+		wanted[n] = true
+	}
+	for _, e := range events {
+		if wanted[e.Name] || e.Op == soak.Killed {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// again judges a history that was kept.
+func (s *settings) again() error {
+	f, err := os.Open(s.replay)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	events, err := soak.ReadHistory(f)
+	if err != nil {
+		return err
+	}
+	out := &soak.Outcome{Events: events, From: events[0].At, To: events[len(events)-1].At}
+	p := soak.NewReport(&soak.Run{Name: s.replay}, out)
+	v, err := linear.Check(events, false, filepath.Dir(s.replay), time.Minute)
+	p.Verdict = v.String()
+	p.Write(os.Stdout)
+	return err
+}

@@ -1,0 +1,273 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// wrap passes everything on. A mutant replaces some of it.
+type wrap struct{ driver.Store }
+
+func (w wrap) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	return w.Store.(driver.Waiter).Wait(ctx, r, reserve)
+}
+
+func (w wrap) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	return w.Store.(driver.Converter).Convert(ctx, r)
+}
+
+func (w wrap) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	return w.Store.(driver.Lister).List(ctx, prefix)
+}
+
+// shared is what all handles of a mutant know together.
+type shared struct {
+	mu     sync.Mutex
+	last   map[string]string // the token of the last grant of a name
+	spent  map[string]int
+	fences map[string]uint64
+}
+
+func newShared() *shared {
+	return &shared{last: map[string]string{}, spent: map[string]int{}, fences: map[string]uint64{}}
+}
+
+func (s *shared) granted(name, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[name] = token
+}
+
+func (s *shared) holder(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[name]
+}
+
+// every reports true once in n calls of the same kind.
+func (s *shared) every(n int, kind string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spent[kind]++
+	return s.spent[kind]%n == 0
+}
+
+// anyRelease releases whoever holds the name.
+type anyRelease struct {
+	wrap
+	*shared
+}
+
+func (s anyRelease) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	if err == nil {
+		s.granted(r.Name, r.Token)
+	}
+	return g, err
+}
+
+func (s anyRelease) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := s.wrap.Wait(ctx, r, reserve)
+	if g.TTL > 0 {
+		s.granted(r.Name, r.Token)
+	}
+	return g, err
+}
+
+func (s anyRelease) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	s.Store.Release(ctx, name, token, keep)
+	return s.Store.Release(ctx, name, s.holder(name), keep)
+}
+
+// fromReply counts leases from when the reply came, late at times.
+type fromReply struct {
+	wrap
+	*shared
+}
+
+func (s fromReply) late(g driver.Grant, err error) (driver.Grant, error) {
+	if err == nil && g.TTL > 0 {
+		if s.every(5, "late") {
+			<-time.After(100 * time.Millisecond)
+		}
+		g.From = driver.SystemClock().Now()
+	}
+	return g, err
+}
+
+func (s fromReply) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	return s.late(s.Store.Acquire(ctx, r))
+}
+
+func (s fromReply) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	return s.late(s.wrap.Wait(ctx, r, reserve))
+}
+
+// noMargin takes back what the face leaves for clocks that run unlike.
+type noMargin struct{ wrap }
+
+func full(g driver.Grant, err error) (driver.Grant, error) {
+	if g.TTL > 0 {
+		g.TTL += g.TTL/90 + 2*time.Millisecond + min(50*time.Millisecond, g.TTL/10)
+	}
+	return g, err
+}
+
+func (s noMargin) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	return full(s.Store.Acquire(ctx, r))
+}
+
+func (s noMargin) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	return full(s.wrap.Wait(ctx, r, reserve))
+}
+
+// fast is a clock of a server that runs 0.8 % fast.
+type fast struct{ driver.Clock }
+
+func (c fast) Now() driver.Instant {
+	at := c.Clock.Now()
+	return at + at%driver.Instant(time.Hour*24*365)*8/1000
+}
+
+func (c fast) AfterFunc(d time.Duration, f func()) func() bool {
+	return c.Clock.AfterFunc(d*992/1000, f)
+}
+
+// onServer hides the server's clock: leases count from before the request.
+type onServer struct{ wrap }
+
+func (s onServer) Guarantees() driver.Guarantees {
+	g := s.Store.Guarantees()
+	g.InProcess = false
+	return g
+}
+
+func (s onServer) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	g.From = 0
+	return g, err
+}
+
+func (s onServer) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	g, err := s.Store.Extend(ctx, name, token, ttl)
+	g.From = 0
+	return g, err
+}
+
+func (s onServer) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.wrap.Convert(ctx, r)
+	g.From = 0
+	return g, err
+}
+
+func (s onServer) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := s.wrap.Wait(ctx, r, reserve)
+	g.From = 0
+	return g, err
+}
+
+// anyPromotion makes a reader the writer beside other readers.
+type anyPromotion struct{ wrap }
+
+func (s anyPromotion) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.wrap.Convert(ctx, r)
+	if errors.Is(err, driver.ErrHeld) {
+		if g, err = s.Extend(ctx, r.Name, r.Token, r.TTL); err == nil {
+			g.Fence++
+		}
+	}
+	return g, err
+}
+
+// revival has extensions that arrive after the release and bring the hold back.
+type revival struct {
+	wrap
+	*shared
+}
+
+func (s revival) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	out, err := s.Store.Release(ctx, name, token, keep)
+	if err == nil && s.every(20, "late") {
+		s.Store.Acquire(ctx, driver.Request{Name: name, Token: token, TTL: 2 * time.Second})
+	}
+	return out, err
+}
+
+// counting has fences from one, which a restart begins anew.
+type counting struct {
+	wrap
+	*shared
+}
+
+func (s counting) next(name string, g driver.Grant, err error) (driver.Grant, error) {
+	if err == nil && g.TTL > 0 {
+		s.mu.Lock()
+		s.fences[name]++
+		g.Fence = s.fences[name]
+		s.mu.Unlock()
+	}
+	return g, err
+}
+
+func (s counting) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.fences)
+}
+
+func (s counting) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	return s.next(r.Name, g, err)
+}
+
+func (s counting) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := s.wrap.Wait(ctx, r, reserve)
+	return s.next(r.Name, g, err)
+}
+
+// deaf misses a wake-up now and then.
+type deaf struct {
+	wrap
+	*shared
+}
+
+func (s deaf) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := s.wrap.Wait(ctx, r, reserve)
+	if err == nil && s.every(50, "deaf") {
+		s.Store.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
+		<-ctx.Done()
+		return driver.Grant{}, ctx.Err()
+	}
+	return g, err
+}
+
+// keeping does not take back what it handed to a waiter that has gone.
+type keeping struct{ wrap }
+
+func (s keeping) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	type answer struct {
+		g   driver.Grant
+		err error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		r := r
+		r.AtLeast = 10 * time.Minute // the reservation has no end
+		g, err := s.wrap.Wait(context.WithoutCancel(ctx), r, reserve)
+		got <- answer{g, err}
+	}()
+	select {
+	case a := <-got:
+		if a.g.TTL > 0 {
+			s.Store.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
+			return driver.Grant{}, nil
+		}
+		return a.g, a.err
+	case <-ctx.Done():
+		return driver.Grant{}, ctx.Err()
+	}
+}

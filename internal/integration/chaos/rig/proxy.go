@@ -1,0 +1,82 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+)
+
+// proxy stands between one worker and one server.
+type proxy struct{ *toxiproxy.Proxy }
+
+func (s *Site) proxy(upstream string) (proxy, error) {
+	if s.toxic == nil {
+		s.toxic = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	}
+	p := toxiproxy.NewProxy(s.toxic, fmt.Sprint("link", len(s.host.ends)), "127.0.0.1:0", upstream)
+	if err := p.Start(); err != nil {
+		return proxy{}, err
+	}
+	s.host.Cleanup(p.Stop)
+	return proxy{p}, nil
+}
+
+// point sends new connections elsewhere and breaks those that there are.
+func (p proxy) point(upstream string) error {
+	return p.Update(&toxiproxy.Proxy{Listen: p.Listen, Upstream: upstream, Enabled: true})
+}
+
+// poison adds toxics, each given as type, direction and attributes.
+func (p proxy) poison(toxics ...[3]string) (func() error, error) {
+	for _, t := range toxics {
+		text := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {%s}}`, t[0], t[1], t[2])
+		if _, err := p.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
+			return nil, err
+		}
+	}
+	return func() error {
+		p.Toxics.ResetToxics(context.Background())
+		return nil
+	}, nil
+}
+
+const (
+	down = "downstream" // replies
+	up   = "upstream"
+)
+
+// networkFaults are those of the connections between workers and servers. Each
+// hits one worker's connection to one server, or all connections of a server.
+func networkFaults(links [][]proxy) []soak.Fault {
+	hit := func(kind string, last time.Duration, toxics func(*rand.Rand) [][3]string) soak.Fault {
+		return soak.Fault{Kind: kind, Last: last, Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+			worker := links[d.IntN(len(links))]
+			return worker[d.IntN(len(worker))].poison(toxics(d)...)
+		}}
+	}
+	return []soak.Fault{
+		hit("latency", 2*time.Second, func(d *rand.Rand) [][3]string {
+			how := fmt.Sprintf(`"latency": %d, "jitter": %d`, 5+d.IntN(200), d.IntN(50))
+			return [][3]string{{"latency", up, how}, {"latency", down, how}}
+		}),
+		hit("cut", 2*time.Second, func(*rand.Rand) [][3]string {
+			return [][3]string{{"timeout", up, `"timeout": 0`}, {"timeout", down, `"timeout": 0`}}
+		}),
+		hit("lost replies", 1500*time.Millisecond, func(*rand.Rand) [][3]string {
+			return [][3]string{{"timeout", down, `"timeout": 0`}}
+		}),
+		hit("lost requests", 1500*time.Millisecond, func(*rand.Rand) [][3]string {
+			return [][3]string{{"timeout", up, `"timeout": 0`}}
+		}),
+		hit("reset", 300*time.Millisecond, func(*rand.Rand) [][3]string {
+			return [][3]string{{"reset_peer", down, `"timeout": 0`}}
+		}),
+	}
+}

@@ -1,0 +1,151 @@
+package rig
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+)
+
+// tell sends a Redis server commands over connections of their own.
+func tell(s *server.Server, commands ...string) error {
+	for _, c := range commands {
+		if err := tellOne(s.Addr(), c); err != nil {
+			return fmt.Errorf("%s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+func tellOne(addr, command string) error {
+	conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(2 * time.Second)) // of a socket just opened
+	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && strings.HasPrefix(line, "-") {
+		return fmt.Errorf("it says %s", strings.TrimSpace(line))
+	}
+	return err
+}
+
+// restart kills the server and starts it again a moment later.
+func restart(kind string, servers []*server.Server, keep bool, grace time.Duration) soak.Fault {
+	return soak.Fault{Kind: kind, Last: 500 * time.Millisecond, Grace: grace, Weight: 2, Begin: func(d *rand.Rand) (func() error, error) {
+		s := servers[d.IntN(len(servers))]
+		return func() error { return try(func() { s.Restart(keep) }) }, try(s.Kill)
+	}}
+}
+
+// guardTTL is max-ttl of all Redis stores here, and so how long a restart guard
+// waits.
+const guardTTL = 3 * time.Second
+
+// redisFaults are those that a Redis server survives in any configuration.
+func redisFaults(servers []*server.Server) []soak.Fault {
+	at := func(kind string, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {
+		return soak.Fault{Kind: kind, Last: last, Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+			s := servers[d.IntN(len(servers))]
+			if undo == nil {
+				return nil, begin(s)
+			}
+			return func() error { return undo(s) }, begin(s)
+		}}
+	}
+	say := func(command string) func(*server.Server) error {
+		return func(s *server.Server) error { return tell(s, command) }
+	}
+	return []soak.Fault{
+		at("stop server", 2*time.Second, func(s *server.Server) error { return try(s.Pause) }, func(s *server.Server) error { return try(s.Resume) }),
+		at("client kill", 0, say("CLIENT KILL TYPE normal"), nil),
+		at("script flush", 0, say("SCRIPT FLUSH"), nil),
+		at("memory full", 700*time.Millisecond, say("CONFIG SET maxmemory 1"), say("CONFIG SET maxmemory 0")),
+	}
+}
+
+func flush(servers []*server.Server) soak.Fault {
+	return soak.Fault{Kind: "flushall", Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+		return nil, tell(servers[d.IntN(len(servers))], "FLUSHALL")
+	}}
+}
+
+// jump sets the clock of all servers forward, through the shim that they run
+// under. It stays so: set back, leases would last for longer than the run.
+func jump(file string) soak.Fault {
+	offset := int64(0)
+	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+		offset += int64(time.Second) * (1 + d.Int64N(10))
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(offset)), 0)
+		return nil, err
+	}}
+}
+
+// failover drops the link to the replica, kills the primary a moment later and
+// makes the replica the primary, as a Sentinel would. Then the old one comes
+// back, empty, as the replica.
+type failover struct {
+	servers []*server.Server // the primary first
+	links   [][]proxy
+	between proxy
+}
+
+func (f *failover) fault() soak.Fault {
+	return soak.Fault{Kind: "failover", Last: 300 * time.Millisecond, Grace: 5 * time.Second, Weight: 2, Begin: func(*rand.Rand) (func() error, error) {
+		heal, err := f.between.poison([3]string{"timeout", down, `"timeout": 0`}, [3]string{"timeout", up, `"timeout": 0`})
+		return func() error {
+			if err := f.promote(); err != nil {
+				return err
+			}
+			return heal()
+		}, err
+	}}
+}
+
+func (f *failover) promote() error {
+	old, next := f.servers[0], f.servers[1]
+	if err := try(old.Kill); err != nil {
+		return err
+	}
+	if err := tell(next, "REPLICAOF NO ONE"); err != nil {
+		return err
+	}
+	for _, worker := range f.links {
+		if err := worker[0].point(next.Addr()); err != nil {
+			return err
+		}
+	}
+	f.servers[0], f.servers[1] = next, old
+	if err := try(func() { old.Restart(false) }); err != nil {
+		return err
+	}
+	return f.follow()
+}
+
+// follow makes the second server the replica of the first.
+func (f *failover) follow() error {
+	if err := f.between.point(f.servers[0].Addr()); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(f.between.Listen)
+	if err != nil {
+		return err
+	}
+	return tell(f.servers[1], "REPLICAOF "+host+" "+port)
+}

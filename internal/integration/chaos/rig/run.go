@@ -1,0 +1,76 @@
+package rig
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+)
+
+// Options say how a row is run.
+type Options struct {
+	Seed    uint64
+	For     time.Duration
+	Tail    time.Duration
+	Every   time.Duration // from fault to fault
+	Workers int
+	All     bool // all faults, not only those that are covered
+	Load    *soak.Load
+	Say     func(string)
+}
+
+// Covered reports whether what a store promises holds under a kind of fault.
+func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
+
+// Run soaks the store of a row once.
+func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {
+	site, err := NewSite(o.Workers)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if bad := site.End(); err == nil {
+			err = bad
+		}
+	}()
+	set, err := row.build(site)
+	if err != nil {
+		return nil, nil, err
+	}
+	r = &soak.Run{
+		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: 8,
+		Load: soak.DefaultLoad(), Stages: set.stages, Open: set.open, Every: o.Every, Say: o.Say,
+	}
+	if o.Load != nil {
+		r.Load = *o.Load
+	}
+	if err := promises(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	faults := set.faults
+	if len(set.stages) > 0 {
+		faults = append(faults, r.KillWorker(), r.StopWorker())
+	}
+	for _, f := range faults {
+		if o.All || row.Covered(f.Kind) {
+			r.Faults = append(r.Faults, f)
+		}
+	}
+	out, err = r.Do(ctx)
+	return r, out, err
+}
+
+// promises asks the store of the first worker for its guarantees.
+func promises(ctx context.Context, r *soak.Run) error {
+	config := ""
+	if len(r.Stages) > 0 {
+		config = r.Stages[len(r.Stages)/2][0] // of a move: the store of both
+	}
+	store, err := r.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	r.Guarantees = store.Guarantees()
+	return store.Close()
+}

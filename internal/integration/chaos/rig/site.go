@@ -1,0 +1,153 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/Shopify/toxiproxy/v2"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// Site is where one run takes place. End leaves nothing of it.
+type Site struct {
+	Workers int
+	host    host
+	toxic   *toxiproxy.ApiServer
+	dir     string
+	shim    string // the file with the offset of the servers' clocks; "" without shim
+}
+
+// NewSite makes an empty one.
+func NewSite(workers int) (*Site, error) {
+	dir, err := os.MkdirTemp("", "padlock-chaos-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Workers: workers, dir: dir}
+	s.host.Cleanup(func() { os.RemoveAll(dir) })
+	return s, nil
+}
+
+// End stops what was started and removes what was written.
+func (s *Site) End() error { return try(s.host.end) }
+
+// Open opens the store of a configuration: a URL, or "majority" or "all" and
+// URLs, separated by spaces.
+func Open(ctx context.Context, config string) (driver.Store, error) {
+	words := strings.Fields(config)
+	var members []driver.Store
+	rule, several := rules[words[0]]
+	if several {
+		words = words[1:]
+	}
+	for _, word := range words {
+		store, err := openOne(ctx, word)
+		if err != nil {
+			for _, m := range members {
+				m.Close() // the error is what counts
+			}
+			return nil, err
+		}
+		members = append(members, store)
+	}
+	if !several {
+		return members[0], nil
+	}
+	return quorum.New(rule, members...)
+}
+
+var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
+
+func openOne(ctx context.Context, text string) (driver.Store, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Scheme == "file":
+		return filestore.FromURL(u)
+	}
+	return redisstore.FromURL(ctx, u)
+}
+
+// redis starts servers, under the clock shim where there is one.
+func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, err error) {
+	if err := s.useShim(); err != nil {
+		return nil, err
+	}
+	if s.shim != "" {
+		os.Setenv("LD_PRELOAD", filepath.Join(s.dir, "clockshim.so"))
+		os.Setenv("PADLOCK_CLOCK", s.shim)
+		defer os.Unsetenv("LD_PRELOAD")
+		defer os.Unsetenv("PADLOCK_CLOCK")
+	}
+	for range n {
+		if err := try(func() { servers = append(servers, server.Redis(&s.host, o)) }); err != nil {
+			return nil, err
+		}
+	}
+	return servers, nil
+}
+
+// useShim builds the shim if there is a C compiler.
+func (s *Site) useShim() error {
+	cc, err := exec.LookPath("gcc")
+	if err != nil || s.shim != "" {
+		return nil
+	}
+	source := filepath.Join(s.dir, "clockshim.c")
+	if err := os.WriteFile(source, clockShim, 0o600); err != nil {
+		return err
+	}
+	out, err := exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", filepath.Join(s.dir, "clockshim.so"), source).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the clock shim: %w: %s", err, out)
+	}
+	file := filepath.Join(s.dir, "clock")
+	if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
+		return err
+	}
+	s.shim = file
+	return nil
+}
+
+// links puts a proxy between each worker and each server.
+func (s *Site) links(servers []*server.Server) ([][]proxy, error) {
+	all := make([][]proxy, s.Workers)
+	for w := range all {
+		for _, srv := range servers {
+			p, err := s.proxy(srv.Addr())
+			if err != nil {
+				return nil, err
+			}
+			all[w] = append(all[w], p)
+		}
+	}
+	return all, nil
+}
+
+// removeFile is what cleaners of temporary files do.
+func removeFile(dir string) soak.Fault {
+	return soak.Fault{Kind: "remove lock file", Begin: func(d *rand.Rand) (func() error, error) {
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) == 0 {
+			return nil, err
+		}
+		err = os.Remove(filepath.Join(dir, files[d.IntN(len(files))].Name()))
+		if os.IsNotExist(err) {
+			err = nil
+		}
+		return nil, err
+	}}
+}

@@ -1,0 +1,161 @@
+package rig
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+//go:embed testdata/clockshim.c
+var clockShim []byte
+
+// Row is a store in one configuration.
+type Row struct {
+	Name    string
+	Promise string // what the run with covered faults counts on
+	// uncovered are the faults that Guarantees leaves open.
+	uncovered []string
+	build     func(*Site) (*setup, error)
+}
+
+// setup is a row that stands.
+type setup struct {
+	stages [][]string
+	open   soak.Opener
+	faults []soak.Fault
+}
+
+// Rows is the table: a later store adds a line.
+func Rows() []Row {
+	const off, known, strict = "restart-guard=off", "restart-guard=known", "restart-guard=strict"
+	plain := server.RedisOptions{}
+	everysec := server.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}}
+	always := server.RedisOptions{Persist: true}
+	lossy := []string{"flushall", "clock jump"}
+	dies := append(slices.Clone(lossy), "restart without data")
+	return []Row{
+		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
+		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
+		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
+		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
+		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
+		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
+		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
+		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
+		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
+		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
+		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
+	}
+}
+
+func memory(*Site) (*setup, error) {
+	first := memstore.New()
+	return &setup{open: func(context.Context, string) (driver.Store, error) { return first.Open(), nil }}, nil
+}
+
+func files(s *Site) (*setup, error) {
+	dir := filepath.Join(s.dir, "locks")
+	config := slices.Repeat([]string{"file://" + dir}, s.Workers)
+	return &setup{[][]string{config}, Open, []soak.Fault{removeFile(dir)}}, nil
+}
+
+func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		servers, err := s.redis(1, o)
+		if err != nil {
+			return nil, err
+		}
+		links, err := s.links(servers)
+		if err != nil {
+			return nil, err
+		}
+		return &setup{[][]string{urls(links, 0, query)}, Open, s.serverFaults(servers, links, o)}, nil
+	}
+}
+
+// urls is the URL of server i for each worker, through its own proxy.
+func urls(links [][]proxy, i int, query string) (out []string) {
+	for _, worker := range links {
+		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
+	}
+	return out
+}
+
+// serverFaults is all that can be done to Redis servers and their connections.
+func (s *Site) serverFaults(servers []*server.Server, links [][]proxy, o server.RedisOptions) []soak.Fault {
+	faults := append(networkFaults(links), redisFaults(servers)...)
+	grace := guardTTL + 4*time.Second
+	faults = append(faults, flush(servers), restart("restart without data", servers, false, grace))
+	if o.Persist || len(o.Args) > 0 {
+		faults = append(faults, restart("restart with data", servers, true, grace))
+	}
+	if s.shim != "" {
+		faults = append(faults, jump(s.shim))
+	}
+	return faults
+}
+
+func replicated(s *Site) (*setup, error) {
+	servers, err := s.redis(2, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.links(servers[:1])
+	if err != nil {
+		return nil, err
+	}
+	between, err := s.proxy(servers[0].Addr())
+	if err != nil {
+		return nil, err
+	}
+	f := &failover{servers, links, between}
+	faults := append(networkFaults(links), f.fault())
+	return &setup{[][]string{urls(links, 0, "restart-guard=known")}, Open, faults}, f.follow()
+}
+
+// together is what each worker opens: a rule and all servers.
+func together(rule string, links [][]proxy, query string) []string {
+	out := slices.Repeat([]string{rule}, len(links))
+	for i := range links[0] {
+		for w, u := range urls(links, i, query) {
+			out[w] += " " + u
+		}
+	}
+	return out
+}
+
+func majority(s *Site) (*setup, error) {
+	servers, err := s.redis(5, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.links(servers)
+	if err != nil {
+		return nil, err
+	}
+	stage := together("majority", links, "restart-guard=strict&lazy=yes")
+	return &setup{[][]string{stage}, Open, s.serverFaults(servers, links, server.RedisOptions{})}, nil
+}
+
+// moving goes from the first server to the second by way of both.
+func moving(s *Site) (*setup, error) {
+	servers, err := s.redis(2, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.links(servers)
+	if err != nil {
+		return nil, err
+	}
+	const guard = "restart-guard=strict"
+	stages := [][]string{urls(links, 0, guard), together("all", links, guard), urls(links, 1, guard)}
+	return &setup{stages, Open, s.serverFaults(servers, links, server.RedisOptions{})}, nil
+}
