@@ -34,7 +34,7 @@ func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		Setup:               setUpScript,
-		Deadline:            time.Now().Add(2 * time.Minute), // a script that hangs is a failure
+		Deadline:            time.Now().Add(5 * time.Minute), // a script that hangs is a failure
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
