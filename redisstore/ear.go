@@ -171,6 +171,16 @@ func (w *waiter) call(m message) {
 	}
 }
 
+// forget drops a call that has become idle. What was said before stays, in
+// order.
+func (w *waiter) forget(kind byte) {
+	for range len(w.called) {
+		if m := <-w.called; m.kind != kind {
+			w.call(m)
+		}
+	}
+}
+
 // close waits until the listener is gone. Store.ctx has ended.
 func (e *ear) close() {
 	e.mu.Lock()

@@ -30,7 +30,8 @@ type ttlFormat struct {
 }
 
 // heldNow is, in a note, a hold without an at-least, since when its fence says.
-const heldNow = "h00000000000000000000000000"
+// In place of it there may be h or r, with these times before the holder.
+const heldNow, noteTimes = "H", 13 + 13
 
 // holder is h as others are told.
 func (f *formats) holder(h *driver.Holder) *holderFormat {

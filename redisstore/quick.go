@@ -86,16 +86,19 @@ func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
 	}
 	note, end, now := parts[0], atoi(parts[1]), atoi(parts[2])
 	n, err := strconv.Atoi(note[17:20])
-	start := 20 + n + len(heldNow)
+	start := 21 + n
 	if err != nil || len(note) < start {
 		return nil
 	}
+	since := atoi(note[1:14]) // the first digits of the fence
+	if note[start-1:start] != heldNow {
+		if start += noteTimes; len(note) < start {
+			return nil
+		}
+		since = atoi(note[start-13 : start])
+	}
 	wall := time.Now()
 	h := driver.Hold{Holder: readHolder(note[start:]), Until: wall.Add(time.Duration(end-now) * time.Millisecond)}
-	since := atoi(note[start-13 : start])
-	if since == 0 {
-		since = atoi(note[1:14]) // the first digits of the fence
-	}
 	h.Since = wall.Add(time.Duration(since-now) * time.Millisecond)
 	finishHold(&h)
 	held := &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}

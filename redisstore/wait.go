@@ -86,6 +86,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if err := a.s.ear.listening(a.ctx); err != nil {
 		return g, 0, err
 	}
+	a.w.forget('l') // it looks now
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true

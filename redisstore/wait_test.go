@@ -128,10 +128,10 @@ func TestManyBlocked(t *testing.T) {
 		line = append(line, waits(t, opened(t, srv.Addr()), "job"))
 	}
 	// All have looked once more soon after they came.
-	timer := time.NewTimer(2 * time.Second)
+	timer := time.NewTimer(4 * time.Second)
 	<-timer.C
 	before, pings := commands(t, srv), pingsOf(t, srv)
-	const seconds = 6
+	const seconds = 5
 	timer.Reset(seconds * time.Second)
 	<-timer.C
 	n, pings := commands(t, srv)-before, pingsOf(t, srv)-pings

@@ -5,7 +5,7 @@
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 if call('EXISTS', K) == 1 then
   local v = call('GET', F)
-  if not v or #v < 48 then return 0 end
+  if not v or #v < 22 then return 0 end
   local token = string.sub(v, 21, 20 + tonumber(string.sub(v, 18, 20)))
   if token == string.sub(a, 4) then return 0 end
   local z = redis.pcall('ZRANGE', K, 0, 2, 'WITHSCORES')

@@ -12,8 +12,11 @@ local last = call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
 if last then us = math.max(us, last + 1) end
 if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return 0 end
 local look = last and 500 or math.min(left + 1, 1000)
+last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
-call('PEXPIRE', KEYS[3], math.max(left, 45000) + 60000)
-call('PEXPIRE', KEYS[4], 105000)
+if not last or us - last > 30000000 then -- who came last did this
+  call('PEXPIRE', KEYS[3], math.max(left, 45000) + 60000)
+  call('PEXPIRE', KEYS[4], 105000)
+end
 if flag ~= '!' then call('SETRANGE', KEYS[2], 0, '!') end
 return look

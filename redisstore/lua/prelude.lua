@@ -22,8 +22,9 @@ local function int(x) return string.format('%.0f', x) end
 
 -- The note: flag, fence (16 digits), and of the last exclusive hold length of
 -- the token (3 digits), token, state (h held, r reserved), at-least and since
--- (13 digits each, ms) and holder. A since of 0 means: as the fence says. The
--- flag is ! when there is more than the fast scripts can know.
+-- (13 digits each, ms) and holder. State H stands for a hold without an at-least
+-- that began when its fence says; the 26 digits are left out then. The flag is !
+-- when there is more than the fast scripts can know.
 local note = { fence = 0 }
 local said = redis.call('GET', F)
 if said then
@@ -32,10 +33,14 @@ if said then
     local n = tonumber(string.sub(said, 18, 20))
     note.token = string.sub(said, 21, 20 + n)
     note.state = string.sub(said, 21 + n, 21 + n)
-    note.atleast = tonumber(string.sub(said, 22 + n, 34 + n))
-    note.since = tonumber(string.sub(said, 35 + n, 47 + n))
-    note.holder = string.sub(said, 48 + n)
-    if note.since == 0 then note.since = math.floor(note.fence / 1000) end
+    if note.state == 'H' then
+      note.state, note.atleast, note.since = 'h', 0, math.floor(note.fence / 1000)
+      note.holder = string.sub(said, 22 + n)
+    else
+      note.atleast = tonumber(string.sub(said, 22 + n, 34 + n))
+      note.since = tonumber(string.sub(said, 35 + n, 47 + n))
+      note.holder = string.sub(said, 48 + n)
+    end
   end
 end
 

@@ -4,12 +4,14 @@ local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
 local mine = live(token)
-local fresh
+local came
 if reserve and not mine then
-  fresh = not redis.call('ZSCORE', Q, token)
-  if fresh then
+  came = redis.call('ZSCORE', Q, token)
+  came = came and tonumber(came)
+  if not came then
     local last = redis.call('ZREVRANGE', Q, 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', Q, math.max(us, tonumber(last or 0) + 1), token)
+    came = math.max(us, tonumber(last or 0) + 1)
+    redis.call('ZADD', Q, came, token)
   end
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
   redis.call('PEXPIRE', Q, SIGN + LINGER)
@@ -51,10 +53,10 @@ elseif rank == 0 then
     each(function(t) if not record(t) and string.sub(t, 1, #COOL) ~= COOL then poll = 25 end end)
   end
   look = math.min(look, poll)
-elseif fresh then
-  look = RESERVE
+elseif us - came < RESERVE * 1000 then
+  look = RESERVE -- pass relies on it
 elseif rank <= 2 or moved then
-  look = math.min(math.max(look + STAGGER * math.min(rank, 10), RESERVE), 15000)
+  look = math.min(math.max(look + STAGGER * math.min(rank, 10), 250), 15000)
 else
   look = 15000
 end
