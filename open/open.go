@@ -19,6 +19,12 @@ type Option func(*opener)
 // and as members of a quorum.
 func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = true } }
 
+// StateDir is where a store may remember, from one process to the next, what it
+// must know of its server: redisstore keeps there which run of a Redis it spoke
+// to, so that the restart guard acts in programs that cron starts. The directory
+// is made when it is needed.
+func StateDir(dir string) Option { return func(o *opener) { o.state = dir } }
+
 // Store opens the store that a URL names, such as file:///var/lib/locks. The
 // error for a URL that names none answers errors.Is for driver.ErrInvalid and
 // says what to write; other errors are those of the store. No error repeats a
@@ -37,12 +43,16 @@ func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, er
 // private directory that is found from the user id alone, so that cron, sudo
 // and a shell meet. Two users never share it.
 func DefaultURL() (string, error) {
-	dir, err := filestore.DefaultDir()
+	dir, err := DefaultDir()
 	if err != nil {
 		return "", err
 	}
 	return fileURL(dir), nil
 }
+
+// DefaultDir is the private directory of this user on this machine, which is
+// made if need be: for lock files, and for StateDir.
+func DefaultDir() (string, error) { return filestore.DefaultDir() }
 
 // Schemes lists how the URL of a store may begin, in order.
 func Schemes() []string {
@@ -57,7 +67,8 @@ func Schemes() []string {
 // opener is one call of Store.
 type opener struct {
 	betweenProcesses bool
-	depth            int // of quorums in quorums
+	state            string // a directory, or ""
+	depth            int    // of quorums in quorums
 }
 
 func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) {

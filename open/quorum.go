@@ -30,7 +30,7 @@ func members(rule quorum.Rule) constructor {
 		if o.depth >= maxDepth {
 			return nil, invalid("stores are nested more than %d deep", maxDepth)
 		}
-		inner := opener{o.betweenProcesses, o.depth + 1}
+		inner := opener{betweenProcesses: o.betweenProcesses, state: o.state, depth: o.depth + 1}
 		var stores []driver.Store
 		for i, member := range urls {
 			s, err := inner.open(ctx, member)

@@ -7,6 +7,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/filestore"
 	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/redisstore"
 )
 
 // constructor makes a store of one scheme. Its errors say of which kind of
@@ -19,6 +20,9 @@ func schemes() map[string]constructor {
 	table := map[string]constructor{
 		"file":   from(filestore.FromURL),
 		"memory": memory,
+	}
+	for _, scheme := range []string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"} {
+		table[scheme] = redis
 	}
 	for scheme, rule := range rules() {
 		table[scheme] = members(*rule)
@@ -35,6 +39,18 @@ func from[S driver.Store](fromURL func(*url.URL) (S, error)) constructor {
 		}
 		return s, nil
 	}
+}
+
+func redis(ctx context.Context, o *opener, u *url.URL) (driver.Store, error) {
+	var opts []redisstore.Option
+	if o.state != "" && !u.Query().Has("run-ids") {
+		opts = append(opts, redisstore.RememberRunIDs(redisstore.RunIDDir(o.state)))
+	}
+	s, err := redisstore.FromURL(ctx, u, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func memory(_ context.Context, o *opener, u *url.URL) (driver.Store, error) {

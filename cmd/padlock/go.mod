@@ -12,11 +12,14 @@ require (
 
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	golang.org/x/sys v0.26.0 // indirect
+	github.com/padlock-go/padlock/redisstore v0.0.0 // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )
 
 replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/open => ../../open
+	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )

@@ -31,20 +31,7 @@ func TestScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts use a Unix shell")
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		Setup:               setUpScript,
-		Deadline:            time.Now().Add(5 * time.Minute), // a script that hangs is a failure
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":      exits,
-			"waitfor":    waitFor,
-			"eventually": eventually,
-			"signal":     sendSignal,
-			"dead":       dead,
-		},
-	})
+	testscript.Run(t, scripts("testdata/script"))
 }
 
 func setUpScript(env *testscript.Env) error {

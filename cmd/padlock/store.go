@@ -11,7 +11,11 @@ import (
 
 // openStore is replaced in tests of what no store of the command does by itself.
 var openStore = func(ctx context.Context, url string) (padlock.Store, error) {
-	return open.Store(ctx, url, open.BetweenProcesses())
+	opts := []open.Option{open.BetweenProcesses()}
+	if dir, err := open.DefaultDir(); err == nil {
+		opts = append(opts, open.StateDir(dir)) // else the guard knows this process only
+	}
+	return open.Store(ctx, url, opts...)
 }
 
 // url is where locks are kept, or "" if that cannot be told.

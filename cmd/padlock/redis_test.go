@@ -1,0 +1,44 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+)
+
+// TestRedis runs the scripts of testdata/redis with PADLOCK_STORE on a server.
+func TestRedis(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the scripts use a Unix shell")
+	}
+	url := server.Redis(t, server.RedisOptions{}).URL()
+	p := scripts("testdata/redis")
+	p.Setup = func(env *testscript.Env) error {
+		err := setUpScript(env)
+		env.Setenv("PADLOCK_STORE", url)
+		return err
+	}
+	testscript.Run(t, p)
+}
+
+// scripts says how the scripts of dir are run.
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
+		Setup:               setUpScript,
+		Deadline:            time.Now().Add(5 * time.Minute), // a script that hangs is a failure
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":      exits,
+			"waitfor":    waitFor,
+			"eventually": eventually,
+			"signal":     sendSignal,
+			"dead":       dead,
+		},
+	}
+}
