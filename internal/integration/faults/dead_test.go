@@ -24,12 +24,12 @@ func TestTRL1TwoDead(t *testing.T) {
 			r := newRack(t, 5)
 			a, b := r.client(), r.client()
 			first := request("job")
-			before := take(t, a, first)
+			before := take(t, a, &first)
 			free(t, a, first)
 			d.down(r.servers[1])
 			d.down(r.servers[3])
 			ours := request("job")
-			g := take(t, a, ours)
+			g := take(t, a, &ours)
 			if g.Fence <= before.Fence {
 				t.Errorf("the fence was %d and is %d", before.Fence, g.Fence)
 			}
@@ -39,7 +39,7 @@ func TestTRL1TwoDead(t *testing.T) {
 			}
 			free(t, a, ours)
 			other := request("job")
-			if next := take(t, b, other); next.Fence <= g.Fence {
+			if next := take(t, b, &other); next.Fence <= g.Fence {
 				t.Errorf("the fence was %d and is %d", g.Fence, next.Fence)
 			}
 			free(t, b, other)
@@ -88,7 +88,7 @@ func TestTRL1ThreeDead(t *testing.T) {
 func taken(t testing.TB, s driver.Store) driver.Request {
 	t.Helper()
 	r := request("job")
-	take(t, s, r)
+	take(t, s, &r)
 	return r
 }
 
@@ -98,12 +98,12 @@ func bare(t *testing.T, r *rack, ttl time.Duration, opts ...redisstore.Option) (
 	a, b = r.client(opts...), r.client(opts...)
 	first := request("job")
 	first.TTL = ttl
-	take(t, b, first)
+	take(t, b, &first)
 	free(t, b, first)
 	a.spoil(cut, 3, 4)
 	ours = request("job")
 	ours.TTL = ttl
-	take(t, a, ours)
+	take(t, a, &ours)
 	other := request("job")
 	other.TTL = ttl
 	refused(t, b, other)
@@ -141,7 +141,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 // and waits until every lease of before has ended.
 func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
+	const ttl = 5 * time.Second
 	r := newRack(t, 5)
 	_, b, _ := bare(t, r, ttl, redisstore.MaxTTL(ttl))
 	st, err := r.direct(0).Inspect(t.Context(), "job")
@@ -169,7 +169,7 @@ func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 	r := newRack(t, 5)
 	a, b := r.client(redisstore.RestartGuard(redisstore.GuardOff)), r.client(redisstore.RestartGuard(redisstore.GuardOff))
 	ours := request("job")
-	g := take(t, a, ours)
+	g := take(t, a, &ours)
 	for i, srv := range r.servers {
 		srv.Kill()
 		srv.Restart(false)

@@ -73,7 +73,7 @@ func TestMoveFromOneRedisToAnother(t *testing.T) {
 	ahead := request("job")
 	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
 	old := r.direct(0)
-	take(t, old, ahead)
+	take(t, old, &ahead)
 	free(t, old, ahead)
 
 	s := &site{t: t, last: ahead.FenceAbove}

@@ -66,8 +66,8 @@ func TestLostReplies(t *testing.T) {
 	free(t, a, taken(t, a))
 	a.spoil(loseReplies, 0, 4)
 	ours := request("job")
-	g := take(t, a, ours)
-	if again := take(t, a, ours); again.Fence != g.Fence {
+	g := take(t, a, &ours)
+	if again := take(t, a, &ours); again.Fence != g.Fence {
 		t.Errorf("the fence was %d, that of the repeat is %d", g.Fence, again.Fence)
 	}
 	free(t, a, ours)
@@ -190,7 +190,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	ahead := request("job")
 	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
 	one := r.direct(0)
-	take(t, one, ahead)
+	take(t, one, &ahead)
 	free(t, one, ahead)
 
 	a.spoil(cut, 3, 4)
@@ -199,7 +199,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	for range 5 {
 		for _, c := range []*client{a, b} {
 			ours := request("job")
-			g := take(t, c, ours)
+			g := take(t, c, &ours)
 			if g.Fence <= last {
 				t.Fatalf("after fence %d came %d", last, g.Fence)
 			}
@@ -220,7 +220,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 	for _, meanwhile := range []bool{false, true} {
 		a.spoil(lateRequests, 1, 2)
 		ours, other := request("job"), request("job")
-		take(t, a, ours)
+		take(t, a, &ours)
 		for _, i := range []int{1, 2} {
 			if holds(t, b.members[i], "job") {
 				t.Fatal("the request has arrived already")
@@ -228,7 +228,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 		}
 		free(t, a, ours)
 		if meanwhile {
-			take(t, b, other)
+			take(t, b, &other)
 		}
 		a.heal(1, 2) // lets pass what was held back
 		for _, i := range []int{1, 2} {
