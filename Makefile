@@ -38,6 +38,10 @@ bench-redis: ## Redis beside redsync, redislock and rueidislock, with targets; B
 bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
+.PHONY: chaos
+chaos: ## Every store under faults, promised beside measured; CHAOSFLAGS="-only redis -for 5m -append ../../docs/measured.md"
+	@.ci/steps chaos
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10s)
 	@.ci/steps fuzz

@@ -53,7 +53,7 @@ func parse() (*settings, error) {
 	flag.StringVar(&s.which, "faults", "both", "covered, all or both")
 	flag.DurationVar(&s.For, "for", time.Minute, "with faults, for each run")
 	flag.DurationVar(&s.Tail, "tail", 6*time.Second, "without faults, after them")
-	flag.DurationVar(&s.Every, "every", 300*time.Millisecond, "from the end of one fault to the next, on average")
+	flag.DurationVar(&s.Every, "every", 250*time.Millisecond, "from the end of one fault to the next, on average")
 	flag.IntVar(&s.Workers, "workers", 4, "processes")
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")

@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -9,9 +10,12 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
 	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
 	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
 )
 
 // A mutant is a broken store, and what must see it.
@@ -20,6 +24,7 @@ type mutant struct {
 	within int      // operations
 	seen   []string // one of these invariants, or "porcupine"
 	clock  driver.Clock
+	local  bool // of stores in memory only: it needs a clock of the store's own
 	load   func(*soak.Load)
 	open   func(driver.Store, *shared) driver.Store
 	fault  func(*shared)
@@ -30,7 +35,7 @@ var mutants = []mutant{
 		open: func(s driver.Store, k *shared) driver.Store { return anyRelease{wrap{s}, k} }},
 	{name: "window from the reply", within: 1000, seen: []string{"I1"}, load: paused,
 		open: func(s driver.Store, k *shared) driver.Store { return fromReply{wrap{s}, k} }},
-	{name: "no drift margin", within: 1000, seen: []string{"I1"}, load: paused, clock: fast{driver.SystemClock()},
+	{name: "no drift margin", within: 1000, seen: []string{"I1"}, load: paused, local: true, clock: fast{driver.SystemClock()},
 		open: func(s driver.Store, _ *shared) driver.Store { return noMargin{wrap{onServer{wrap{s}}}} }},
 	{name: "promotion without the sole-reader test", within: 2000, seen: []string{"I1"},
 		load: func(l *soak.Load) { l.Shared, l.Convert = 50, 20 },
@@ -50,14 +55,29 @@ var mutants = []mutant{
 // paused makes holders outlive their leases often.
 func paused(l *soak.Load) { l.Pause, l.MaxTTL = 200, 800*time.Millisecond }
 
-// run makes a short soak of m, or of the store that it breaks.
-func (m *mutant) run(t *testing.T, open func(driver.Store, *shared) driver.Store) (*soak.Report, linear.Verdict) {
-	t.Helper()
+// A place opens handles on one store.
+type place func(context.Context) (driver.Store, error)
+
+func (m *mutant) memory() place {
 	var opts []memstore.Option
 	if m.clock != nil {
 		opts = append(opts, memstore.WithClock(m.clock))
 	}
-	first, known := memstore.New(opts...), newShared()
+	first := memstore.New(opts...)
+	return func(context.Context) (driver.Store, error) { return first.Open(), nil }
+}
+
+// redis is a place of its own on a server that many share.
+func redis(addr, prefix string) place {
+	return func(ctx context.Context) (driver.Store, error) {
+		return redisstore.Open(ctx, rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, redisstore.Prefix(prefix))
+	}
+}
+
+// run makes a short soak of a store, broken by open.
+func (m *mutant) run(t *testing.T, at place, open func(driver.Store, *shared) driver.Store) (*soak.Report, linear.Verdict, *soak.Outcome) {
+	t.Helper()
+	known := newShared()
 	load := soak.DefaultLoad()
 	load.Hot, load.Warm, load.MinHold, load.MaxHold, load.Own = 2, 8, 0, 2*time.Millisecond, 5
 	load.Epoch = time.Minute
@@ -65,8 +85,14 @@ func (m *mutant) run(t *testing.T, open func(driver.Store, *shared) driver.Store
 		m.load(&load)
 	}
 	r := &soak.Run{
-		Name: m.name, Seed: 6, For: 5 * time.Second, Workers: 2, Goroutines: 6, Load: load, Guarantees: first.Guarantees(),
-		Open: func(context.Context, string) (driver.Store, error) { return open(first.Open(), known), nil },
+		Name: m.name, Seed: 6, For: 5 * time.Second, Workers: 2, Goroutines: 6, Load: load,
+		Open: func(ctx context.Context, _ string) (driver.Store, error) {
+			s, err := at(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return open(s, known), nil
+		},
 	}
 	if m.fault != nil {
 		r.Every = time.Second
@@ -75,48 +101,71 @@ func (m *mutant) run(t *testing.T, open func(driver.Store, *shared) driver.Store
 	o, err := r.Do(t.Context())
 	if err != nil {
 		t.Error(err)
-		return nil, linear.Verdict{}
+		return nil, linear.Verdict{}, nil
 	}
 	v, err := linear.Check(o.Events, false, "", 10*time.Second)
 	if err != nil {
 		t.Error(err)
 	}
-	return soak.NewReport(r, o), v
+	return soak.NewReport(r, o), v, o
 }
 
 // healthy hides the clock of a store in memory, as a server's is hidden, and
 // breaks nothing.
 func healthy(s driver.Store, _ *shared) driver.Store { return onServer{wrap{s}} }
 
-// TestMutants lets every mutant, and beside it a store that is not broken
+// TestInMemory lets every mutant, and beside it a store that is not broken
 // under the same load, work for a few seconds.
-func TestMutants(t *testing.T) {
+func TestInMemory(t *testing.T) {
+	t.Parallel()
 	var all sync.WaitGroup
 	for i := range mutants {
 		m := &mutants[i]
-		all.Go(func() { m.mustBeCaught(t) })
-		all.Go(func() { m.mustPass(t) })
+		all.Go(func() { m.mustBeCaught(t, m.memory()) })
+		all.Go(func() { m.mustPass(t, m.memory()) })
 	}
 	all.Wait()
 }
 
-func (m *mutant) mustBeCaught(t *testing.T) {
-	p, v := m.run(t, m.open)
+// TestOnRedis does the same on a server, with those that do not need a clock
+// of their own.
+func TestOnRedis(t *testing.T) {
+	t.Parallel()
+	addr := server.Redis(t, server.RedisOptions{}).Addr()
+	var all sync.WaitGroup
+	for i := range mutants {
+		if m := &mutants[i]; !m.local {
+			all.Go(func() { m.mustBeCaught(t, redis(addr, fmt.Sprint("mutant", i, ":"))) })
+		}
+	}
+	all.Go(func() { mutants[0].mustPass(t, redis(addr, "healthy:")) })
+	all.Wait()
+}
+
+func (m *mutant) mustBeCaught(t *testing.T, at place) {
+	p, v, out := m.run(t, at, m.open)
 	if p == nil {
 		return
 	}
-	if p.Grants > m.within {
-		t.Errorf("%s had %d operations, %d must do", m.name, p.Grants, m.within)
-	}
-	caught := slices.ContainsFunc(m.seen, func(s string) bool { return p.Violations[s] > 0 })
-	if !caught {
+	first := slices.IndexFunc(p.Of, func(v soak.Violation) bool { return slices.Contains(m.seen, v.Invariant) })
+	if first < 0 {
 		t.Errorf("nobody saw it; wanted one of %v\n%s", m.seen, text(p, v))
+		return
 	}
-	t.Logf("%s: %s (porcupine: %v)", m.name, p.Measured(), v)
+	grants := 0
+	for _, e := range out.Events {
+		if e.Op == soak.Acquired && e.At <= p.Of[first].At {
+			grants++
+		}
+	}
+	t.Logf("%s: after %d grants; %s (porcupine: %v)", m.name, grants, p.Measured(), v)
+	if grants > m.within {
+		t.Errorf("%s was seen after %d grants, %d must do", m.name, grants, m.within)
+	}
 }
 
-func (m *mutant) mustPass(t *testing.T) {
-	p, v := m.run(t, healthy)
+func (m *mutant) mustPass(t *testing.T, at place) {
+	p, v, _ := m.run(t, at, healthy)
 	if p != nil && (p.Sum() > 0 || v.Illegal > 0 || v.Unknown > 0) {
 		t.Errorf("a store that is not broken, under the load of %q\n%s", m.name, text(p, v))
 	}

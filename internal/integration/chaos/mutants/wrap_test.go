@@ -253,21 +253,21 @@ func (s keeping) Wait(ctx context.Context, r driver.Request, reserve bool) (driv
 		g   driver.Grant
 		err error
 	}
-	got := make(chan answer, 1)
+	got, gone := make(chan answer), make(chan struct{})
 	go func() {
-		r := r
-		r.AtLeast = 10 * time.Minute // the reservation has no end
 		g, err := s.wrap.Wait(context.WithoutCancel(ctx), r, reserve)
-		got <- answer{g, err}
+		select {
+		case got <- answer{g, err}:
+		case <-gone:
+			r.AtLeast = 4 * time.Minute
+			s.Store.Acquire(context.WithoutCancel(ctx), r)
+		}
 	}()
 	select {
 	case a := <-got:
-		if a.g.TTL > 0 {
-			s.Store.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
-			return driver.Grant{}, nil
-		}
 		return a.g, a.err
 	case <-ctx.Done():
+		close(gone)
 		return driver.Grant{}, ctx.Err()
 	}
 }

@@ -62,17 +62,17 @@ func networkFaults(links [][]proxy) []soak.Fault {
 		}}
 	}
 	return []soak.Fault{
-		hit("latency", 2*time.Second, func(d *rand.Rand) [][3]string {
+		hit("latency", time.Second, func(d *rand.Rand) [][3]string {
 			how := fmt.Sprintf(`"latency": %d, "jitter": %d`, 5+d.IntN(200), d.IntN(50))
 			return [][3]string{{"latency", up, how}, {"latency", down, how}}
 		}),
-		hit("cut", 2*time.Second, func(*rand.Rand) [][3]string {
+		hit("cut", 1500*time.Millisecond, func(*rand.Rand) [][3]string {
 			return [][3]string{{"timeout", up, `"timeout": 0`}, {"timeout", down, `"timeout": 0`}}
 		}),
-		hit("lost replies", 1500*time.Millisecond, func(*rand.Rand) [][3]string {
+		hit("lost replies", time.Second, func(*rand.Rand) [][3]string {
 			return [][3]string{{"timeout", down, `"timeout": 0`}}
 		}),
-		hit("lost requests", 1500*time.Millisecond, func(*rand.Rand) [][3]string {
+		hit("lost requests", time.Second, func(*rand.Rand) [][3]string {
 			return [][3]string{{"timeout", up, `"timeout": 0`}}
 		}),
 		hit("reset", 300*time.Millisecond, func(*rand.Rand) [][3]string {

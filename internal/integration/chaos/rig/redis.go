@@ -43,7 +43,7 @@ func tellOne(addr, command string) error {
 
 // restart kills the server and starts it again a moment later.
 func restart(kind string, servers []*server.Server, keep bool, grace time.Duration) soak.Fault {
-	return soak.Fault{Kind: kind, Last: 500 * time.Millisecond, Grace: grace, Weight: 2, Begin: func(d *rand.Rand) (func() error, error) {
+	return soak.Fault{Kind: kind, Last: 300 * time.Millisecond, Grace: grace, Begin: func(d *rand.Rand) (func() error, error) {
 		s := servers[d.IntN(len(servers))]
 		return func() error { return try(func() { s.Restart(keep) }) }, try(s.Kill)
 	}}
@@ -68,7 +68,7 @@ func redisFaults(servers []*server.Server) []soak.Fault {
 		return func(s *server.Server) error { return tell(s, command) }
 	}
 	return []soak.Fault{
-		at("stop server", 2*time.Second, func(s *server.Server) error { return try(s.Pause) }, func(s *server.Server) error { return try(s.Resume) }),
+		at("stop server", 1500*time.Millisecond, func(s *server.Server) error { return try(s.Pause) }, func(s *server.Server) error { return try(s.Resume) }),
 		at("client kill", 0, say("CLIENT KILL TYPE normal"), nil),
 		at("script flush", 0, say("SCRIPT FLUSH"), nil),
 		at("memory full", 700*time.Millisecond, say("CONFIG SET maxmemory 1"), say("CONFIG SET maxmemory 0")),

@@ -45,9 +45,6 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	if o.Load != nil {
 		r.Load = *o.Load
 	}
-	if err := promises(ctx, r); err != nil {
-		return nil, nil, err
-	}
 	faults := set.faults
 	if len(set.stages) > 0 {
 		faults = append(faults, r.KillWorker(), r.StopWorker())
@@ -59,18 +56,4 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	}
 	out, err = r.Do(ctx)
 	return r, out, err
-}
-
-// promises asks the store of the first worker for its guarantees.
-func promises(ctx context.Context, r *soak.Run) error {
-	config := ""
-	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // of a move: the store of both
-	}
-	store, err := r.Open(ctx, config)
-	if err != nil {
-		return err
-	}
-	r.Guarantees = store.Guarantees()
-	return store.Close()
 }

@@ -37,7 +37,7 @@ type Run struct {
 	Workers    int
 	Goroutines int
 	Load       Load
-	Guarantees driver.Guarantees
+	Guarantees driver.Guarantees // filled in by Do
 
 	// Stages are the configurations of the workers' stores: in each stage one
 	// for each worker. Workers go from stage to stage one after the other.
@@ -70,10 +70,13 @@ type Outcome struct {
 // Do runs the soak and returns what happened. The error is about the machine,
 // not about the store.
 func (r *Run) Do(ctx context.Context) (*Outcome, error) {
-	r.court, r.base = NewCourt(), now()
 	if r.Say == nil {
 		r.Say = func(string) {}
 	}
+	if err := r.firstLook(ctx); err != nil {
+		return nil, fmt.Errorf("the first look: %w", err)
+	}
+	r.court, r.base = NewCourt(), now()
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	go watchStalls(watch, r.court, engine, 0)

@@ -42,6 +42,9 @@ func (r *Run) lastLook(ctx context.Context) error {
 		return fmt.Errorf("the last look: %w", err)
 	}
 	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
+	if err := r.await(ctx, locker); err != nil {
+		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: "I6 the store does not come back: " + err.Error()})
+	}
 	begun, bad := now(), 0
 	for _, name := range r.names() {
 		if !r.lookAt(ctx, locker, name, begun) {
@@ -53,6 +56,36 @@ func (r *Run) lastLook(ctx context.Context) error {
 	}
 	r.nothingLeft(ctx, locker)
 	return locker.Close(ctx)
+}
+
+// await returns when the store grants locks, as after a restart guard.
+func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
+	for end := time.Now().Add(15 * time.Second); ; {
+		lock, err := l.Acquire(ctx, r.Load.Prefix+"gate", padlock.Wait(time.Second))
+		if err == nil {
+			lock.Release() // whether that is true is for the checks to say
+			return nil
+		}
+		if time.Now().After(end) {
+			return err
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// firstLook waits until the store is ready, and learns what it promises.
+func (r *Run) firstLook(ctx context.Context) error {
+	config := ""
+	if len(r.Stages) > 0 {
+		config = r.Stages[len(r.Stages)/2][0] // of a move: the store of both
+	}
+	store, err := openPatiently(ctx, r.Open, config)
+	if err != nil {
+		return err
+	}
+	r.Guarantees = store.Guarantees()
+	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
+	return errors.Join(r.await(ctx, locker), locker.Close(ctx))
 }
 
 // enough names in a bad state are enough to know.

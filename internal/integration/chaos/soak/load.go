@@ -11,7 +11,7 @@ import (
 // Load says what workers do. Shares are in percent of all turns.
 type Load struct {
 	Prefix                   string        // of all names
-	Hot, Warm                int           // how many names of each kind; a third of the turns goes to hot ones
+	Hot, Warm                int           // how many names of each kind; a fifth of the turns goes to hot ones
 	Epoch                    time.Duration // hot names are new ones after that, so that their histories stay short
 	MinTTL, MaxTTL           time.Duration
 	MinHold, MaxHold         time.Duration
@@ -28,7 +28,7 @@ func DefaultLoad() Load {
 		Prefix: "soak:", Hot: 4, Warm: 64, Epoch: 5 * time.Second,
 		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
 		MinHold: 3 * time.Millisecond, MaxHold: 25 * time.Millisecond, Wait: 3 * time.Second,
-		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 5, Fixed: 5, Verify: 10, Own: 2, Try: 5,
+		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 4, Fixed: 5, Verify: 10, Own: 2, Try: 5,
 	}
 }
 
@@ -72,7 +72,7 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 }
 
 func (d *dice) name() string {
-	if d.IntN(3) > 0 && d.load.Warm > 0 || d.load.Hot == 0 {
+	if d.IntN(5) > 0 && d.load.Warm > 0 || d.load.Hot == 0 {
 		return fmt.Sprintf("%swarm:%d", d.load.Prefix, d.IntN(d.load.Warm))
 	}
 	return fmt.Sprintf("%shot:%d:%d", d.load.Prefix, d.IntN(d.load.Hot), (now()-d.base)/int64(d.load.Epoch))

@@ -16,7 +16,7 @@ func inMemory(open func(driver.Store) driver.Store, d time.Duration) *Run {
 	load := DefaultLoad()
 	load.MinHold, load.MaxHold = 0, 3*time.Millisecond
 	return &Run{
-		Name: "memory", Seed: 1, For: d, Workers: 2, Goroutines: 8, Load: load, Guarantees: first.Guarantees(),
+		Name: "memory", Seed: 1, For: d, Workers: 2, Goroutines: 8, Load: load,
 		Open: func(context.Context, string) (driver.Store, error) { return open(first.Open()), nil },
 	}
 }

@@ -1,0 +1,134 @@
+package soak
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+)
+
+const ms = int64(time.Millisecond)
+
+// story is two holds on one name, one after the other, as all goes well.
+func story() []Event {
+	return []Event{
+		{Op: Acquired, Worker: 1, Name: "n", Hold: 1, Call: 1 * ms, At: 2 * ms, Fence: 10, TTL: 400 * ms, Until: 390 * ms, Fixed: true},
+		{Op: Verified, Worker: 1, Name: "n", Hold: 1, Call: 10 * ms, At: 11 * ms, Until: 390 * ms},
+		{Op: Released, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 21 * ms, Until: 390 * ms},
+		{Op: Acquired, Worker: 2, Name: "n", Hold: 2, Call: 5 * ms, At: 22 * ms, Fence: 11, TTL: 400 * ms, Until: 410 * ms, Waited: true},
+		{Op: Released, Worker: 2, Name: "n", Hold: 2, Call: 30 * ms, At: 31 * ms, Until: 410 * ms},
+	}
+}
+
+func TestCheck(t *testing.T) {
+	cases := []struct {
+		name   string
+		want   []string
+		change func(s []Event) []Event
+	}{
+		{"all well", nil, func(s []Event) []Event { return s }},
+		{"granted before the release", []string{"I1"}, func(s []Event) []Event { s[3].At = 19 * ms; return s }},
+		{"granted after the release was begun", nil, func(s []Event) []Event { s[3].At = 20*ms + 1; return s }},
+		{"both shared", nil, func(s []Event) []Event {
+			s[0].Shared, s[3].Shared, s[3].At, s[3].Fence = true, true, 15*ms, 10
+			return s
+		}},
+		{"a reader beside the writer", []string{"I1"}, func(s []Event) []Event { s[3].Shared, s[3].At = true, 15*ms; return s }},
+		{"within the window of a worker that was killed later", []string{"I1"}, func(s []Event) []Event {
+			s[2] = Event{Op: Killed, Worker: 1, At: 40 * ms}
+			return s
+		}},
+		{"after a worker was killed", nil, func(s []Event) []Event { s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}; return s }},
+		{"beside an exported hold", nil, func(s []Event) []Event { s[1].Op, s[1].Call, s[3].At = Exported, 10*ms, 15*ms; return s }},
+		{"the same fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 10; return s }},
+		{"a smaller fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 9; return s }},
+		{"success after the loss", []string{"I4"}, func(s []Event) []Event {
+			return append(s, Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 12 * ms})
+		}},
+		{"told too late", []string{"I5"}, func(s []Event) []Event {
+			s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+			return s
+		}},
+		{"told too late by a process that stood still", nil, func(s []Event) []Event {
+			s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+			return append(s, Event{Op: Stalled, Worker: 1, Call: 380 * ms, At: 459 * ms})
+		}},
+		{"waited for nothing", []string{"I6"}, func(s []Event) []Event {
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+			return s
+		}},
+		{"waited for a fault", nil, func(s []Event) []Event {
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+			return append(s, Event{Op: Faulted, Call: 30 * ms, At: 40 * ms})
+		}},
+		{"waited for a hold that was not given back", nil, func(s []Event) []Event {
+			s[2] = Event{Op: Released, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 600 * ms, Err: "uncertain"}
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+			return s
+		}},
+		{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
+	}
+	for _, c := range cases {
+		found, _ := Check(&Outcome{Events: c.change(story())})
+		var got []string
+		for _, v := range found {
+			got = append(got, v.Invariant)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", c.name, found, c.want)
+		}
+	}
+}
+
+func TestConversionWindows(t *testing.T) {
+	read := Event{Op: Acquired, Worker: 1, Name: "n", Hold: 1, Call: 1, At: 2, Fence: 10, Shared: true, Until: 400 * ms}
+	other := Event{Op: Acquired, Worker: 2, Name: "n", Hold: 2, Call: 1, At: 3, Fence: 10, Shared: true, Until: 400 * ms}
+	promoted := Event{Op: Promoted, Worker: 1, Name: "n", Hold: 1, Call: 4, At: 10, Fence: 11, Until: 400 * ms}
+	gone := Event{Op: Released, Worker: 2, Name: "n", Hold: 2, Call: 5, At: 6}
+	if found, _ := Check(&Outcome{Events: []Event{read, other, promoted, gone}}); len(found) != 0 {
+		t.Errorf("promoted after the other had gone: %v", found)
+	}
+	gone.Call, gone.At = 20, 21
+	if found, _ := Check(&Outcome{Events: []Event{read, other, promoted, gone}}); len(found) != 1 || found[0].Invariant != "I1" {
+		t.Errorf("promoted beside another reader: %v", found)
+	}
+}
+
+// The fenced register is what holds when nothing else does.
+func TestCourt(t *testing.T) {
+	c := NewCourt()
+	late, early := now()-1, now()+int64(time.Hour)
+	old := c.Read("n", 5)
+	c.Write(Write{Name: "n", Fence: 6, Value: c.Read("n", 6), Until: early})
+	c.Write(Write{Name: "n", Fence: 5, Value: old, Until: late})
+	if h := c.harm(); h.LostFenced != 0 || h.LostPlain != 1 || h.FencedRejected != 1 || len(c.history()) != 0 {
+		t.Errorf("a late writer: %+v, %v", h, c.history())
+	}
+	c.Write(Write{Name: "n", Fence: 5, Value: old, Until: early})
+	if h := c.history(); len(h) != 1 || h[0].Err[:2] != "I3" {
+		t.Errorf("a holder inside its window was rejected: %v", h)
+	}
+	one := c.Read("m", 7)
+	c.Write(Write{Name: "m", Fence: 7, Value: one, Until: early})
+	c.Write(Write{Name: "m", Fence: 7, Value: one, Until: early})
+	if h := c.harm(); h.LostFenced != 1 {
+		t.Errorf("two holders with one fence: %+v", h)
+	}
+	c.Write(Write{Name: "m", Fence: 7, Value: one, Until: now() - int64(time.Second)})
+	if h := c.history(); len(h) != 2 || h[1].Err[:2] != "I5" {
+		t.Errorf("a write long after the deadline: %v", h)
+	}
+}
+
+func TestHistoryOnPaper(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteHistory(&b, story()); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadHistory(&b)
+	if err != nil || !slices.Equal(back, story()) {
+		t.Errorf("it came back as %v, %v", back, err)
+	}
+}
