@@ -195,7 +195,7 @@ type Hold struct {
 	Holder
 	Shared  bool
 	Foreign bool // not taken by padlock: host, label and plan are not known
-	Cooling bool // nobody's: the name is kept free until Until
+	Cooling bool // nobody's: the name is kept free until Until; Holder is who had it, where known
 
 	// Since, Until and PlannedEnd are on this process's clock; zero where
 	// unknown. Until is the end of the lease as it stands, which a renewal

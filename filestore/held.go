@@ -22,7 +22,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	switch {
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
-		held.Holds = []driver.Hold{{Cooling: true, Until: held.Until}}
+		held.Holds = []driver.Hold{rec.coolDown(held.Until)}
 	case no.intent != 0:
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
 	default:

@@ -125,7 +125,7 @@ func (s *Store) stateOf(rec record, slots map[int]slot, locks []kernelLock) driv
 		left = max(left, rec.readCool.left(wall))
 	}
 	if left > 0 && !exclusive {
-		state.Holds = append(state.Holds, driver.Hold{Cooling: true, Until: wall.Add(left)})
+		state.Holds = append(state.Holds, rec.coolDown(wall.Add(left)))
 	}
 	return state
 }

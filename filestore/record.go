@@ -212,6 +212,12 @@ func (o *owner) hold(shared bool) driver.Hold {
 	return h
 }
 
+// coolDown is the cool-down that the last holder left, as others see it.
+func (r *record) coolDown(until time.Time) driver.Hold {
+	h := r.hold(false)
+	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
+}
+
 // buffer has room for a head record that was read and for the next one.
 type buffer struct {
 	in, out   [headMax]byte

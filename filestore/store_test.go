@@ -265,3 +265,29 @@ func contend(t *testing.T, s *Store, token string, last *atomic.Uint64, losses *
 		}
 	}
 }
+
+// A cool-down tells who left it.
+func TestCoolDownNamesItsHolder(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := driver.Request{Name: "n", Token: "a", TTL: time.Minute, Holder: driver.Holder{Host: "h", PID: 7, Label: "report"}}
+	if _, err := s.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Release(t.Context(), "n", "a", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	r.Token = "b"
+	_, err = s.Acquire(t.Context(), r)
+	var held *driver.HeldError
+	if !errors.As(err, &held) || len(held.Holds) != 1 || !held.Holds[0].Cooling || held.Holds[0].Label != "report" {
+		t.Errorf("during a cool-down: %+v", err)
+	}
+	state, err := s.Inspect(t.Context(), "n")
+	if err != nil || len(state.Holds) != 1 || state.Holds[0].Host != "h" {
+		t.Errorf("inspected during a cool-down: %+v, %v", state, err)
+	}
+}

@@ -137,7 +137,9 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	if h.until <= now {
 		out = driver.Expired
 	} else {
-		e.cooling = max(e.cooling, h.atLeast, now.Add(keep))
+		if end := max(h.atLeast, now.Add(keep)); end > now && end >= e.cooling {
+			e.cooling, e.cooled = end, h.holder
+		}
 	}
 	e.withdraw(token)
 	last := len(e.holds) - 1
@@ -175,7 +177,7 @@ func (e *entry) reports(now driver.Instant, except string) []driver.Hold {
 		out = append(out, report)
 	}
 	if e.cooling > now {
-		out = append(out, driver.Hold{Cooling: true, Until: at(e.cooling), PlannedEnd: at(e.cooling)})
+		out = append(out, driver.Hold{Cooling: true, Holder: e.cooled, Until: at(e.cooling), PlannedEnd: at(e.cooling)})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -110,5 +111,19 @@ func TestHandOverToALeavingWaiter(t *testing.T) {
 		if _, err := s.Acquire(ctx, request("n", "next")); err != nil {
 			t.Fatalf("after a waiter left with its turn: %v", err)
 		}
+	}
+}
+
+// A cool-down tells who left it.
+func TestCoolDownNamesItsHolder(t *testing.T) {
+	s, ctx := New(), context.Background()
+	r := request("n", "a")
+	r.Holder = driver.Holder{Host: "h", PID: 7, Label: "report"}
+	s.Acquire(ctx, r)
+	s.Release(ctx, "n", "a", time.Minute)
+	_, err := s.Acquire(ctx, request("n", "b"))
+	var held *driver.HeldError
+	if !errors.As(err, &held) || len(held.Holds) != 1 || !held.Holds[0].Cooling || held.Holds[0].Holder != r.Holder {
+		t.Errorf("during a cool-down: %+v", err)
 	}
 }

@@ -35,6 +35,7 @@ type entry struct {
 	lost    []string // tokens whose holds lapsed, or were broken, and went to others
 	fence   uint64   // highest minted
 	cooling driver.Instant
+	cooled  driver.Holder // who left the cool-down
 	intent  intent
 	queue   []*waiter // in the order of coming
 	bells   []*waiter // to be rung, all at once, when they may try
