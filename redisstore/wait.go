@@ -79,11 +79,14 @@ func (a *wait) wait() (driver.Grant, error) {
 // look joins the queue, or shows that this waiter lives. It returns what was
 // handed over, or when to look next if that is not 0.
 func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
-	c, err := a.s.ready(a.ctx, true)
-	if err != nil {
+	if _, err := a.s.ready(a.ctx, true); err != nil {
 		return g, 0, err
 	}
 	if err := a.s.ear.listening(a.ctx); err != nil {
+		return g, 0, err
+	}
+	c, err := a.s.ready(a.ctx, true) // the ear's connection is looked at now, and not when it is this waiter's turn
+	if err != nil {
 		return g, 0, err
 	}
 	a.w.forget('l') // it looks now
