@@ -95,12 +95,13 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 		}
 	}
 	l.end(h, ErrReleased)
+	exported := h.exported
 	l.unlock()
 	out, unsure, err := h.releaseAtStore(ctx, keep, usable)
 	if before == nil && unsure && l.clock.Now() >= usable {
 		before = ErrLost // perhaps before the request that did it
 	}
-	err = verdict(before, out, unsure, err)
+	err = verdict(before, out, unsure && !exported, err)
 	if l.cfg.onEvent != nil {
 		l.cfg.onEvent(Event{
 			Kind: EventReleased, Name: h.name, Shared: h.Shared(), Fence: h.Fence(),
@@ -147,8 +148,9 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && before == nil):
-		// Within the lease nobody else can have taken it: there a Gone after
-		// a lost reply is the work of the first request.
+		// Within the lease nobody else can have taken it, unless it was
+		// exported: there a Gone after a lost reply is the work of the first
+		// request.
 		return ErrLost
 	case errors.Is(before, ErrMaxHold):
 		return ErrMaxHold
