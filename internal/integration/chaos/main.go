@@ -130,6 +130,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 	p.Write(os.Stdout)
 	bad := p.Sum() > 0 || v.Illegal > 0
 	if bad {
+		fmt.Println("  illegal:", v.Names)
 		fmt.Printf("  kept in %s; the same again: -seed %d -only '^%s$' -faults %s\n", dir, s.Seed, row.Name, strings.Fields(kind)[0])
 	}
 	return bad, s.publish(row, all, p, v)
@@ -182,5 +183,6 @@ func (s *settings) again() error {
 	v, err := linear.Check(events, false, filepath.Dir(s.replay), time.Minute)
 	p.Verdict = v.String()
 	p.Write(os.Stdout)
+	fmt.Println("  illegal:", v.Names)
 	return err
 }
