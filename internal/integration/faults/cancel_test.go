@@ -14,12 +14,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// T-C1: a thousand acquires are cancelled on their way. What the clean-up has
-// no room for, and counts as dropped, lapses with its lease; nothing else is
-// left when the Locker has closed, and then nothing at all.
+// T-C1: a thousand acquires are cancelled on their way, and nothing is left.
+// Leases last a minute, so that is clean-up and not their end. A Locker has
+// room for 64 clean-ups at a time; what is more lapses with its lease, so the
+// callers here let it catch up.
 func TestTC1ThousandCancels(t *testing.T) {
 	t.Parallel()
-	const ttl = 8 * time.Second
 	for _, members := range []int{1, 5} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			t.Parallel()
@@ -29,22 +29,19 @@ func TestTC1ThousandCancels(t *testing.T) {
 			if members == 1 {
 				s = c.members[0]
 			}
-			l := padlock.New(s, padlock.SharedStore(), padlock.TTL(ttl))
+			l := padlock.New(s, padlock.SharedStore(), padlock.TTL(time.Minute))
 			cancelled := cancelAThousand(t, l)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := l.Close(ctx); err != nil {
 				t.Errorf("Close: %v", err)
 			}
-			if cancelled < 200 {
-				t.Errorf("only %d of 1000 were cancelled", cancelled)
-			}
-			dropped := l.Stats().CleanUpsDropped
-			if st, err := r.direct(0).List(t.Context(), ""); err != nil || members == 1 && uint64(len(st)) > dropped {
-				t.Errorf("%d clean-ups were dropped, and %d names are taken: %v", dropped, len(st), err)
+			st := l.Stats()
+			if cancelled < 200 || st.Uncertain < 50 || st.CleanUpsDropped > 0 {
+				t.Errorf("of 1000, %d were cancelled, %d with an uncertain outcome, of which %d were not cleaned up", cancelled, st.Uncertain, st.CleanUpsDropped)
 			}
 			r.nothingLeft()
-			t.Logf("%d of 1000 were cancelled before they had the lock, %d clean-ups were dropped", cancelled, dropped)
+			t.Logf("of 1000, %d were cancelled, %d with an uncertain outcome", cancelled, st.Uncertain)
 		})
 	}
 }
@@ -53,8 +50,11 @@ func cancelAThousand(t *testing.T, l *padlock.Locker) int64 {
 	var cancelled atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 20 {
-		wg.Go(func() {
+		wg.Go(func() { // 20, for which there is room beside 43
 			for range 50 {
+				for l.Stats().CleanUps > 43 && t.Context().Err() == nil {
+					<-time.After(5 * time.Millisecond)
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				stop := time.AfterFunc(rand.N(6*time.Millisecond), cancel)
 				lock, err := l.Acquire(ctx, fmt.Sprintf("job %d", i/2)) // two contend for each
