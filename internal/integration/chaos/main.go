@@ -30,7 +30,7 @@ type settings struct {
 	keep   string
 	append string
 	replay string
-	total  time.Duration // of all runs; 0: no limit
+	resume bool
 }
 
 func main() {
@@ -58,6 +58,7 @@ func parse() (*settings, error) {
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
 	flag.StringVar(&s.append, "append", "", "add rows to the tables of this file")
+	flag.BoolVar(&s.resume, "resume", false, "pass over what the file of -append has of this seed")
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()
 	var err error
@@ -96,6 +97,10 @@ func (s *settings) run(ctx context.Context) error {
 
 // one runs a row and reports whether anything was violated.
 func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error) {
+	if s.done(row, all) {
+		s.Say(row.Name + ": done before")
+		return false, nil
+	}
 	o := s.Options
 	o.All = all
 	run, out, err := row.Run(ctx, o)

@@ -23,15 +23,36 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	if err != nil {
 		return err
 	}
-	mark := "<!-- end of covered -->"
-	if all {
-		mark = "<!-- end of all -->"
-	}
+	mark := marks[all]
 	before, after, found := strings.Cut(string(text), mark)
 	if !found {
 		return fmt.Errorf("%s has no %q", s.append, mark)
 	}
 	return os.WriteFile(s.append, []byte(before+line(row, all, p, v)+mark+after), 0o644)
+}
+
+// marks end the tables of covered and of all faults.
+var marks = map[bool]string{false: "<!-- end of covered -->", true: "<!-- end of all -->"}
+
+// done reports whether a run that is to be resumed has this line already.
+func (s *settings) done(row rig.Row, all bool) bool {
+	if !s.resume || s.append == "" {
+		return false
+	}
+	text, err := os.ReadFile(s.append)
+	if err != nil {
+		return false // publish will say so
+	}
+	table, rest, _ := strings.Cut(string(text), marks[false])
+	if all {
+		table = rest
+	}
+	for _, line := range strings.Split(table, "\n") {
+		if strings.HasPrefix(line, "| "+row.Name+" |") && strings.Contains(line, fmt.Sprintf(" | %d | ", s.Seed)) {
+			return true
+		}
+	}
+	return false
 }
 
 // line is a row of the table in Markdown.

@@ -18,16 +18,16 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }
 
-// The invariants, in the words of the report.
-var invariants = [][2]string{
-	{"I1", "no two holders, one of them exclusive, inside their own windows at the same time"},
-	{"I2", "fences grow with every exclusive grant of a name, and no two holds share one"},
-	{"I3", "a register that checks fences loses no update, and rejects no holder inside its window"},
-	{"I4", "nothing succeeds for a holder that was told of its loss"},
-	{"I5", "the loss is told, and nothing is written, at most 50 ms after the holder's own deadline (processes that stood still excepted)"},
-	{"I6", "a name that nobody holds is granted to who waits for it"},
-	{"I7", "nothing is left behind: holds, waiters, descriptors, goroutines"},
-	{"I8", "a name that was released is free at once"},
+// Meaning says what each invariant demands.
+var Meaning = map[string]string{
+	"I1": "no two holders, one of them exclusive, inside their own windows at the same time",
+	"I2": "fences grow with every exclusive grant of a name, and no two holds share one",
+	"I3": "a register that checks fences loses no update, and rejects no holder inside its window",
+	"I4": "nothing succeeds for a holder that was told of its loss",
+	"I5": "the loss is told, and nothing is written, at most 50 ms after the holder's own deadline (processes that stood still excepted)",
+	"I6": "a name that nobody holds is granted to who waits for it",
+	"I7": "nothing is left behind: holds, waiters, descriptors, goroutines",
+	"I8": "a name that was released is free at once",
 }
 
 // checker looks through one history.
