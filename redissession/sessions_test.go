@@ -348,6 +348,25 @@ func TestForEver(t *testing.T) {
 	}
 }
 
+// TestShortLife: the least lifetime is a short one, not for ever, which is 0.
+func TestShortLife(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	for store, open := range stores {
+		s := open(newRedis(t, c))
+		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: 1})
+		noError(t, err)
+		_, err = s.Commit(t.Context(), store+"2", session.Change{Create: true, TTL: time.Hour})
+		noError(t, err)
+		noError(t, s.Touch(t.Context(), store+"2", 1))
+		for _, key := range []string{store, store + "2"} {
+			if rec, err := s.Load(t.Context(), key); err == nil && rec.TTL == 0 {
+				t.Errorf("%s lives for ever", key)
+			}
+		}
+	}
+}
+
 // TestLostReply cuts the connection under a commit: what became of it is not
 // known, and is not said to be.
 func TestLostReply(t *testing.T) {
@@ -365,6 +384,9 @@ func TestLostReply(t *testing.T) {
 	}
 	if _, err := s.Load(ctx, "id"); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("Load with a context that is over: %v", err)
+	}
+	if _, err := s.Commit(ctx, "id", session.Change{}); !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("Commit with a context that is over: %v", err)
 	}
 	srv.Resume()
 	rec, err := s.Load(t.Context(), "id")

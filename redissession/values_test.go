@@ -54,11 +54,16 @@ func (c *valuesCase) has(value string) {
 // gone waits until nothing is kept any more.
 func (c *valuesCase) gone() {
 	c.t.Helper()
+	c.eventually("it is kept no more", func() bool { return c.load().Value == nil })
+}
+
+func (c *valuesCase) eventually(what string, yes func() bool) {
+	c.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); c.load().Value != nil; <-tick.C {
+	for end := time.Now().Add(20 * time.Second); !yes(); <-tick.C {
 		if time.Now().After(end) {
-			c.t.Fatal("still kept after 20 s")
+			c.t.Fatalf("after 20 s still not: %s", what)
 		}
 	}
 }
@@ -132,6 +137,12 @@ var valuesCases = map[string]func(c *valuesCase){
 			c.t.Error("kept for longer than it should")
 		}
 	},
+	"age": func(c *valuesCase) {
+		c.store(stampede.Entry{Value: []byte("v"), Fresh: time.Nanosecond}, true)
+		c.eventually("it grows older", func() bool { return c.load().Age >= 5*time.Millisecond })
+		c.store(stampede.Entry{Value: []byte("v"), Keep: time.Nanosecond}, true)
+		c.gone()
+	},
 	"race": func(c *valuesCase) {
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -162,6 +173,21 @@ func TestValues(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestValuesKeep: what is too old is gone, though the server, which counts
+// milliseconds, still has it.
+func TestValuesKeep(t *testing.T) {
+	t.Parallel()
+	c := dial(t, at(startRedis(t).Addr()))
+	v := newRedis(t, c, redissession.Prefix("{x}")).Values()
+	_, err := v.Store(t.Context(), "old", stampede.Entry{Value: []byte("v"), Keep: time.Hour})
+	noError(t, err)
+	key := strings.Fields(ask(t, c, "EVAL", "return table.concat(redis.call('KEYS', '*old'), ' ')", "0"))[0]
+	ask(t, c, "SET", key, "0 1 5 5 5\nv") // stored in 1970
+	if e, err := v.Load(t.Context(), "old"); err != nil || e.Value != nil {
+		t.Errorf("%q is kept, %v", e.Value, err)
 	}
 }
 
