@@ -127,18 +127,25 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 			return false, err
 		}
 	}
-	kind := "covered faults"
-	if all {
-		kind = "all faults"
-	}
+	s.tell(p, v, dir, row.Name, all)
+	return p.Sum() > 0 || v.Illegal > 0, s.publish(row, all, p, v)
+}
+
+// tell prints the report, and leaves it beside the history of a run that failed.
+func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all bool) {
+	kind := map[bool]string{false: "covered faults", true: "all faults"}[all]
 	fmt.Printf("== %s\n", kind)
 	p.Write(os.Stdout)
-	bad := p.Sum() > 0 || v.Illegal > 0
-	if bad {
-		fmt.Println("  illegal:", v.Names)
-		fmt.Printf("  kept in %s; the same again: -seed %d -only '^%s$' -faults %s\n", dir, s.Seed, row.Name, strings.Fields(kind)[0])
+	if p.Sum() == 0 && v.Illegal == 0 {
+		return
 	}
-	return bad, s.publish(row, all, p, v)
+	again := fmt.Sprintf("-seed %d -only '^%s$' -faults %s -for %v -every %v", s.Seed, row, strings.Fields(kind)[0], s.For, s.Every)
+	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
+	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // beside the history, which counts
+		p.Write(f)
+		fmt.Fprintln(f, again)
+		f.Close()
+	}
 }
 
 func (s *settings) dir(row rig.Row, all bool) string {

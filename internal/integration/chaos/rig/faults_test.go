@@ -1,0 +1,155 @@
+package rig
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+)
+
+// place is a site that ends with its test.
+func place(t *testing.T) *Site {
+	t.Helper()
+	site, err := NewSite(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := site.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	return site
+}
+
+func start(t *testing.T, site *Site, n int) []*server.Server {
+	t.Helper()
+	server.Redis(t, server.RedisOptions{}) // skips, or fails in CI, where there is none
+	servers, err := site.redis(n, server.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servers
+}
+
+// ask returns the n-th line of a reply.
+func ask(t *testing.T, addr, command string, n int) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "%s\r\n", command)
+	r := bufio.NewReader(conn)
+	var line string
+	for range n {
+		if line, err = r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.TrimSpace(line)
+}
+
+// once makes a fault and ends it.
+func once(t *testing.T, f soak.Fault) {
+	t.Helper()
+	undo, err := f.Begin(rand.New(rand.NewPCG(1, 1)))
+	if err == nil && undo != nil {
+		err = undo()
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", f.Kind, err)
+	}
+}
+
+func TestClockJump(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("there is no C compiler for the clock shim")
+	}
+	site := place(t)
+	servers := start(t, site, 1)
+	off := func() int64 {
+		s, err := strconv.ParseInt(ask(t, servers[0].Addr(), "TIME", 3), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s - time.Now().Unix()
+	}
+	if d := off(); d < -1 || d > 1 {
+		t.Fatalf("the server's clock is %d s off before anything was done", d)
+	}
+	f := jump(site.shim)
+	last := int64(0)
+	for range 3 {
+		once(t, f)
+		if d := off(); d <= last {
+			t.Errorf("the server's clock is %d s off, after %d before the jump", d, last)
+		} else {
+			last = d
+		}
+	}
+}
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	site := place(t)
+	servers := start(t, site, 2)
+	links, err := site.links(servers[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	between, err := site.proxy(servers[0].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &failover{servers, links, between}
+	if err := f.follow(); err != nil {
+		t.Fatal(err)
+	}
+	before := f.servers[0].Addr()
+	once(t, f.fault())
+	if f.servers[0].Addr() == before {
+		t.Error("the primary is as before")
+	}
+	if role := ask(t, links[0][0].Listen, "ROLE", 3); role != "master" {
+		t.Errorf("workers come to a %s", role)
+	}
+	if role := ask(t, f.servers[1].Addr(), "ROLE", 3); role != "slave" {
+		t.Errorf("the old primary is a %s", role)
+	}
+}
+
+// Every kind of fault can be made and ended on a server, which answers then.
+func TestEveryFaultEnds(t *testing.T) {
+	t.Parallel()
+	site := place(t)
+	servers := start(t, site, 1)
+	links, err := site.links(servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range site.serverFaults(servers, links, server.RedisOptions{Persist: true}) {
+		if !strings.Contains(f.Kind, "clock") {
+			once(t, f)
+		}
+		for _, addr := range []string{links[0][0].Listen, servers[0].Addr()} { // a broken connection is for the client to replace
+			if pong := ask(t, addr, "SET x y", 1); pong != "+OK" {
+				t.Errorf("after %s: %q", f.Kind, pong)
+			}
+		}
+	}
+}
