@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
@@ -22,6 +21,7 @@ func harness(t testing.TB, rule quorum.Rule, servers cluster, opts ...quorum.Opt
 	clients := make(chan map[driver.Store]*client, 1)
 	clients <- map[driver.Store]*client{}
 	return drivertest.Harness{
+		Logf: t.Logf,
 		Open: func(context.Context) (driver.Store, error) {
 			cl := servers.client(t, rule, opts...)
 			all := <-clients
@@ -64,25 +64,8 @@ func harness(t testing.TB, rule quorum.Rule, servers cluster, opts ...quorum.Opt
 	}
 }
 
-// In real time with members that may take their time and leases that are not
-// the shortest: a machine that runs all tests at once is slow.
+// In a bubble the suite takes no time, and fails on no slow machine.
 func TestContract(t *testing.T) {
-	for _, shape := range []struct {
-		rule    quorum.Rule
-		members int
-	}{{quorum.Majority, 3}, {quorum.All, 2}} {
-		t.Run(shape.rule.String(), func(t *testing.T) {
-			t.Parallel()
-			servers := newCluster(shape.members)
-			for _, srv := range servers {
-				srv.minTTL = 300 * time.Millisecond
-			}
-			drivertest.Run(t, harness(t, shape.rule, servers, quorum.MemberTimeout(time.Second)))
-		})
-	}
-}
-
-func TestContractInABubble(t *testing.T) {
 	for _, shape := range shapes {
 		t.Run(fmt.Sprintf("%v of %d", shape.rule, shape.members), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

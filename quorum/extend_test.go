@@ -90,6 +90,7 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 			wantHolders(t, c, "n", 1, 2, 3)
 			_, err = b.Acquire(t.Context(), request("n"))
 			wantErr(t, err, driver.ErrHeld)
+			pass(time.Millisecond)
 		}
 		if n := c.atLeast("n", g.Fence); n != 3 {
 			t.Errorf("%d members have the fence", n)

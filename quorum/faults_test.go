@@ -17,10 +17,9 @@ import (
 // server is one member's server: a memstore that can lose its data and whose
 // clock can be set.
 type server struct {
-	clock  *settable
-	minTTL time.Duration
-	mu     sync.Mutex
-	store  *memstore.Store
+	clock *settable
+	mu    sync.Mutex
+	store *memstore.Store
 }
 
 func newServer() *server {
@@ -81,7 +80,6 @@ type link struct {
 	plan   func(op string) fault
 	calls  map[string]int
 	closed atomic.Bool
-	minTTL time.Duration
 }
 
 func (l *link) set(plan func(op string) fault) {
@@ -225,9 +223,7 @@ func (l *link) RaiseFence(ctx context.Context, name, token string, fence uint64)
 }
 
 func (l *link) Guarantees() driver.Guarantees {
-	g := l.srv.now().Guarantees()
-	g.MinTTL = l.minTTL
-	return g
+	return l.srv.now().Guarantees()
 }
 
 func (l *link) Close() error {
@@ -257,7 +253,7 @@ func (c cluster) client(t testing.TB, rule quorum.Rule, opts ...quorum.Option) *
 	cl := &client{}
 	var stores []driver.Store
 	for _, srv := range c {
-		l := &link{srv: srv, calls: make(map[string]int), minTTL: srv.minTTL}
+		l := &link{srv: srv, calls: make(map[string]int)}
 		cl.links = append(cl.links, l)
 		stores = append(stores, l)
 	}
