@@ -128,7 +128,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 		}
 	}
 	s.tell(p, v, dir, row.Name, all)
-	return p.Sum() > 0 || v.Illegal > 0, s.publish(row, all, p, v)
+	return p.Sum() > 0 || v.Illegal+v.Unknown > 0, s.publish(row, all, p, v)
 }
 
 // tell prints the report, and leaves it beside the history of a run that failed.

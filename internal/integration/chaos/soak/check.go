@@ -36,6 +36,7 @@ type checker struct {
 	holds  []*Hold
 	names  map[string][]*Hold
 	stalls map[int][][2]int64 // by worker
+	still  [][2]int64         // stalls of anybody, merged; made when it is needed
 	faults [][2]int64
 	found  []Violation
 	late   time.Duration // the worst delay of a loss signal

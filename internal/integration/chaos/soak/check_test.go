@@ -59,6 +59,14 @@ func TestCheck(t *testing.T) {
 			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 			return s
 		}},
+		{"waited for a process that stood still", nil, func(s []Event) []Event {
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+			return append(s, Event{Op: Stalled, Call: 100 * ms, At: 500 * ms}, Event{Op: Stalled, Worker: 1, Call: 300 * ms, At: 600 * ms})
+		}},
+		{"waited for nothing, with a short stall", []string{"I6"}, func(s []Event) []Event {
+			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+			return append(s, Event{Op: Stalled, Call: 700 * ms, At: 800 * ms})
+		}},
 		{"waited for a fault", nil, func(s []Event) []Event {
 			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 			return append(s, Event{Op: Faulted, Call: 30 * ms, At: 40 * ms})

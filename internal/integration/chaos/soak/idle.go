@@ -55,35 +55,63 @@ func (c *checker) busy() map[string][]taken {
 // Waits reports whether the hold was waited for.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// gap is the longest time of e's wait in which nothing excuses it.
+// gap is the longest time of e's wait in which nothing excuses it, less what
+// processes stood still in it.
 func (c *checker) gap(e *Event, busy []taken) int64 {
 	var excused []taken
-	add := func(from, to int64) {
-		if from < e.At && to > e.Call {
-			excused = append(excused, taken{from, to, 0})
-		}
-	}
 	for _, b := range busy {
 		if b.from >= e.At {
 			break
 		}
-		if b.hold != e.Hold || b.hold == 0 {
-			add(b.from, b.to)
+		if b.to > e.Call && (b.hold != e.Hold || b.hold == 0) {
+			excused = append(excused, b)
 		}
 	}
 	for _, f := range c.faults {
-		add(f[0], f[1])
-	}
-	for worker := range c.stalls {
-		for _, s := range c.stalls[worker] {
-			add(s[0], s[1])
+		if f[0] < e.At && f[1] > e.Call {
+			excused = append(excused, taken{f[0], f[1], 0})
 		}
 	}
+	excused = append(excused, taken{e.At, e.At, 0})
 	slices.SortFunc(excused, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
 	longest, at := int64(0), e.Call
 	for _, x := range excused {
-		longest = max(longest, x.from-at)
+		if x.from-at > longest {
+			longest = max(longest, x.from-at-c.stillness(at, x.from))
+		}
 		at = max(at, x.to)
 	}
-	return max(longest, e.At-at)
+	return longest
+}
+
+// stillness is how long some process stood still between from and to.
+func (c *checker) stillness(from, to int64) (sum int64) {
+	if c.still == nil {
+		c.mergeStalls()
+	}
+	first, _ := slices.BinarySearchFunc(c.still, from, func(s [2]int64, at int64) int { return cmp.Compare(s[1], at) })
+	for _, s := range c.still[first:] {
+		if s[0] >= to {
+			break
+		}
+		sum += min(s[1], to) - max(s[0], from)
+	}
+	return sum
+}
+
+// mergeStalls makes one list of all stalls, without overlaps.
+func (c *checker) mergeStalls() {
+	c.still = [][2]int64{}
+	var all [][2]int64
+	for _, list := range c.stalls {
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	for _, s := range all {
+		if n := len(c.still); n > 0 && s[0] <= c.still[n-1][1] {
+			c.still[n-1][1] = max(c.still[n-1][1], s[1])
+		} else {
+			c.still = append(c.still, s)
+		}
+	}
 }
