@@ -20,65 +20,67 @@ func story() []Event {
 	}
 }
 
+// stories are what may become of it, and which invariants that breaks.
+var stories = []struct {
+	name   string
+	want   []string
+	change func(s []Event) []Event
+}{
+	{"all well", nil, func(s []Event) []Event { return s }},
+	{"granted before the release", []string{"I1"}, func(s []Event) []Event { s[3].At = 19 * ms; return s }},
+	{"granted after the release was begun", nil, func(s []Event) []Event { s[3].At = 20*ms + 1; return s }},
+	{"both shared", nil, func(s []Event) []Event {
+		s[0].Shared, s[3].Shared, s[3].At, s[3].Fence = true, true, 15*ms, 10
+		return s
+	}},
+	{"a reader beside the writer", []string{"I1"}, func(s []Event) []Event { s[3].Shared, s[3].At = true, 15*ms; return s }},
+	{"within the window of a worker that was killed later", []string{"I1"}, func(s []Event) []Event {
+		s[2] = Event{Op: Killed, Worker: 1, At: 40 * ms}
+		return s
+	}},
+	{"after a worker was killed", nil, func(s []Event) []Event { s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}; return s }},
+	{"beside an exported hold", nil, func(s []Event) []Event { s[1].Op, s[1].Call, s[3].At = Exported, 10*ms, 15*ms; return s }},
+	{"the same fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 10; return s }},
+	{"a smaller fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 9; return s }},
+	{"success after the loss", []string{"I4"}, func(s []Event) []Event {
+		return append(s, Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 12 * ms})
+	}},
+	{"told too late", []string{"I5"}, func(s []Event) []Event {
+		s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+		return s
+	}},
+	{"told too late by a process that stood still", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+		return append(s, Event{Op: Stalled, Worker: 1, Call: 380 * ms, At: 459 * ms})
+	}},
+	{"waited for nothing", []string{"I6"}, func(s []Event) []Event {
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+		return s
+	}},
+	{"waited for a process that stood still", nil, func(s []Event) []Event {
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+		return append(s, Event{Op: Stalled, Call: 100 * ms, At: 500 * ms}, Event{Op: Stalled, Worker: 1, Call: 300 * ms, At: 600 * ms})
+	}},
+	{"waited for nothing, with a short stall", []string{"I6"}, func(s []Event) []Event {
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+		return append(s, Event{Op: Stalled, Call: 700 * ms, At: 800 * ms})
+	}},
+	{"waited for a fault", nil, func(s []Event) []Event {
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+		return append(s, Event{Op: Faulted, Call: 30 * ms, At: 40 * ms})
+	}},
+	{"waited for a hold that was not given back", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Released, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 600 * ms, Err: "uncertain"}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+		return s
+	}},
+	{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
+}
+
 func TestCheck(t *testing.T) {
-	cases := []struct {
-		name   string
-		want   []string
-		change func(s []Event) []Event
-	}{
-		{"all well", nil, func(s []Event) []Event { return s }},
-		{"granted before the release", []string{"I1"}, func(s []Event) []Event { s[3].At = 19 * ms; return s }},
-		{"granted after the release was begun", nil, func(s []Event) []Event { s[3].At = 20*ms + 1; return s }},
-		{"both shared", nil, func(s []Event) []Event {
-			s[0].Shared, s[3].Shared, s[3].At, s[3].Fence = true, true, 15*ms, 10
-			return s
-		}},
-		{"a reader beside the writer", []string{"I1"}, func(s []Event) []Event { s[3].Shared, s[3].At = true, 15*ms; return s }},
-		{"within the window of a worker that was killed later", []string{"I1"}, func(s []Event) []Event {
-			s[2] = Event{Op: Killed, Worker: 1, At: 40 * ms}
-			return s
-		}},
-		{"after a worker was killed", nil, func(s []Event) []Event { s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}; return s }},
-		{"beside an exported hold", nil, func(s []Event) []Event { s[1].Op, s[1].Call, s[3].At = Exported, 10*ms, 15*ms; return s }},
-		{"the same fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 10; return s }},
-		{"a smaller fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 9; return s }},
-		{"success after the loss", []string{"I4"}, func(s []Event) []Event {
-			return append(s, Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 12 * ms})
-		}},
-		{"told too late", []string{"I5"}, func(s []Event) []Event {
-			s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
-			return s
-		}},
-		{"told too late by a process that stood still", nil, func(s []Event) []Event {
-			s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
-			return append(s, Event{Op: Stalled, Worker: 1, Call: 380 * ms, At: 459 * ms})
-		}},
-		{"waited for nothing", []string{"I6"}, func(s []Event) []Event {
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
-			return s
-		}},
-		{"waited for a process that stood still", nil, func(s []Event) []Event {
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
-			return append(s, Event{Op: Stalled, Call: 100 * ms, At: 500 * ms}, Event{Op: Stalled, Worker: 1, Call: 300 * ms, At: 600 * ms})
-		}},
-		{"waited for nothing, with a short stall", []string{"I6"}, func(s []Event) []Event {
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
-			return append(s, Event{Op: Stalled, Call: 700 * ms, At: 800 * ms})
-		}},
-		{"waited for a fault", nil, func(s []Event) []Event {
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
-			return append(s, Event{Op: Faulted, Call: 30 * ms, At: 40 * ms})
-		}},
-		{"waited for a hold that was not given back", nil, func(s []Event) []Event {
-			s[2] = Event{Op: Released, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 600 * ms, Err: "uncertain"}
-			s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
-			return s
-		}},
-		{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
-	}
-	for _, c := range cases {
+	for _, c := range stories {
 		found, _ := Check(&Outcome{Events: c.change(story())})
 		var got []string
 		for _, v := range found {
