@@ -77,6 +77,12 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	askBy(t, c, "ZREM", "job", "__write__") // saveRead with the same token
 	other := reading(request("job"))
 	take(t, s, other)
+	if _, err := s.Extend(t.Context(), "job", r.Token, 5*time.Minute); err != nil {
+		t.Errorf("Extend after PHP demoted the hold: %v", err)
+	}
+	third := reading(request("job"))
+	take(t, s, third) // Extend did not make it exclusive again
+	free(t, s, third)
 	askBy(t, c, "ZREM", "job", r.Token, "__write__") // delete
 	_, err = s.Extend(t.Context(), "job", r.Token, time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")

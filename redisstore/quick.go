@@ -81,7 +81,7 @@ func counted(token string) string {
 // the server's time. It is nil if the note cannot be read.
 func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
 	parts, err := m.AsStrSlice()
-	if err != nil || len(parts) < 3 {
+	if err != nil || len(parts) < 3 || len(parts[0]) < 21 {
 		return nil
 	}
 	note, end, now := parts[0], atoi(parts[1]), atoi(parts[2])

@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // the server names scripts so
+	"crypto/sha1" // by which the server names scripts
 	"embed"
 	"encoding/hex"
 	"strconv"
