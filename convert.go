@@ -105,6 +105,7 @@ func (h *Lock) endConversion() {
 // convert makes one try. Asking again is safe, so a lost reply is one more.
 func (h *Lock) convert(ctx context.Context, shared bool) error {
 	c, ok := h.locker.store.(driver.Converter)
+	unsure := false // an earlier request may have done it
 	for i := 0; ; i++ {
 		r, err := h.conversion(shared)
 		if err != nil {
@@ -119,14 +120,21 @@ func (h *Lock) convert(ctx context.Context, shared bool) error {
 			return h.converted(shared, sent, g)
 		}
 		h.noticeLoss(err)
-		if definite(err) {
+		if definite(err) && (!unsure || settled(err)) {
 			return err
 		}
+		unsure = true
 		if i == len(retryAfter) || h.locker.sleep(ctx, retryAfter[i]) != nil {
 			h.mayBeShared(shared)
 			return inDoubt(err)
 		}
 	}
+}
+
+// settled reports whether an answer also says what became of earlier requests;
+// a store that cannot be asked now says nothing of them.
+func settled(err error) bool {
+	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
 
 // mayBeShared notes that nobody knows whether a demotion was carried out.

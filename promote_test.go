@@ -226,20 +226,40 @@ func TestPromotionWithoutAReply(t *testing.T) {
 // alone: it may be shared.
 func TestDemotionWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newRemote()
-		l := newLocker(t, store)
-		h := acquire(t, l, "job")
-		store.reply("convert", lost)
-		if err := h.Demote(t.Context()); !errors.Is(err, padlock.ErrUncertain) {
-			t.Errorf("Demote says %v", err)
-		}
-		reader := acquire(t, newLocker(t, store.Store.Open()), "job", padlock.Shared())
-		if !h.Shared() {
-			t.Error("there is another reader, and the lock says that it is exclusive")
-		}
-		release(t, reader)
-		release(t, h)
+		demotionWithoutAReply(t, func(store *remote) { store.reply("convert", lost) })
 	})
+}
+
+// The same when the store can no longer be asked: that it changed nothing just
+// now says nothing of the request before.
+func TestDemotionWithoutAReplyAndThenNoStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		demotionWithoutAReply(t, func(store *remote) {
+			store.reply("convert", first(1, lost))
+			store.request("convert", func(_ context.Context, n int) error {
+				if n > 0 {
+					return driver.ErrUnavailable
+				}
+				return nil
+			})
+		})
+	})
+}
+
+func demotionWithoutAReply(t *testing.T, trouble func(*remote)) {
+	store := newRemote()
+	l := newLocker(t, store)
+	h := acquire(t, l, "job")
+	trouble(store)
+	if err := h.Demote(t.Context()); !errors.Is(err, padlock.ErrUncertain) {
+		t.Errorf("Demote says %v", err)
+	}
+	reader := acquire(t, newLocker(t, store.Store.Open()), "job", padlock.Shared())
+	if !h.Shared() {
+		t.Error("there is another reader, and the lock says that it is exclusive")
+	}
+	release(t, reader)
+	release(t, h)
 }
 
 func TestPromotionThatAStoreDoesNotHave(t *testing.T) {
