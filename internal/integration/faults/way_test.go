@@ -214,6 +214,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 	a, b := r.client(), r.client()
 	free(t, a, taken(t, a))
 	for _, meanwhile := range []bool{false, true} {
+		r.nothingLeft() // of what was given back before
 		a.spoil(lateRequests, 1, 2)
 		ours, other := request("job"), request("job")
 		take(t, a, &ours)
