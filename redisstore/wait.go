@@ -22,6 +22,7 @@ type wait struct {
 	w       *waiter
 	sent    bool           // it may stand in the queue
 	joined  bool           // it went the quick way, or tried
+	told    bool           // to look, lest nobody does
 	down    driver.Instant // since when the server cannot be asked; or 0
 }
 
@@ -99,13 +100,14 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	}
 	r := a.r
 	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.formats.holder(&r.Holder).text, a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve))
+		a.s.formats.holder(&r.Holder).text, a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.told))
 	if err != nil {
 		return g, 0, err
 	}
 	a.down = 0
 	switch reply.kind {
 	case "W":
+		a.told = a.told && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
 	case "N":
 		return g, 0, nil
@@ -176,6 +178,7 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 			case 'b':
 				return g, true, nil
 			case 'f':
+				a.told = true
 				if sooner := time.Now().Add(time.Duration(m.value+1) * time.Millisecond); sooner.Before(due) {
 					due = sooner
 					t.Reset(time.Until(due))

@@ -90,14 +90,16 @@ local function ring()
   redis.call('ZREMRANGEBYSCORE', B, '-inf', to)
 end
 
--- alert tells the first three of the queue to look when what is in the way
--- ends, one after the other, unless they do so anyway.
+-- alert tells some of the queue to look when what is in the way ends, one after
+-- the other: the first three, and two that will still be there when these have
+-- gone.
 local function alert(own)
-  local due = left()
-  for _, token in ipairs(redis.call('ZRANGE', Q, 0, 2)) do
-    local w = waiter(token)
-    if w and token ~= own and w.look > ms + math.max(due, RESERVE) then tell(w.chan, 'f ' .. w.id .. ' ' .. int(due)) end
-    due = due + STAGGER
+  local n, due = redis.call('ZCARD', Q), left()
+  local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
+  for i = 1, 5 do
+    local token = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and redis.call('ZRANGE', Q, ranks[i], ranks[i])[1]
+    local w = token and token ~= own and waiter(token)
+    if w and w.look > ms + due + STAGGER * i then tell(w.chan, 'f ' .. w.id .. ' ' .. int(due + STAGGER * (i - 1))) end
   end
 end
 

@@ -1,5 +1,5 @@
 -- Joins the queue, or looks again from within it: a sign of life.
--- ARGV: 2 token 3 mode 4 above 5 holder 6 channel 7 id 8 reserve
+-- ARGV: 2 token 3 mode 4 above 5 holder 6 channel 7 id 8 reserve 9 told to look
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
@@ -40,9 +40,9 @@ else
 end
 
 -- When to look next. The head looks when what is in its way ends, and now and
--- then, for others may give back without a word. The two behind it, and whoever
--- found that nobody had looked, stand in for a head that is gone. All others
--- look once soon, and then seldom.
+-- then, for others may give back without a word. The two behind it, whoever was
+-- told to look and found a reservation, and whoever found that nobody had looked
+-- stand in for a head that is gone. All others look once soon, and then seldom.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
 if not reserve then
@@ -55,8 +55,8 @@ elseif rank == 0 then
   look = math.min(look, poll)
 elseif us - came < RESERVE * 1000 then
   look = RESERVE -- pass relies on it
-elseif rank <= 2 or moved then
-  look = math.min(math.max(look + STAGGER * math.min(rank, 10), 250), 15000)
+elseif rank <= 2 or moved or ARGV[9] == '1' and look <= RESERVE then
+  look = math.min(math.max(look + STAGGER * math.min(rank, 2), 250), 15000)
 else
   look = 15000
 end
