@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -37,7 +38,7 @@ func main() {
 	soak.PlayWorker(rig.Open)
 	s, err := parse()
 	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		err = s.run(ctx)
 	}

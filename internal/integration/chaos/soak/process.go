@@ -35,7 +35,7 @@ func (r *Run) start(id, life int) error {
 	p := &process{cmd: exec.Command(self), life: life, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	p.cmd.Stderr = &p.stderr
-	if err := p.cmd.Start(); err != nil {
+	if err := launch(p.cmd); err != nil {
 		return err
 	}
 	go func() {

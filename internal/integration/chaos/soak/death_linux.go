@@ -1,0 +1,29 @@
+package soak
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// launcher is a thread that never ends: the kernel tells a child that its
+// parent is dead when the thread ends that made it.
+var launcher = sync.OnceValue(func() chan func() {
+	jobs := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range jobs {
+			f()
+		}
+	}()
+	return jobs
+})
+
+// launch starts a worker that dies with the engine, also when it is stopped.
+func launch(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	done := make(chan error)
+	launcher() <- func() { done <- cmd.Start() }
+	return <-done
+}
