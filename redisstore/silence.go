@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -24,13 +25,18 @@ type watchedConn struct {
 	armed  atomic.Bool  // the deadline of reads is set
 	owed   atomic.Int64 // since when a reply is, a driver.Instant; 0 if none has to be
 	writes atomic.Int64
-	pong   atomic.Bool // the probe was answered
+	asked  atomic.Int64 // commands written since the last tick, or more
+	pong   atomic.Bool  // the probe was answered
 
 	// Of the one who reads:
 	reads  int   // since the last tick
+	many   bool  // more than one reply may have been owed at a time
 	probed bool  // a probe is under way, or was answered
 	seen   int64 // writes before it
 }
+
+// begin is what stands between two commands, at least.
+var begin = []byte("\r\n*")
 
 const (
 	patience = 2500 * time.Millisecond
@@ -51,6 +57,7 @@ func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
 	c.writes.Add(1)
+	c.asked.Add(1 + int64(bytes.Count(b, begin)))
 	c.owed.CompareAndSwap(0, int64(c.s.clock.Now()))
 	if c.armed.CompareAndSwap(false, true) {
 		if err := c.Conn.SetReadDeadline(time.Now().Add(tick)); err != nil {
@@ -80,6 +87,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 // error when the server is silent.
 func (c *watchedConn) tick() error {
 	owed, writes, reads := c.owed.Load(), c.writes.Load(), c.reads
+	c.many = c.many || c.asked.Swap(0) > 1 || owed != 0
 	c.reads = 0
 	switch {
 	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > patience:
@@ -87,11 +95,13 @@ func (c *watchedConn) tick() error {
 	case c.probed && writes > c.seen+1:
 		c.probed = false // more than the probe was written
 	case c.probed && c.pong.Load():
-		c.probed = false
+		c.probed, c.many = false, false
+		return c.rest(writes)
+	case !c.many && owed == 0:
 		return c.rest(writes)
 	case !c.probed && owed == 0 && reads == 0:
-		// Several replies may have been owed, of which only the first have
-		// come. A PING is answered after all of them.
+		// Of several replies only the first may have come. A PING is answered
+		// after all of them.
 		c.probed, c.seen = true, writes
 		c.pong.Store(false)
 		c.s.background(c.probe)
