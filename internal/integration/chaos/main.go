@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -72,11 +73,12 @@ func (s *settings) run(ctx context.Context) error {
 	if s.replay != "" {
 		return s.again()
 	}
+	rows := slices.DeleteFunc(rig.Rows(), func(row rig.Row) bool { return !s.only.MatchString(row.Name) })
+	if len(rows) == 0 {
+		return fmt.Errorf("-only %s: no row matches", s.only)
+	}
 	broken := 0
-	for _, row := range rig.Rows() {
-		if !s.only.MatchString(row.Name) {
-			continue
-		}
+	for _, row := range rows {
 		for _, all := range []bool{false, true} {
 			if s.which == "covered" && all || s.which == "all" && !all || ctx.Err() != nil {
 				continue
