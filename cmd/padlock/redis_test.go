@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +30,9 @@ func TestRedis(t *testing.T) {
 
 // scripts says how the scripts of dir are run.
 func scripts(dir string) testscript.Params {
+	// Under nohup this process ignores hangups, and so would all it starts. One
+	// that catches them leaves the default to its children.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	return testscript.Params{
 		Dir:                 dir,
 		Setup:               setUpScript,
