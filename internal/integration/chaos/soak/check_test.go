@@ -106,6 +106,22 @@ func TestConversionWindows(t *testing.T) {
 	}
 }
 
+// A demotion without an answer may have let readers in; one that was not
+// carried out, as the store says, must not.
+func TestDemotionInDoubt(t *testing.T) {
+	for err, want := range map[string]int{"lost": 0, "uncertain": 0, "unavailable": 1} {
+		found, _ := Check(&Outcome{Events: []Event{
+			{Op: Acquired, Worker: 1, Name: "n", Hold: 1, Call: 1, At: 2, Fence: 10, Until: 400 * ms},
+			{Op: Acquired, Worker: 2, Name: "n", Hold: 2, Call: 5 * ms, At: 6 * ms, Fence: 10, Shared: true, Until: 400 * ms},
+			{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 19 * ms},
+			{Op: Demoted, Worker: 1, Name: "n", Hold: 1, Call: 4 * ms, At: 20 * ms, Err: err},
+		}})
+		if len(found) != want {
+			t.Errorf("%s: %v, want %d", err, found, want)
+		}
+	}
+}
+
 // The fenced register is what holds when nothing else does.
 func TestCourt(t *testing.T) {
 	c := NewCourt()

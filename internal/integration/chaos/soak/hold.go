@@ -130,6 +130,12 @@ func (h *Hold) claims(e Event) {
 // converted begins a span in the other mode. Between call and reply the holder
 // works in neither.
 func (h *Hold) converted(e Event) {
+	if e.Op == Demoted && e.Err != "" && e.Err != "unavailable" && len(h.Spans) > 0 {
+		// Perhaps it was carried out: nobody counts on being alone from the
+		// call on. Unavailable says that it was not.
+		last := &h.Spans[len(h.Spans)-1]
+		last.To = min(last.To, e.Call)
+	}
 	switch {
 	case h.over:
 	case e.Err != "" && e.Op == Promoted:
