@@ -49,11 +49,11 @@ func (b *blobs) Get(ctx context.Context, key string) (session.Blob, error) {
 func blob(pair []rueidis.RedisMessage) (session.Blob, error) {
 	ms, err := pair[0].AsInt64()
 	if err != nil {
-		return session.Blob{}, damaged
+		return session.Blob{}, errDamaged
 	}
 	data, err := pair[1].ToString()
 	if err != nil {
-		return session.Blob{}, damaged
+		return session.Blob{}, errDamaged
 	}
 	return session.Blob{Data: []byte(data), TTL: lifetime(ms)}, nil
 }

@@ -41,18 +41,18 @@ func (h *hashes) Load(ctx context.Context, key string) (session.Record, error) {
 	}
 	ms, err := pair[0].AsInt64()
 	if err != nil {
-		return session.Record{}, damaged
+		return session.Record{}, errDamaged
 	}
 	fields, err := pair[1].ToArray()
 	if err != nil {
-		return session.Record{}, damaged
+		return session.Record{}, errDamaged
 	}
 	rec, err := record(fields)
 	rec.TTL = lifetime(ms)
 	return rec, err
 }
 
-var damaged = fmt.Errorf("%w: what is kept at its key is not of this package", session.ErrRefused)
+var errDamaged = fmt.Errorf("%w: what is kept at its key is not of this package", session.ErrRefused)
 
 // record reads the fields of a hash.
 func record(fields []rueidis.RedisMessage) (session.Record, error) {
@@ -60,11 +60,11 @@ func record(fields []rueidis.RedisMessage) (session.Record, error) {
 	for i := 0; i+1 < len(fields); i += 2 {
 		name, err := fields[i].ToString()
 		if err != nil {
-			return rec, damaged
+			return rec, errDamaged
 		}
 		value, err := fields[i+1].ToString()
 		if err != nil {
-			return rec, damaged
+			return rec, errDamaged
 		}
 		key, ok := strings.CutPrefix(name, ":")
 		switch {
@@ -80,7 +80,7 @@ func record(fields []rueidis.RedisMessage) (session.Record, error) {
 	}
 	slices.SortFunc(rec.Fields, func(a, b session.Field) int { return strings.Compare(a.Key, b.Key) })
 	if rec.Version == "" {
-		return rec, damaged
+		return rec, errDamaged
 	}
 	return rec, nil
 }
@@ -228,7 +228,7 @@ func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]ruei
 		}
 		return nil, err
 	case len(pair) != 2:
-		return nil, damaged
+		return nil, errDamaged
 	}
 	return pair, nil
 }
@@ -249,7 +249,7 @@ func (r *Redis) failed(err error) error {
 	reply, ok := rueidis.IsRedisErr(err)
 	switch {
 	case ok && strings.Contains(reply.Error(), "WRONGTYPE"):
-		return damaged
+		return errDamaged
 	case ok && refused(reply), !ok && unsent(err):
 		return fmt.Errorf("%w: %w", session.ErrUnavailable, public(err))
 	}
