@@ -27,7 +27,7 @@ return 1`)
 
 // poller takes and gives back a name as a PHP program does in a loop, which
 // looks every 90 to 110 ms, and reports its longest wait.
-func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, inside *sync.Mutex) (holds int, longest time.Duration) {
+func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, work time.Duration, inside *sync.Mutex) (holds int, longest time.Duration) {
 	began := time.Now()
 	for ctx.Err() == nil {
 		n, err := symfonySave.Exec(context.Background(), c, []string{name}, []string{"php", "5000"}).AsInt64()
@@ -41,7 +41,7 @@ func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, in
 				t.Error("PHP has the lock beside somebody else")
 				return holds, longest
 			}
-			pause(ctx, 10*time.Millisecond)
+			pause(ctx, work)
 			inside.Unlock()
 			holds++
 			if err := c.Do(context.Background(), c.B().Zrem().Key(name).Member("php", "__write__").Build()).Error(); err != nil {
@@ -90,7 +90,7 @@ func TestForeignPoller(t *testing.T) {
 				}
 			})
 		}
-		holds, longest := poller(ctx, t, rawClient(t, single(srv.Addr())), "job", &inside)
+		holds, longest := poller(ctx, t, rawClient(t, single(srv.Addr())), "job", 10*time.Millisecond, &inside)
 		wg.Wait()
 		t.Logf("%d stores: %d holds, the poller %d, its longest wait was %v", stores, ours.Load(), holds, longest.Round(time.Millisecond))
 		// A second of use, the hold under way, the gap, and a poll.
@@ -103,7 +103,8 @@ func TestForeignPoller(t *testing.T) {
 	}
 }
 
-// TestPollersLeaveRoom has three programs that poll beside one waiter.
+// TestPollersLeaveRoom has six programs that poll, and leave the name free for
+// short moments only, beside one waiter.
 func TestPollersLeaveRoom(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -111,17 +112,21 @@ func TestPollersLeaveRoom(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var inside sync.Mutex
-	for range 3 {
+	for range 6 {
 		c := rawClient(t, single(srv.Addr()))
-		wg.Go(func() { poller(ctx, t, c, "job", &inside) })
+		wg.Go(func() { poller(ctx, t, c, "job", 60*time.Millisecond, &inside) })
 	}
-	for range 5 {
-		c, stop := context.WithTimeout(ctx, 10*time.Second)
-		hold(c, t, s, "job", func(uint64) {})
-		if errors.Is(c.Err(), context.DeadlineExceeded) {
-			t.Error("three pollers starve a waiter")
-		}
-		stop()
+	bounded, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	for range 6 {
+		eventually(t, "another one has the name", func() bool {
+			st, err := s.Inspect(t.Context(), "job")
+			return err == nil && len(st.Holds) == 1 && st.Holds[0].Foreign
+		})
+		hold(bounded, t, s, "job", func(uint64) {})
+	}
+	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
+		t.Error("six pollers starve a waiter")
 	}
 	cancel()
 	wg.Wait()

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -220,6 +221,64 @@ func TestLateAcquire(t *testing.T) {
 		_, err := s.Acquire(t.Context(), r)
 		wantIs(t, err, driver.ErrLost, "an Acquire that comes after its token's Release")
 		take(t, s, request("job"))
+	}
+}
+
+// TestNothingStays finds an expiry on every key, whatever was done.
+func TestNothingStays(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	c := rawClient(t, single(srv.Addr()))
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}, {redisstore.Foreign(true), redisstore.Prefix("f:")}} {
+		s := opened(t, srv.Addr(), opts...)
+		r := request("waited for")
+		take(t, s, r)
+		w, gone := waits(t, s, r.Name), waits(t, s, r.Name)
+		gone.cancel()
+		<-gone.done
+		free(t, s, r)
+		w.got()
+		late := request("late")
+		if _, err := s.Release(t.Context(), late.Name, late.Token, 0); err != nil {
+			t.Fatal(err)
+		}
+		atLeast := request("at least")
+		atLeast.AtLeast = 2 * time.Minute
+		take(t, s, atLeast)
+		free(t, s, atLeast)
+		if s.Guarantees().Shared {
+			readers(t, s)
+		}
+	}
+	keys, err := c.Do(t.Context(), c.B().Keys().Pattern("*").Build()).AsStrSlice()
+	if err != nil || len(keys) < 20 {
+		t.Fatal(keys, err)
+	}
+	for _, key := range keys {
+		if ttl := askBy(t, c, "PTTL", key); strings.HasPrefix(ttl, "-") || len(ttl) < 4 {
+			t.Errorf("%s stays: PTTL %s", key, ttl)
+		}
+	}
+}
+
+// readers leaves what readers leave, one of them with a wish to be promoted.
+func readers(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	one, two := reading(request("read")), reading(request("read"))
+	take(t, s, one)
+	take(t, s, two)
+	up := one
+	up.Shared = false
+	if _, err := s.Convert(t.Context(), up); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Wait(ctx, up, false); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if _, err := s.Wait(ctx, request("read"), false); err == nil {
+		t.Fatal("the bell rang")
 	}
 }
 

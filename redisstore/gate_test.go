@@ -1,0 +1,41 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/redis/rueidis"
+)
+
+// TestGrantOverANewConnection is a grant that came over a connection that was
+// made after the look: it counts only if the server may be trusted.
+func TestGrantOverANewConnection(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	o := rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true}
+	s, err := Open(t.Context(), o, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.gate.turn()
+	if again, err := s.confirmed(t.Context(), &r, g, nil); err != nil || again != g {
+		t.Errorf("a grant of the server that was known: %+v, %v", again, err)
+	}
+	if !s.gate.open.Load() {
+		t.Error("the gate stays closed after a look")
+	}
+	srv.Restart(false)
+	s.gate.turn()
+	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) || !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("a grant of a server that has restarted: %v", err)
+	}
+}
