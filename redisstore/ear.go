@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
 )
 
@@ -118,12 +119,24 @@ func (e *ear) subscribe() error {
 	d, giveBack := c.Dedicate()
 	defer giveBack()
 	defer d.Close() // not back into the pool: it may be half dead
-	ctx := rueidis.WithOnSubscriptionHook(e.s.ctx, func(u rueidis.PubSubSubscription) {
-		if u.Kind == "subscribe" {
-			e.hears()
-		}
+	// Hooks are called by the goroutine that reads: one less that has to wake.
+	lost := d.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: e.hear,
+		OnSubscription: func(u rueidis.PubSubSubscription) {
+			if u.Kind == "subscribe" {
+				e.hears()
+			}
+		},
 	})
-	return d.Receive(ctx, d.B().Subscribe().Channel("padlock:"+e.channel).Build(), e.hear)
+	if err := d.Do(e.s.ctx, d.B().Subscribe().Channel("padlock:"+e.channel).Build()).Error(); err != nil {
+		return err
+	}
+	select {
+	case err := <-lost:
+		return err
+	case <-e.s.ctx.Done():
+		return driver.ErrClosed
+	}
 }
 
 func (e *ear) hears() {
