@@ -223,6 +223,31 @@ func TestMissedWakeUp(t *testing.T) {
 	w.got()
 }
 
+// TestLooksWhenItHearsAgain cuts the connections of the last of five: it would
+// look for itself only after 15 s.
+func TestLooksWhenItHearsAgain(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	take(t, first, request("job"))
+	for range 4 {
+		waits(t, first, "job")
+	}
+	p := newProxy(t, srv.Addr())
+	last := waits(t, opened(t, p.addr()), "job")
+	c := rawClient(t, single(srv.Addr()))
+	seen := func() string {
+		return askBy(t, c, "HGET", companion(t, c, "h", "job"), "w"+last.r.Token)
+	}
+	pause(t.Context(), time.Second) // it has looked once more
+	before, began := seen(), time.Now()
+	p.cut()
+	eventually(t, "it looks", func() bool { return seen() != before })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it looked after %v", took)
+	}
+}
+
 // TestHeadLooks frees a name behind the store's back: the head of the queue
 // finds out by itself.
 func TestHeadLooks(t *testing.T) {
