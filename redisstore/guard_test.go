@@ -137,6 +137,27 @@ func TestRestartGuardKinds(t *testing.T) {
 	}
 }
 
+// TestProcessRemembers opens a second store in a process that knows the server.
+func TestProcessRemembers(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, granted := range []bool{true, false} {
+		s, err := redisstore.Open(t.Context(), single(srv.Addr()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		_, err = s.Acquire(t.Context(), request("job"))
+		if granted && err != nil && strings.Contains(err.Error(), "restart guard") {
+			t.Skip("an earlier test of this process had a server on this port")
+		}
+		if (err == nil) != granted {
+			t.Errorf("Acquire: %v", err)
+		}
+		srv.Restart(false)
+	}
+}
+
 // brokenDir is a place where no directory can be.
 func brokenDir(t testing.TB) string {
 	t.Helper()

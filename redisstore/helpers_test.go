@@ -20,8 +20,32 @@ func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
 
+// fresh puts a memory of its own before opts: the server of an earlier test may
+// have had the same port, and then this one seems to have restarted.
+func fresh(opts []redisstore.Option) []redisstore.Option {
+	return append([]redisstore.Option{redisstore.RememberRunIDs(&runIDs{m: map[string]string{}})}, opts...)
+}
+
+type runIDs struct {
+	mu sync.Mutex
+	m  map[string]string
+}
+
+func (r *runIDs) Load(server string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.m[server], nil
+}
+
+func (r *runIDs) Store(server, line string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.m[server] = line
+	return nil
+}
+
 func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (driver.Store, error) {
-	s, err := redisstore.Open(ctx, single(srv.Addr()), opts...)
+	s, err := redisstore.Open(ctx, single(srv.Addr()), fresh(opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +55,7 @@ func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (d
 // opened opens a store that is closed with the test.
 func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), single(addr), opts...)
+	s, err := redisstore.Open(t.Context(), single(addr), fresh(opts)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +186,7 @@ func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *b
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
 	p := <-b.made
-	s, err := redisstore.Open(ctx, single(p.addr()), b.opts...)
+	s, err := redisstore.Open(ctx, single(p.addr()), fresh(b.opts)...)
 	if err != nil {
 		return nil, err
 	}

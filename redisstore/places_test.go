@@ -26,7 +26,7 @@ func fromURL(raw string, opts ...redisstore.Option) func(ctx context.Context) (d
 		if err != nil {
 			return nil, err
 		}
-		s, err := redisstore.FromURL(ctx, u, opts...)
+		s, err := redisstore.FromURL(ctx, u, fresh(opts)...)
 		if err != nil {
 			return nil, err
 		}
@@ -297,7 +297,7 @@ func TestProtocol2(t *testing.T) {
 	waitAndTake(t, func(ctx context.Context) (driver.Store, error) {
 		o := single(srv.Addr())
 		o.AlwaysRESP2 = true
-		s, err := redisstore.Open(ctx, o)
+		s, err := redisstore.Open(ctx, o, fresh(nil)...)
 		if err != nil {
 			return nil, err
 		}
