@@ -10,7 +10,7 @@ if e then
   local was, r = not writing(), record(token)
   local til = math.max(e, ms + math.max(ttl, atleast))
   if not r then -- taken without a note, or the note is gone
-    r = { token = token, shared = was, fence = mint(was, above), since = ms, state = 'h', atleast = 0, holder = holder }
+    r = { token = token, shared = was, fence = mint(was and redis.call('ZCARD', K) > 1, above), since = ms, state = 'h', atleast = 0, holder = holder }
   elseif r.state == 'r' then
     r.state, r.since, r.holder = 'h', ms, holder
   end
@@ -29,7 +29,7 @@ if old ~= '' then
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
   local fence = grant(token, was, til, above, holder, 'h', math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
-  if was then -- readers share a fence, but who was swapped must be below
+  if was then -- beside others it got theirs, but who was swapped must be below
     fence = mint(false, above)
     local n = record(token)
     n.fence = fence

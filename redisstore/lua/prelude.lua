@@ -69,9 +69,11 @@ local function put(r)
 end
 
 -- mint makes the next fence: microseconds since 1970, or one more than the
--- last. Readers share the fence of the writer before them.
-local function mint(shared, above)
-  if not shared or note.fence == 0 or note.fence <= above then
+-- last. Who reads beside others shares theirs. The first of them may not: what
+-- stands in the note may be older than the last writer, if the server has lost
+-- its last second.
+local function mint(beside, above)
+  if not beside or note.fence == 0 or note.fence <= above then
     note.fence = math.max(note.fence + 1, us, above + 1)
   end
   return note.fence

@@ -40,7 +40,7 @@ local function blocked(shared) -- for whoever holds nothing and is the next
   return taken()
 end
 local function grant(token, shared, til, above, holder, state, atleast)
-  local fence = mint(shared, above)
+  local fence = mint(shared and taken(), above)
   add(token, shared, til)
   put({ token = token, shared = shared, fence = fence, since = ms, state = state, atleast = atleast, holder = holder })
   begins()
