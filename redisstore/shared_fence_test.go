@@ -1,0 +1,64 @@
+package redisstore_test
+
+import (
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+)
+
+// A server that comes back without its last second (appendfsync everysec, a
+// failover) knows an older fence than it minted last. The first reader after
+// that must not get it: a writer that the server has forgotten came in between.
+func TestSharedFenceAfterALostTail(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, c := opened(t, srv.Addr()), rawClient(t, single(srv.Addr()))
+	hold := func(r driver.Request) uint64 {
+		t.Helper()
+		g := take(t, s, r)
+		free(t, s, r)
+		return g.Fence
+	}
+	hold(request("job"))
+	note := companion(t, c, "f", "job")
+	before := askBy(t, c, "GET", note)
+	writer := hold(request("job"))
+	askBy(t, c, "SET", note, before)
+	if reader := hold(reading(request("job"))); reader <= writer {
+		t.Errorf("a reader's fence %d is not above %d of the writer before it", reader, writer)
+	}
+}
+
+// Readers that are there together share a fence, so that a resource that
+// checks fences turns none of them away; and the next writer is above it.
+func TestReadersTogetherShareAFence(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr())
+	w := request("job")
+	before := take(t, s, w).Fence
+	free(t, s, w)
+	var fences []uint64
+	var readers []driver.Request
+	for range 3 {
+		r := reading(request("job"))
+		fences, readers = append(fences, take(t, s, r).Fence), append(readers, r)
+	}
+	if fences[0] <= before || fences[1] != fences[0] || fences[2] != fences[0] {
+		t.Errorf("the fences of readers are %v, after a writer's %d", fences, before)
+	}
+	// An adopted reader is above who it was taken from.
+	swap := reading(request("job"))
+	swap.Replaces = readers[2].Token
+	if f := take(t, s, swap).Fence; f <= fences[2] {
+		t.Errorf("the fence after a hand-over is %d, before it was %d", f, fences[2])
+	}
+	for _, r := range append(readers[:2], swap) {
+		free(t, s, r)
+	}
+	w = request("job")
+	if after := take(t, s, w).Fence; after <= fences[0] {
+		t.Errorf("a writer's fence %d is not above that of readers before it, %d", after, fences[0])
+	}
+}
