@@ -11,8 +11,10 @@ import (
 )
 
 // broken lists, for each bug, the cases that find it: all of them and no
-// others. (The crowd cases also find what they happen to run into; they are
-// listed where they must.)
+// others. Those with a question mark find it if the scheduler lets them: a
+// waiter that spins is in time for a release that comes early enough. (The
+// crowd cases also find what they happen to run into; they are listed where
+// they must.)
 var broken = map[bug]string{
 	actsOnOldNews:          "crowd/exclusive crowd/shared crowd/waiting",
 	anyLabel:               "limits/holder",
@@ -128,9 +130,8 @@ var broken = map[bug]string{
 	statusWithoutValue:        "status/findings",
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
-	waitSpins: "queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
-		"wait/blocks wait/break-wakes wait/cancel wait/foreign wait/readers wait/release-wakes " +
-		"wait/wakes-after-cooldown wait/wakes-at-expiry",
+	waitSpins: "wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
+		"wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
@@ -196,12 +197,14 @@ func TestBrokenStores(t *testing.T) {
 	for b, list := range broken {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
-			want := strings.Fields(list)
+			want, may := expected(list)
 			watched := strings.Contains(list, "answers/") // in all other cases
-			some := func(name string) bool { return !raceDetector || watched || slices.Contains(want, name) }
+			some := func(name string) bool {
+				return !raceDetector || watched || slices.Contains(want, name) || slices.Contains(may, name)
+			}
 			found := failing(t, func() *world { return brokenWorld(b) }, some)
 			got := slices.DeleteFunc(names(found), func(n string) bool {
-				return strings.HasPrefix(n, "crowd/") && !slices.Contains(want, n)
+				return (strings.HasPrefix(n, "crowd/") || slices.Contains(may, n)) && !slices.Contains(want, n)
 			})
 			if slices.Sort(want); !slices.Equal(got, want) {
 				t.Errorf("the cases that fail are %q, want %q", got, want)
@@ -211,6 +214,18 @@ func TestBrokenStores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// expected splits a list into the cases that find a bug and those that may.
+func expected(list string) (want, may []string) {
+	for _, name := range strings.Fields(list) {
+		if sometimes, ok := strings.CutSuffix(name, "?"); ok {
+			may = append(may, sometimes)
+		} else {
+			want = append(want, name)
+		}
+	}
+	return want, may
 }
 
 func brokenWorld(b bug) *world {
