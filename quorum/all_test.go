@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/quorum"
 )
@@ -168,6 +169,71 @@ func TestMoveFromOneStoreToAnother(t *testing.T) {
 		}
 		if slices.Min(phases) < 20 {
 			t.Errorf("visits by phase: %v", phases)
+		}
+	})
+}
+
+// A release that did not reach one member is not over while that member keeps
+// the name: it is uncertain, or it is done and the name is free.
+func TestReleaseOfAllThatOneMemberMissed(t *testing.T) {
+	for name, f := range map[string]fault{"call lost": lostCall, "reply lost": lostReply, "silent": silent} {
+		for member := range 2 {
+			t.Run(fmt.Sprint(name, " at ", member+1), func(t *testing.T) {
+				bubbleOf(t, quorum.All, 2, func(t *testing.T, c cluster, open func() *client) {
+					a, r := open(), request("n")
+					r.TTL = time.Second // a request takes 50 ms at most
+					take(t, a, r)
+					a.links[member].next("release", f)
+					_, err := a.Release(t.Context(), r.Name, r.Token, 0)
+					wantErr(t, err, driver.ErrUncertain)
+					tries := 0
+					for ; err != nil; tries++ {
+						var out driver.Outcome
+						out, err = a.Release(t.Context(), r.Name, r.Token, 0)
+						if err == nil && out != driver.Gone {
+							t.Errorf("a repeat answers %v", out)
+						}
+						if err == nil {
+							wantHolders(t, c, "n")
+						}
+					}
+					if tries > 10 {
+						t.Errorf("it took %d repeats", tries)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Members that deny the hold before we release it tell of a loss, whatever the
+// others answer.
+func TestReleaseOfAllThatWasLost(t *testing.T) {
+	bubbleOf(t, quorum.All, 2, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, a, r)
+		pass(time.Millisecond)
+		c[1].restart()
+		a.links[0].always(silent)
+		wantOutcome(t, a, r, driver.Gone)
+		a.heal()
+	})
+}
+
+// The same through the face: a nil error means that the name is free.
+func TestFaceReleasesAll(t *testing.T) {
+	bubbleOf(t, quorum.All, 2, func(t *testing.T, c cluster, open func() *client) {
+		for member := range 2 {
+			cl := open()
+			lock, err := locker(t, cl).Acquire(t.Context(), "n", padlock.TTL(500*time.Millisecond))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl.links[member].next("release", lostCall)
+			if err := lock.Release(); err != nil {
+				t.Error(err)
+			}
+			wantHolders(t, c, "n")
 		}
 	})
 }

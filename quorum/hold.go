@@ -43,6 +43,7 @@ type slot struct {
 	has      bool        // the member confirmed the hold when it was last heard
 	odd      bool        // perhaps in another mode than the hold
 	settling *settlement // a release under way, or to be tried again
+	given    bool        // back, perhaps: a release was answered, or its fate is not known
 	late     time.Time   // until then a request may arrive whose fate is not known
 	demotes  time.Time   // until then a demotion may arrive whose fate is not known
 	bound    context.Context

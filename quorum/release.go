@@ -71,7 +71,7 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	for i := range h.slots {
 		switch sl := &h.slots[i]; {
 		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
-			answers[i].verdict, answers[i].outcome = yes, driver.Gone
+			answers[i].verdict, answers[i].outcome, answers[i].ours = yes, driver.Gone, sl.given
 		default:
 			ask = append(ask, i)
 		}
@@ -91,7 +91,10 @@ func (s *Store) leaseOf(h *hold) time.Duration {
 // unknownLease is for tokens of which this process has seen no grant.
 const unknownLease = time.Minute
 
-// outcome says what became of the hold, if it is certain.
+// outcome says what became of the hold, if it is certain. That it is over is
+// not enough while members that have not answered keep others from a quorum:
+// unless members deny it that we did not ask to release it before, the name is
+// to be free when the caller is told.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Passed)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -108,7 +111,16 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case s.refuses(taken):
 		return driver.Taken, true
 	}
-	return driver.Gone, true
+	return driver.Gone, count(answers, yes) >= s.need || s.refuses(countDenials(answers))
+}
+
+func countDenials(answers []answer) (n int) {
+	for i := range answers {
+		if a := &answers[i]; a.verdict == yes && a.outcome != driver.Released && a.outcome != driver.Passed && !a.ours {
+			n++
+		}
+	}
+	return n
 }
 
 func countOutcome(answers []answer, o driver.Outcome) (n int) {
@@ -242,7 +254,7 @@ func (x *settlement) join(r *round) {
 	defer t.Stop()
 	select {
 	case <-x.cleared:
-		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.Gone}
+		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.Gone, ours: true}
 	case <-t.C:
 		r.answers <- answer{member: x.i, verdict: busy, err: errUnsettled}
 	}
@@ -307,8 +319,12 @@ func (x *settlement) once() (a answer, late time.Duration) {
 	a.verdict = judge(a.err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.verdict == unsure {
-		sl.late = time.Now().Add(lateRequest)
+	a.ours = sl.given && a.outcome == driver.Gone
+	switch {
+	case a.verdict == unsure:
+		sl.late, sl.given = time.Now().Add(lateRequest), true
+	case a.verdict == yes && a.outcome == driver.Released:
+		sl.given = true
 	}
 	late = time.Until(sl.late)
 	if a.verdict == yes {

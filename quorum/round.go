@@ -18,6 +18,7 @@ type answer struct {
 	err     error
 	fast    bool // it came early in its time
 	settled bool // nothing is left of what was released, nor can come
+	ours    bool // what is gone there may have been given back by us
 }
 
 // round is requests to members that are under way at once. Its requests do not

@@ -130,7 +130,7 @@ func (t *try) mayAsk(i int, m *member, a *answer) bool {
 }
 
 // sending notes a request that may grant something.
-func (sl *slot) sending() { sl.before, sl.sent = sl.sent, true }
+func (sl *slot) sending() { sl.before, sl.sent, sl.given = sl.sent, true, false }
 
 // asked notes the answer to a request that may have granted something.
 func (sl *slot) asked(v verdict) {
