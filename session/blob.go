@@ -188,8 +188,11 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := b.blobs.Get(ctx, key+movedSuffix); !errors.Is(err, ErrNotFound) {
-		return Result{}, both(ErrExists, err)
+	switch _, err := b.blobs.Get(ctx, key+movedSuffix); {
+	case err == nil:
+		return Result{}, ErrExists
+	case !errors.Is(err, ErrNotFound):
+		return Result{}, err
 	}
 	done, _, err := b.blobs.Swap(ctx, key, nil, data, c.TTL)
 	if err == nil && !done {

@@ -19,7 +19,22 @@ type fakeDB struct {
 	mu   sync.Mutex
 	rows map[string]*fakeRow
 	seen []string // every statement
+	fail []error  // of the next statements
 }
+
+// broken is the next failure, if there is one.
+func (db *fakeDB) broken() (err error) {
+	if len(db.fail) > 0 {
+		err, db.fail = db.fail[0], db.fail[1:]
+	}
+	return err
+}
+
+// stateError is an error as drivers of PostgreSQL have them.
+type stateError string
+
+func (e stateError) Error() string    { return "ERROR" }
+func (e stateError) SQLState() string { return string(e) }
 
 type fakeRow struct {
 	version, expires int64
@@ -62,6 +77,9 @@ func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedVa
 	defer c.db.mu.Unlock()
 	q = strings.ReplaceAll(strings.ReplaceAll(q, fakeNow, "NOW"), "(expires = 0 OR expires > NOW)", "LIVE")
 	c.db.seen = append(c.db.seen, q)
+	if err := c.db.broken(); err != nil {
+		return nil, err
+	}
 	arg := func(i int) any { return args[i].Value }
 	switch shape := until.ReplaceAllString(q, "E"); shape {
 	case "UPDATE padlock_sessions SET data = ?, version = version + 1, E WHERE id = ? AND version = ? AND LIVE":
@@ -91,7 +109,7 @@ func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedVa
 			r.expires = expiry(q)
 			return driver.RowsAffected(1), nil
 		}
-	case "DELETE FROM padlock_sessions WHERE NOT LIVE":
+	case "DELETE FROM padlock_sessions WHERE expires > 0 AND expires <= NOW":
 		n := 0
 		for key := range c.db.rows {
 			if c.db.live(key) == nil {
@@ -111,6 +129,9 @@ func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedVa
 func (c fakeConn) QueryContext(_ context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
 	c.db.mu.Lock()
 	defer c.db.mu.Unlock()
+	if err := c.db.broken(); err != nil {
+		return nil, err
+	}
 	q = strings.ReplaceAll(q, fakeNow, "NOW")
 	if q != "SELECT data, version, expires, NOW FROM padlock_sessions WHERE id = ? AND (expires = 0 OR expires > NOW)" {
 		return nil, fmt.Errorf("fakeDB does not know %q", q)

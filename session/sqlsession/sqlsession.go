@@ -6,8 +6,8 @@
 //	sessions, err := session.New(store, session.WithLocker(locker))
 //
 // A session is one row. A commit is one UPDATE that asks for the row's version,
-// so it needs no transaction and no isolation level. Time is the database
-// server's. Rows that have expired are deleted now and then, with a session
+// so it needs no transaction; it is right at every isolation level, and what
+// the stricter ones break off is run again. Time is the database server's. Rows that have expired are deleted now and then, with a session
 // that is made, and by [Store.Sweep].
 //
 // SQLite needs a busy timeout (PRAGMA busy_timeout) where several connections
@@ -51,7 +51,8 @@ var (
 	}
 	// MySQL is MySQL 5.7 and later, and MariaDB 10.2 and later.
 	MySQL = Dialect{
-		name: "mysql", now: "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+		// UTC, for local time has an hour twice in autumn.
+		name: "mysql", now: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
 		ignore: [2]string{"INSERT IGNORE INTO", ""},
 		columns: "id VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, " +
 			"data LONGBLOB NOT NULL, INDEX (expires)",
@@ -181,20 +182,65 @@ func (r *rows) until(ttl time.Duration) string {
 
 // exec reports whether a row was changed.
 func (r *rows) exec(ctx context.Context, q string, args ...any) (bool, error) {
-	res, err := r.db.ExecContext(ctx, r.query(q), args...)
-	if err != nil {
-		return false, fmt.Errorf("sqlsession: %w", err)
-	}
-	n, err := res.RowsAffected()
+	n, err := r.count(ctx, q, args...)
 	return n > 0, err
+}
+
+// count runs a statement and tells how many rows it changed. One that the
+// database broke off for the sake of another, and undid, is run again.
+func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) {
+	q = r.query(q)
+	for try := 0; ; try++ {
+		res, err := r.db.ExecContext(ctx, q, args...)
+		if err == nil {
+			return res.RowsAffected()
+		}
+		if !brokenOff(err) || !again(ctx, try) {
+			return 0, fmt.Errorf("sqlsession: %w", err)
+		}
+	}
+}
+
+// brokenOff reports whether the database says that it undid a statement
+// because it ran into another: a deadlock, or a strict isolation level. The
+// standard's code for that, and PostgreSQL's for a deadlock, are had from
+// drivers by a method or stand in the text.
+func brokenOff(err error) bool {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState() == "40001" || coded.SQLState() == "40P01"
+	}
+	return strings.Contains(err.Error(), "(40001)")
+}
+
+// maxTries bounds how often a statement is run again.
+const maxTries = 100
+
+// again waits for a moment, longer each time, unless it was tried often enough.
+func again(ctx context.Context, try int) bool {
+	if try >= maxTries {
+		return false
+	}
+	t := time.NewTimer(rand.N(time.Duration(1+min(try, 20)) * time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Get implements session.BlobStore.
 func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
 	var b session.Blob
 	var version, expires, now int64
-	row := r.db.QueryRowContext(ctx, r.query("SELECT data, version, expires, {now} FROM {table} WHERE id = ? AND {live}"), key)
-	switch err := row.Scan(&b.Data, &version, &expires, &now); {
+	q := r.query("SELECT data, version, expires, {now} FROM {table} WHERE id = ? AND {live}")
+	err := r.db.QueryRowContext(ctx, q, key).Scan(&b.Data, &version, &expires, &now)
+	for try := 0; err != nil && brokenOff(err) && again(ctx, try); try++ {
+		err = r.db.QueryRowContext(ctx, q, key).Scan(&b.Data, &version, &expires, &now)
+	}
+	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return b, session.ErrNotFound
 	case err != nil:
@@ -261,12 +307,9 @@ func (r *rows) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	return err
 }
 
+// sweep asks for what the index has: rows that live are not touched, nor locked.
 func (r *rows) sweep(ctx context.Context) (int64, error) {
-	res, err := r.db.ExecContext(ctx, r.query("DELETE FROM {table} WHERE NOT {live}"))
-	if err != nil {
-		return 0, fmt.Errorf("sqlsession: sweep: %w", err)
-	}
-	return res.RowsAffected()
+	return r.count(ctx, "DELETE FROM {table} WHERE expires > 0 AND expires <= {now}")
 }
 
 func (r *rows) sweepNowAndThen(ctx context.Context) {

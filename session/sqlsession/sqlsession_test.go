@@ -3,6 +3,7 @@ package sqlsession_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -118,5 +119,35 @@ func TestNumberedPlaceholders(t *testing.T) {
 	const want = "DELETE FROM padlock_sessions WHERE id = $1 AND version = $2 AND "
 	if len(fake.seen) != 1 || !strings.HasPrefix(fake.seen[0], want) {
 		t.Errorf("%q", fake.seen)
+	}
+}
+
+// TestBrokenOff: what the database undid is done again, as often as it may be;
+// what it may have done is not.
+func TestBrokenOff(t *testing.T) {
+	fake, s := open(t)
+	ctx := t.Context()
+	deadlock := errors.New("Error 1213 (40001): Deadlock found when trying to get lock")
+	fake.fail = []error{stateError("40001"), stateError("40P01"), deadlock}
+	if _, err := s.Commit(ctx, "k", session.Change{Create: true}); err != nil || len(fake.fail) > 0 {
+		t.Error(err)
+	}
+	fake.fail = []error{deadlock}
+	if _, err := s.Load(ctx, "k"); err != nil || len(fake.fail) > 0 {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		failure error
+		left    int
+	}{{stateError("57014"), 999}, {errors.New("connection reset"), 999}, {deadlock, 1000 - 101}} {
+		fake.fail = slices.Repeat([]error{c.failure}, 1000)
+		if _, err := s.Blobs().Remove(ctx, "k", nil); !errors.Is(err, c.failure) || len(fake.fail) != c.left {
+			t.Errorf("%v: %v, %d failures left, want %d", c.failure, err, len(fake.fail), c.left)
+		}
+	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.Blobs().Remove(over, "k", nil); err == nil {
+		t.Error("no error after the context's end")
 	}
 }
