@@ -238,6 +238,9 @@ func (a *attempt) try(sent driver.Instant) error {
 		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
 			return err
 		}
+		if errors.Is(err, driver.ErrSpent) {
+			a.renewToken()
+		}
 		sent = a.l.now()
 	}
 }

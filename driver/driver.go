@@ -22,7 +22,7 @@
 // for it, when Wait returned the zero Grant or an error for it, or when Release
 // was called with it; a spent token is never sent to Acquire, Wait or Convert
 // again. Only an Acquire whose outcome is not known is repeated with the same
-// token; and a store made of stores may ask a member again for a token that it
+// token, unless the answer was [ErrSpent]; and a store made of stores may ask a member again for a token that it
 // has not released there. So a store may remember for a while a token that Release found
 // nothing for, and answer ErrLost to an Acquire that was on its way and comes
 // after it.
@@ -74,7 +74,8 @@ type Store interface {
 	//
 	// A store made of stores decides for itself: a try that it gives up is no
 	// grant, whatever single members did, and it releases what they granted,
-	// on a context of its own that Close waits for.
+	// on a context of its own that Close waits for. Where it cannot tell what
+	// is left of it, ErrSpent goes with ErrUncertain.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It

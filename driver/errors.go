@@ -18,6 +18,10 @@ var (
 	ErrLost = errors.New("lock is lost")
 	// ErrUncertain: the request may or may not have been carried out.
 	ErrUncertain = errors.New("outcome is uncertain")
+	// ErrSpent, beside ErrUncertain in the answer to Acquire: the store has given
+	// the try up, and the token with it. It is no grant and will be none; only
+	// what is left of it is uncertain. To try again takes a new token.
+	ErrSpent = errors.New("the try was given up")
 	// ErrUnavailable: the store could not be asked, and nothing was changed.
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrPromotionConflict: another reader is being promoted already.

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -128,15 +129,25 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	case cause == nil && t.swap:
 		return s.fail(driver.ErrLost, t.answers, nil)
 	case s.refuses(unknown): // it may be a grant, or keep others from one
-		return s.fail(driver.ErrUncertain, t.answers, ctx.Err())
+		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return err
+	case cause == nil && t.contended():
+		return s.heldError(t.answers)
 	case cause != nil && judge(cause) != unsure:
 		return cause
 	}
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
+}
+
+// contended reports whether the members that could be asked would make a
+// quorum, if some were not in other hands: so it is not for the silent that
+// there is none.
+func (t *try) contended() bool {
+	refusals := count(t.answers, held)
+	return refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
 // swapOpen is the answer when a hand-over neither has a quorum nor can be

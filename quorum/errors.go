@@ -16,7 +16,7 @@ import (
 type failure struct {
 	is   error // a sentinel
 	text string
-	also error // the caller's context error, or nil
+	also error // the caller's context error, driver.ErrSpent, or nil
 }
 
 func (f *failure) Error() string {

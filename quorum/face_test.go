@@ -159,3 +159,83 @@ func TestHandOverBetweenLockers(t *testing.T) {
 		}
 	})
 }
+
+// healing is a quorum whose members are back when its first try was given up.
+type healing struct{ *client }
+
+func (h healing) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := h.client.Acquire(ctx, r)
+	h.heal()
+	return g, err
+}
+
+// A try that the quorum gave up has spent its token, and members may refuse it
+// from then on. The next try must not fail for that.
+func TestATryAfterOneGivenUp(t *testing.T) {
+	for name, f := range map[string]fault{"call lost": lostCall, "silent": silent} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+				cl := open()
+				for _, l := range cl.links {
+					l.remember()
+				}
+				cl.these(f, 2, 3)
+				l := padlock.New(healing{cl})
+				defer l.Close(context.Background())
+				lock, err := l.TryAcquire(t.Context(), "n")
+				if err != nil {
+					t.Fatal(err)
+				}
+				pass(3 * time.Second) // what is left of the first try harms nobody
+				if err := lock.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				wantHolders(t, c, "n", 1, 2, 3)
+				if err := lock.Release(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// With two of five out of reach, several who come at once may split the other
+// three. That is contention and no outage: nobody is sent home for it.
+func TestSplitVotesBesideTheDead(t *testing.T) {
+	for name, f := range map[string]fault{"down": down, "silent": silent} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+				var clients []*client
+				for i := range 3 {
+					cl := open()
+					for j, l := range cl.links[:3] {
+						l.always(slow(time.Duration((j-i+3)%3+1) * time.Millisecond))
+					}
+					cl.these(f, 4, 5)
+					clients = append(clients, cl)
+				}
+				errs := together(t, 3, func(ctx context.Context, i int) error {
+					_, err := clients[i].Acquire(ctx, request("n"))
+					return err
+				})
+				granted := 0
+				for _, err := range errs {
+					if err == nil {
+						granted++
+					} else if !errors.Is(err, driver.ErrHeld) {
+						t.Error(err)
+					}
+				}
+				if granted != 1 {
+					t.Errorf("%d got through", granted)
+				}
+				errs = together(t, 3, func(ctx context.Context, i int) error {
+					return locker(t, clients[i]).Do(ctx, "m", func(context.Context) error { return nil })
+				})
+				if err := errors.Join(errs...); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -79,7 +79,30 @@ type link struct {
 	mu     sync.Mutex
 	plan   func(op string) fault
 	calls  map[string]int
+	spent  map[string]bool // if not nil: tokens that were released in vain, which are refused
 	closed atomic.Bool
+}
+
+// remember makes the member refuse a token that it was asked to release and
+// did not have, as a store may: the request was on its way.
+func (l *link) remember() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spent = make(map[string]bool)
+}
+
+func (l *link) isSpent(token string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spent[token]
+}
+
+func (l *link) spend(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spent != nil {
+		l.spent[token] = true
+	}
 }
 
 func (l *link) set(plan func(op string) fault) {
@@ -171,7 +194,12 @@ func call[T any](ctx context.Context, l *link, op string, f func(*memstore.Store
 }
 
 func (l *link) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	return call(ctx, l, "acquire", func(s *memstore.Store) (driver.Grant, error) { return s.Acquire(context.Background(), r) })
+	return call(ctx, l, "acquire", func(s *memstore.Store) (driver.Grant, error) {
+		if l.isSpent(r.Token) {
+			return driver.Grant{}, driver.ErrLost
+		}
+		return s.Acquire(context.Background(), r)
+	})
 }
 
 func (l *link) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
@@ -182,7 +210,11 @@ func (l *link) Extend(ctx context.Context, name, token string, ttl time.Duration
 
 func (l *link) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	return call(ctx, l, "release", func(s *memstore.Store) (driver.Outcome, error) {
-		return s.Release(context.Background(), name, token, keep)
+		out, err := s.Release(context.Background(), name, token, keep)
+		if out == driver.Gone {
+			l.spend(token)
+		}
+		return out, err
 	})
 }
 
