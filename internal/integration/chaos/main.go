@@ -19,9 +19,10 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
+	"github.com/padlock-go/padlock/internal/integration/chaos/judge"
 	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
 // settings are the flags.
@@ -55,7 +56,8 @@ func parse() (*settings, error) {
 	flag.StringVar(&s.which, "faults", "both", "covered, all or both")
 	flag.DurationVar(&s.For, "for", time.Minute, "with faults, for each run")
 	flag.DurationVar(&s.Tail, "tail", 6*time.Second, "without faults, after them")
-	flag.DurationVar(&s.Every, "every", 250*time.Millisecond, "from the end of one fault to the next, on average")
+	flag.DurationVar(&s.Every, "every", 150*time.Millisecond, "from the end of one fault to the next, on average")
+	flag.IntVar(&s.Lanes, "lanes", 2, "faults at work at once, each on something else")
 	flag.IntVar(&s.Workers, "workers", 4, "processes")
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
@@ -117,7 +119,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 			return false, err
 		}
 	}
-	v, err := linear.Check(out.Events, run.Guarantees.Promotion == driver.Regrant, "", time.Minute)
+	v, err := judge.Check(out.Events, run.Guarantees.Promotion == driver.Regrant, "", time.Minute)
 	if err != nil {
 		return false, err
 	}
@@ -126,7 +128,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 		if err := keepHistory(dir, out); err != nil {
 			return false, err
 		}
-		if _, err := linear.Check(only(out.Events, v.Names), run.Guarantees.Promotion == driver.Regrant, dir, time.Minute); err != nil {
+		if _, err := judge.Check(only(out.Events, v.Names), run.Guarantees.Promotion == driver.Regrant, dir, time.Minute); err != nil {
 			return false, err
 		}
 	}
@@ -195,7 +197,7 @@ func (s *settings) again() error {
 	}
 	out := &soak.Outcome{Events: events, From: events[0].At, To: events[len(events)-1].At}
 	p := soak.NewReport(&soak.Run{Name: s.replay}, out)
-	v, err := linear.Check(events, false, filepath.Dir(s.replay), time.Minute)
+	v, err := judge.Check(events, false, filepath.Dir(s.replay), time.Minute)
 	p.Verdict = v.String()
 	p.Write(os.Stdout)
 	fmt.Println("  illegal:", v.Names)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
 	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
 // The page of the results takes a line in each of its tables, and knows then

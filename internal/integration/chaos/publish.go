@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
 	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
 // publish adds a line to the table of covered or of all faults, if it is wanted.

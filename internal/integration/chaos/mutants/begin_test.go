@@ -3,8 +3,8 @@ package mutants
 import "math/rand/v2"
 
 // begin makes the beginning of a fault that is over at once.
-func begin(f func()) func(*rand.Rand) (func() error, error) {
-	return func(*rand.Rand) (func() error, error) {
+func begin(f func()) func(*rand.Rand, int) (func() error, error) {
+	return func(*rand.Rand, int) (func() error, error) {
 		f()
 		return nil, nil
 	}

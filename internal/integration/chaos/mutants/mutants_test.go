@@ -11,8 +11,9 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest/server"
-	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/integration/chaos/judge"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/internal/soak/linear"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/redis/rueidis"
@@ -79,7 +80,7 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 	t.Helper()
 	known := newShared()
 	load := soak.DefaultLoad()
-	load.Hot, load.Warm, load.MinHold, load.MaxHold, load.Own = 2, 8, 0, 2*time.Millisecond, 5
+	load.Hot, load.Warm, load.ToHot, load.MinHold, load.MaxHold, load.Own = 2, 8, 20, 0, 2*time.Millisecond, 5
 	load.Epoch = time.Minute
 	if m.load != nil {
 		m.load(&load)
@@ -95,7 +96,7 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 		},
 	}
 	if m.fault != nil {
-		r.Every = time.Second
+		r.Every = 300 * time.Millisecond // so that a quick machine meets one soon
 		r.Faults = []soak.Fault{{Kind: "restart", Begin: begin(func() { m.fault(known) })}}
 	}
 	o, err := r.Do(t.Context())
@@ -103,7 +104,7 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 		t.Error(err)
 		return nil, linear.Verdict{}, nil
 	}
-	v, err := linear.Check(o.Events, false, "", 10*time.Second)
+	v, err := judge.Check(o.Events, false, "", 10*time.Second)
 	if err != nil {
 		t.Error(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/drivertest/server"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 // place is a site that ends with its test.
@@ -63,7 +63,7 @@ func ask(t *testing.T, addr, command string, n int) string {
 // once makes a fault and ends it.
 func once(t *testing.T, f soak.Fault) {
 	t.Helper()
-	undo, err := f.Begin(rand.New(rand.NewPCG(1, 1)))
+	undo, err := f.Begin(rand.New(rand.NewPCG(1, 1)), 0)
 	if err == nil && undo != nil {
 		err = undo()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 // proxy stands between one worker and one server.
@@ -53,12 +53,16 @@ const (
 )
 
 // networkFaults are those of the connections between workers and servers. Each
-// hits one worker's connection to one server, or all connections of a server.
+// hits one worker's connection to one server.
 func networkFaults(links [][]proxy) []soak.Fault {
+	var all []proxy
+	for _, worker := range links {
+		all = append(all, worker...)
+	}
+	on := soak.Targets("link", len(all))
 	hit := func(kind string, last time.Duration, toxics func(*rand.Rand) [][3]string) soak.Fault {
-		return soak.Fault{Kind: kind, Last: last, Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
-			worker := links[d.IntN(len(links))]
-			return worker[d.IntN(len(worker))].poison(toxics(d)...)
+		return soak.Fault{Kind: kind, On: on, Last: last, Grace: 4 * time.Second, Weight: 3, Begin: func(d *rand.Rand, i int) (func() error, error) {
+			return all[i].poison(toxics(d)...)
 		}}
 	}
 	return []soak.Fault{

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/drivertest/server"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 // tell sends a Redis server commands over connections of their own.
@@ -25,12 +25,13 @@ func tell(s *server.Server, commands ...string) error {
 }
 
 func tellOne(addr, command string) error {
-	conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	const patience = 15 * time.Second // of a busy machine
+	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(2 * time.Second)) // of a socket just opened
+	conn.SetDeadline(time.Now().Add(patience)) // of a socket just opened
 	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
 		return err
 	}
@@ -41,23 +42,27 @@ func tellOne(addr, command string) error {
 	return err
 }
 
+// serverTarget is what servers are called as targets of faults.
+const serverTarget = "server"
+
 // restart kills the server and starts it again a moment later.
 func restart(kind string, servers []*server.Server, keep bool, grace time.Duration) soak.Fault {
-	return soak.Fault{Kind: kind, Last: 300 * time.Millisecond, Grace: grace, Begin: func(d *rand.Rand) (func() error, error) {
-		s := servers[d.IntN(len(servers))]
+	return soak.Fault{Kind: kind, On: soak.Targets(serverTarget, len(servers)), Last: 300 * time.Millisecond, Grace: grace, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+		s := servers[i]
 		return func() error { return try(func() { s.Restart(keep) }) }, try(s.Kill)
 	}}
 }
 
 // guardTTL is max-ttl of all Redis stores here, and so how long a restart guard
 // waits.
-const guardTTL = 3 * time.Second
+const guardTTL = 2 * time.Second
 
 // redisFaults are those that a Redis server survives in any configuration.
 func redisFaults(servers []*server.Server) []soak.Fault {
-	at := func(kind string, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {
-		return soak.Fault{Kind: kind, Last: last, Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
-			s := servers[d.IntN(len(servers))]
+	on := soak.Targets(serverTarget, len(servers))
+	at := func(kind string, weight int, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {
+		return soak.Fault{Kind: kind, On: on, Last: last, Grace: 4 * time.Second, Weight: weight, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+			s := servers[i]
 			if undo == nil {
 				return nil, begin(s)
 			}
@@ -68,16 +73,16 @@ func redisFaults(servers []*server.Server) []soak.Fault {
 		return func(s *server.Server) error { return tell(s, command) }
 	}
 	return []soak.Fault{
-		at("stop server", 1500*time.Millisecond, func(s *server.Server) error { return try(s.Pause) }, func(s *server.Server) error { return try(s.Resume) }),
-		at("client kill", 0, say("CLIENT KILL TYPE normal"), nil),
-		at("script flush", 0, say("SCRIPT FLUSH"), nil),
-		at("memory full", 700*time.Millisecond, say("CONFIG SET maxmemory 1"), say("CONFIG SET maxmemory 0")),
+		at("stop server", 2, 1500*time.Millisecond, func(s *server.Server) error { return try(s.Pause) }, func(s *server.Server) error { return try(s.Resume) }),
+		at("client kill", 5, 0, say("CLIENT KILL TYPE normal"), nil),
+		at("script flush", 5, 0, say("SCRIPT FLUSH"), nil),
+		at("memory full", 2, 700*time.Millisecond, say("CONFIG SET maxmemory 1"), say("CONFIG SET maxmemory 0")),
 	}
 }
 
 func flush(servers []*server.Server) soak.Fault {
-	return soak.Fault{Kind: "flushall", Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
-		return nil, tell(servers[d.IntN(len(servers))], "FLUSHALL")
+	return soak.Fault{Kind: "flushall", On: soak.Targets(serverTarget, len(servers)), Grace: 4 * time.Second, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+		return nil, tell(servers[i], "FLUSHALL")
 	}}
 }
 
@@ -85,7 +90,7 @@ func flush(servers []*server.Server) soak.Fault {
 // under. It stays so: set back, leases would last for longer than the run.
 func jump(file string) soak.Fault {
 	offset := int64(0)
-	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand, _ int) (func() error, error) {
 		offset += int64(time.Second) * (1 + d.Int64N(10))
 		f, err := os.OpenFile(file, os.O_WRONLY, 0)
 		if err != nil {
@@ -107,7 +112,7 @@ type failover struct {
 }
 
 func (f *failover) fault() soak.Fault {
-	return soak.Fault{Kind: "failover", Last: 300 * time.Millisecond, Grace: 5 * time.Second, Weight: 2, Begin: func(*rand.Rand) (func() error, error) {
+	return soak.Fault{Kind: "failover", Last: 300 * time.Millisecond, Grace: 5 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		heal, err := f.between.poison([3]string{"timeout", down, `"timeout": 0`}, [3]string{"timeout", up, `"timeout": 0`})
 		return func() error {
 			if err := f.promote(); err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/integration/chaos/linear"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/integration/chaos/judge"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func short(t *testing.T, row Row) {
 		t.Fatal(err)
 	}
 	p := soak.NewReport(r, out)
-	v, err := linear.Check(out.Events, true, t.TempDir(), 20*time.Second)
+	v, err := judge.Check(out.Events, true, t.TempDir(), 20*time.Second)
 	p.Verdict = v.String()
 	var text strings.Builder
 	p.Write(&text)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 // Options say how a row is run.
@@ -14,6 +14,7 @@ type Options struct {
 	For     time.Duration
 	Tail    time.Duration
 	Every   time.Duration // from fault to fault
+	Lanes   int           // of faults at work at once
 	Workers int
 	All     bool // all faults, not only those that are covered
 	Load    *soak.Load
@@ -40,14 +41,16 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	}
 	r = &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: 8,
-		Load: soak.DefaultLoad(), Stages: set.stages, Open: set.open, Every: o.Every, Say: o.Say,
+		Load: soak.DefaultLoad(), Stages: set.stages, Open: set.open, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load
 	}
 	faults := set.faults
 	if len(set.stages) > 0 {
-		faults = append(faults, r.KillWorker(), r.StopWorker())
+		kill := r.KillWorker()
+		kill.Weight = 3
+		faults = append(append(faults, kill), r.StopWorker()...)
 	}
 	for _, f := range faults {
 		if o.All || row.Covered(f.Kind) {

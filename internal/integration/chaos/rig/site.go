@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/filestore"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/quorum"
 	"github.com/padlock-go/padlock/redisstore"
 )
@@ -139,7 +139,7 @@ func (s *Site) links(servers []*server.Server) ([][]proxy, error) {
 
 // removeFile is what cleaners of temporary files do.
 func removeFile(dir string) soak.Fault {
-	return soak.Fault{Kind: "remove lock file", Begin: func(d *rand.Rand) (func() error, error) {
+	return soak.Fault{Kind: "remove lock file", Begin: func(d *rand.Rand, _ int) (func() error, error) {
 		files, err := os.ReadDir(dir)
 		if err != nil || len(files) == 0 {
 			return nil, err

@@ -64,14 +64,15 @@ func (o *order) play(open Opener) error {
 		}
 		refs[i] = l
 	}
+	watch, done := context.WithCancel(context.Background())
+	defer done()
+	watchStalls(watch, refs[o.Goroutines], o.Worker, o.Life)
+	before := count()
 	store, err := openPatiently(ctx, open, o.Config)
 	if err != nil {
 		return err
 	}
-	watch, done := context.WithCancel(context.Background())
-	go watchStalls(watch, refs[o.Goroutines], o.Worker, o.Life)
-	defer done()
-	return o.run(ctx, store, refs)
+	return o.run(ctx, store, refs, before)
 }
 
 // openPatiently rides out a fault that is under way.
@@ -85,15 +86,14 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 	}
 }
 
-// run works with a store that it closes, and notes what is left then.
-func (o *order) run(ctx context.Context, store driver.Store, refs []referee) error {
+// run works with a store that it closes, and notes what is left of it then.
+func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before inventory) error {
 	main := refs[o.Goroutines]
 	locker := padlock.New(store)
-	before, threads := descriptors(), runtime.NumGoroutine()
-	note := func(op Op) {
-		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(descriptors()), Until: int64(runtime.NumGoroutine())})
+	note := func(op Op, n inventory) {
+		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(n.descriptors), Until: int64(n.goroutines)})
 	}
-	note(Started)
+	note(Started, before)
 	var all sync.WaitGroup
 	for g := range o.Goroutines {
 		w := newWorker(o, g, refs[g], locker)
@@ -105,48 +105,66 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee) err
 	if err := locker.Close(end); err != nil {
 		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 Close: " + err.Error()})
 	}
-	settle(before, threads)
-	note(Ended)
-	if n := descriptors(); n > before {
-		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: fmt.Sprintf("I7 %d descriptors are open, %d were before", n, before)})
-	}
-	if n := runtime.NumGoroutine(); n > threads {
-		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: fmt.Sprintf("I7 %d goroutines run, %d did before", n, threads)})
+	after := settle(before)
+	note(Ended, after)
+	if what := after.beyond(before); what != "" {
+		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 " + what})
 	}
 	return nil
 }
 
-// settle waits a little for what Close has ended.
-func settle(fds, goroutines int) {
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if descriptors() <= fds && runtime.NumGoroutine() <= goroutines {
-			return
-		}
-	}
+// inventory is what a process has.
+type inventory struct {
+	descriptors, goroutines int
 }
 
-// descriptors counts what this process has open; 0 where it cannot be told.
-func descriptors() int {
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
+// count counts; descriptors are 0 where they cannot be told.
+func count() inventory {
+	names, _ := os.ReadDir("/proc/self/fd") // none where there is no /proc
+	return inventory{len(names), runtime.NumGoroutine()}
+}
+
+// beyond says what there is more than before, or "".
+func (n inventory) beyond(before inventory) string {
+	switch {
+	case n.descriptors > before.descriptors:
+		return fmt.Sprintf("%d descriptors are open, %d were before", n.descriptors, before.descriptors)
+	case n.goroutines > before.goroutines:
+		return fmt.Sprintf("%d goroutines run, %d did before", n.goroutines, before.goroutines)
 	}
-	return len(names)
+	return ""
+}
+
+// settle waits a little for what Close has ended, and counts.
+func settle(before inventory) inventory {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if n := count(); n.beyond(before) == "" || time.Now().After(end) {
+			return n
+		}
+	}
 }
 
 const (
 	stallLook = 5 * time.Millisecond
-	stallLeft = 30 * time.Millisecond // more than this between two looks is a stall
+	stallLeft = 15 * time.Millisecond // more than this between two looks is a stall
 )
 
-// watchStalls notes when this process did not run.
+// watchStalls notes when this process did not run. Two look: one as any
+// goroutine, one on a thread of its own, since a process may starve in either.
 func watchStalls(ctx context.Context, ref referee, id, life int) {
-	for last := now(); ctx.Err() == nil; {
-		pause(ctx, stallLook)
-		at := now()
-		if at-last > int64(stallLeft) {
-			ref.Log(Event{Op: Stalled, Worker: id, Life: life, Call: last, At: at})
+	look := func() {
+		for last := now(); ctx.Err() == nil; {
+			pause(ctx, stallLook)
+			at := now()
+			if at-last > int64(stallLeft) {
+				ref.Log(Event{Op: Stalled, Worker: id, Life: life, Call: last, At: at})
+			}
+			last = at
 		}
-		last = at
 	}
+	go look()
+	go func() {
+		runtime.LockOSThread()
+		look()
+	}()
 }

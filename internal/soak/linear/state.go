@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// state is a name as the model sees it.
-type state struct {
+// State is a name as the model sees it. The zero State is a name that nobody has
+// had yet.
+type State struct {
 	writer  int64  // 0: none
 	readers string // ids, sorted, eight bytes each
 	fence   uint64 // the highest that was told
@@ -29,11 +30,11 @@ func packed(list []int64) string {
 	return string(b)
 }
 
-func (s state) reads(id int64) bool { return slices.Contains(ids(s.readers), id) }
+func (s State) reads(id int64) bool { return slices.Contains(ids(s.readers), id) }
 
-func (s state) holds(id int64) bool { return s.writer == id || s.reads(id) }
+func (s State) holds(id int64) bool { return s.writer == id || s.reads(id) }
 
-func (s state) without(id int64) state {
+func (s State) without(id int64) State {
 	if s.writer == id {
 		s.writer = 0
 	}
@@ -41,7 +42,7 @@ func (s state) without(id int64) state {
 	return s
 }
 
-func (s state) with(id int64, shared bool) state {
+func (s State) with(id int64, shared bool) State {
 	if !shared {
 		s.writer = id
 		return s
@@ -52,7 +53,7 @@ func (s state) with(id int64, shared bool) state {
 	return s
 }
 
-func (s state) String() string {
+func (s State) String() string {
 	return fmt.Sprintf("writer %x, readers %x, fence %d", s.writer, ids(s.readers), s.fence)
 }
 
@@ -72,8 +73,8 @@ const (
 
 var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "release", "expire", "weaken"}
 
-// op is the input of an operation.
-type op struct {
+// Op is what an operation does to a name, and to whom.
+type Op struct {
 	action  action
 	hold    int64
 	other   int64 // adopt: who had it
@@ -83,7 +84,7 @@ type op struct {
 	regrant bool   // a conversion lets others in between
 }
 
-func (o op) String() string {
+func (o Op) String() string {
 	mode := "exclusive"
 	if o.shared {
 		mode = "shared"
@@ -93,12 +94,12 @@ func (o op) String() string {
 
 // minted tells whether o's fence may come now. All that were told come in
 // their order, so the one below must be the last.
-func (o op) minted(s state) bool {
+func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }
 
-// step is the model: ok says whether o may happen in s, and then what follows.
-func (o op) step(s state) (ok bool, next state) {
+// Step is the model: ok says whether o may happen in s, and then what follows.
+func (o Op) Step(s State) (ok bool, next State) {
 	switch o.action {
 	case grant:
 		if ok = s.writer == 0 && (o.shared || s.readers == "") && o.minted(s); ok {
@@ -133,7 +134,7 @@ func (o op) step(s state) (ok bool, next state) {
 	return ok, s
 }
 
-func (s state) raised(o op) state {
+func (s State) raised(o Op) State {
 	s.fence = max(s.fence, o.fence)
 	return s
 }

@@ -35,8 +35,8 @@ type checker struct {
 	events []Event
 	holds  []*Hold
 	names  map[string][]*Hold
-	stalls map[int][][2]int64 // by worker
-	still  [][2]int64         // stalls of anybody, merged; made when it is needed
+	stalls map[int]spells // when a worker, or the engine, stood still
+	still  spells         // when anybody did
 	faults [][2]int64
 	found  []Violation
 	late   time.Duration // the worst delay of a loss signal
@@ -45,7 +45,7 @@ type checker struct {
 // Check looks for violations of I1 to I8. The second result is the worst delay
 // of a loss signal in processes that did not stand still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
-	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, stalls: map[int][][2]int64{}}
+	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, stalls: map[int]spells{}}
 	for _, h := range c.holds {
 		c.names[h.Name] = append(c.names[h.Name], h)
 	}
@@ -77,23 +77,32 @@ func (c *checker) windows() {
 		switch e.Op {
 		case Stalled:
 			c.stalls[e.Worker] = append(c.stalls[e.Worker], [2]int64{e.Call, e.At})
+			c.still = append(c.still, [2]int64{e.Call, e.At})
 		case Faulted:
 			c.faults = append(c.faults, [2]int64{e.Call, e.At + e.TTL + int64(time.Second)})
 		}
 	}
+	engines := c.stalls[engine]
+	for w, list := range c.stalls {
+		c.stalls[w] = append(list, engines...).merged()
+	}
+	c.stalls[engine] = engines.merged()
+	c.still = c.still.merged()
 }
 
-// stood reports whether worker, or the engine, stood still between from and to.
-func (c *checker) stood(worker int, from, to int64) bool {
-	for _, w := range []int{worker, engine} {
-		for _, s := range c.stalls[w] {
-			if s[0] < to && from < s[1] {
-				return true
-			}
-		}
+// stood is how long worker or the engine stood still between from and to. One
+// that has just gone on has much to catch up with, so what ended shortly before
+// from counts too.
+func (c *checker) stood(worker int, from, to int64) int64 {
+	list, known := c.stalls[worker]
+	if !known {
+		list = c.stalls[engine]
 	}
-	return false
+	return list.within(from-int64(catchUp), to)
 }
+
+// catchUp is how long after a stall a process may still be behind.
+const catchUp = 200 * time.Millisecond
 
 // overlaps is I1.
 func (c *checker) overlaps(name string, holds []*Hold) {
@@ -163,10 +172,10 @@ func (c *checker) afterLoss(h *Hold) {
 // signal is the first half of I5. Of a hold that nothing renews the deadline is
 // known exactly.
 func (c *checker) signal(h *Hold) {
-	if !h.Fixed || h.Until == forever || h.Lost == 0 || c.stood(h.Worker, h.Until-int64(time.Second), h.Lost) {
+	if !h.Fixed || h.Until == forever || h.Lost == 0 {
 		return
 	}
-	late := time.Duration(h.Lost - h.Until)
+	late := time.Duration(h.Lost - h.Until - c.stood(h.Worker, h.Until, h.Lost))
 	c.late = max(c.late, late)
 	if late > lateness {
 		c.say("I5", h.Lost, h.Name, "hold %x was told of its end %v late", h.ID, late)
@@ -180,7 +189,7 @@ func (c *checker) told() {
 			continue
 		}
 		invariant, what, _ := strings.Cut(e.Err, " ")
-		if invariant == "I5" && c.stood(e.Worker, e.Call, e.At) {
+		if invariant == "I5" && e.At-e.Call-c.stood(e.Worker, e.Call, e.At) <= int64(lateness) {
 			continue
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)

@@ -55,6 +55,11 @@ var stories = []struct {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
 		return append(s, Event{Op: Stalled, Worker: 1, Call: 380 * ms, At: 459 * ms})
 	}},
+	{"told too late by a process that stood still for a little", []string{"I5"}, func(s []Event) []Event {
+		s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+		return append(s, Event{Op: Stalled, Worker: 1, Call: 380 * ms, At: 392 * ms})
+	}},
 	{"waited for nothing", []string{"I6"}, func(s []Event) []Event {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 		return s

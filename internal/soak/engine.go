@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,20 +12,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// Fault is something that can be done to servers, connections or workers.
-type Fault struct {
-	Kind string
-	// Begin does it and returns what undoes it. An error ends the run: the
-	// machine that makes faults is broken.
-	Begin func(*rand.Rand) (undo func() error, err error)
-	// Last is how long it lasts: up to this.
-	Last time.Duration
-	// Grace is how long after its end the store may still refuse.
-	Grace time.Duration
-	// Weight is how often it comes, compared to others; 0 counts as 1.
-	Weight int
-}
 
 // Run is one soak of one store. Fill it in and call Do.
 type Run struct {
@@ -42,13 +27,17 @@ type Run struct {
 	// Stages are the configurations of the workers' stores: in each stage one
 	// for each worker. Workers go from stage to stage one after the other.
 	Stages [][]string
+	// Args are what this program is started with as a worker; see [PlayWorker].
+	Args []string
 	// Open opens one in this process, for the last look; and all of them if
 	// there are no Stages, so that goroutines stand for processes.
 	Open Opener
 
 	Faults []Fault
-	Every  time.Duration // from one fault to the next, on average; 0: none
-	Say    func(string)  // progress; nil: silence
+	Every  time.Duration   // from the end of one fault to the next, on average; 0: none
+	Lanes  int             // how many may be at work at once, each on something else; 0 counts as 1
+	Early  context.Context // ends the work before its time; nil: nothing does
+	Say    func(string)    // progress; nil: silence
 
 	court    *Court
 	base     int64
@@ -57,6 +46,7 @@ type Run struct {
 	workers  []*process
 	serving  sync.WaitGroup
 	stage    []int
+	busy     targets
 }
 
 // Outcome is what a run has left behind.
@@ -79,13 +69,18 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	r.court, r.base = NewCourt(), now()
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
-	go watchStalls(watch, r.court, engine, 0)
+	watchStalls(watch, r.court, engine, 0)
+	busy, stop := context.WithCancel(ctx)
+	defer stop()
+	if r.Early != nil {
+		defer context.AfterFunc(r.Early, stop)()
+	}
 	out := &Outcome{From: r.base}
 	work := r.processes
 	if len(r.Stages) == 0 {
 		work = r.goroutines
 	}
-	err := work(ctx, out)
+	err := work(ctx, busy, out)
 	out.To = now()
 	if err == nil {
 		err = r.lastLook(ctx)
@@ -97,8 +92,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 // engine is the number of the engine's own process among the workers.
 const engine = -1
 
-// goroutines stands for processes with goroutines of this one.
-func (r *Run) goroutines(ctx context.Context, out *Outcome) error {
+// goroutines stands for processes with goroutines of this one. When busy ends,
+// the time for faults and what follows it is over.
+func (r *Run) goroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)
 	for id := range r.Workers {
@@ -113,12 +109,12 @@ func (r *Run) goroutines(ctx context.Context, out *Outcome) error {
 		}
 		all.Go(func() { errs[id] = o.runShared(ctx, store, refs) })
 	}
-	r.faults(ctx)
+	err := r.faults(busy)
 	out.Quiet = now()
-	pause(ctx, r.Tail)
+	pause(busy, r.Tail)
 	r.court.end()
 	all.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
 func (r *Run) order(id, life int, config string) *order {
@@ -130,7 +126,7 @@ func (r *Run) order(id, life int, config string) *order {
 }
 
 // processes runs each worker in a process of its own.
-func (r *Run) processes(ctx context.Context, out *Outcome) error {
+func (r *Run) processes(_, busy context.Context, out *Outcome) error {
 	dir, err := os.MkdirTemp("", "padlock-soak-")
 	if err != nil {
 		return err
@@ -149,9 +145,9 @@ func (r *Run) processes(ctx context.Context, out *Outcome) error {
 			return err
 		}
 	}
-	err = r.faults(ctx)
+	err = r.faults(busy)
 	out.Quiet = now()
-	pause(ctx, r.Tail)
+	pause(busy, r.Tail)
 	r.court.end()
 	return errors.Join(err, r.join())
 }
@@ -164,68 +160,4 @@ func (r *Run) accept() {
 		}
 		r.serving.Go(func() { r.court.serve(conn) })
 	}
-}
-
-// faults makes faults until the time for them is over.
-func (r *Run) faults(ctx context.Context) error {
-	dice := rand.New(rand.NewPCG(r.Seed, 0xfa017))
-	end := now() + int64(r.For)
-	said := now()
-	for now() < end && ctx.Err() == nil {
-		wait := min(time.Duration(end-now()), time.Second)
-		if r.Every > 0 && len(r.Faults) > 0 {
-			wait = min(wait, time.Duration(dice.Int64N(int64(2*r.Every))+1))
-		}
-		pause(ctx, wait)
-		if err := r.move(end); err != nil {
-			return err
-		}
-		if r.Every > 0 && len(r.Faults) > 0 && now() < end {
-			if err := r.fault(ctx, dice); err != nil {
-				return err
-			}
-		}
-		if now()-said > int64(10*time.Second) {
-			said = now()
-			r.Say(fmt.Sprintf("%s: %v to go", r.Name, time.Duration(end-said).Round(time.Second)))
-		}
-	}
-	return nil
-}
-
-// fault makes one. Seed and number decide which and for how long.
-func (r *Run) fault(ctx context.Context, dice *rand.Rand) error {
-	f := r.pick(dice)
-	e := Event{Op: Faulted, Worker: engine, Call: now(), Err: f.Kind, TTL: int64(f.Grace)}
-	last := time.Duration(0)
-	if f.Last > 0 {
-		last = time.Duration(dice.Int64N(int64(f.Last)) + 1)
-	}
-	undo, err := f.Begin(dice)
-	if err != nil {
-		return fmt.Errorf("fault %s: %w", f.Kind, err)
-	}
-	pause(ctx, last)
-	if undo != nil {
-		if err := undo(); err != nil {
-			return fmt.Errorf("end of fault %s: %w", f.Kind, err)
-		}
-	}
-	e.At = now()
-	r.court.Log(e)
-	return nil
-}
-
-func (r *Run) pick(dice *rand.Rand) *Fault {
-	sum := 0
-	for i := range r.Faults {
-		sum += max(1, r.Faults[i].Weight)
-	}
-	n := dice.IntN(sum)
-	for i := range r.Faults {
-		if n -= max(1, r.Faults[i].Weight); n < 0 {
-			return &r.Faults[i]
-		}
-	}
-	return nil
 }

@@ -14,7 +14,7 @@ import (
 func inMemory(open func(driver.Store) driver.Store, d time.Duration) *Run {
 	first := memstore.New()
 	load := DefaultLoad()
-	load.MinHold, load.MaxHold = 0, 3*time.Millisecond
+	load.Warm, load.ToHot, load.MinHold, load.MaxHold = 64, 20, 0, 3*time.Millisecond
 	return &Run{
 		Name: "memory", Seed: 1, For: d, Workers: 2, Goroutines: 8, Load: load,
 		Open: func(context.Context, string) (driver.Store, error) { return open(first.Open()), nil },

@@ -3,6 +3,7 @@ package soak
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -11,24 +12,25 @@ import (
 // Load says what workers do. Shares are in percent of all turns.
 type Load struct {
 	Prefix                   string        // of all names
-	Hot, Warm                int           // how many names of each kind; a fifth of the turns goes to hot ones
+	Hot, Warm                int           // how many names of each kind
+	ToHot                    int           // the share of turns on hot names
 	Epoch                    time.Duration // hot names are new ones after that, so that their histories stay short
 	MinTTL, MaxTTL           time.Duration
 	MinHold, MaxHold         time.Duration
 	Wait                     time.Duration
 	Shared, Convert, HandOff int
 	Cancel, Fixed            int
-	Pause                    int // of a thousand: a pause on hot names keeps many waiting
+	Pause                    int // of a thousand; on hot names, where it keeps many waiting, a quarter of that
 	Verify, Own, Try         int
 }
 
 // DefaultLoad is what the soak of all stores uses.
 func DefaultLoad() Load {
 	return Load{
-		Prefix: "soak:", Hot: 4, Warm: 64, Epoch: 5 * time.Second,
+		Prefix: "soak:", Hot: 4, Warm: 256, ToHot: 8, Epoch: 5 * time.Second,
 		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
-		MinHold: 3 * time.Millisecond, MaxHold: 25 * time.Millisecond, Wait: 3 * time.Second,
-		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 4, Fixed: 5, Verify: 10, Own: 2, Try: 5,
+		MinHold: time.Millisecond, MaxHold: 6 * time.Millisecond, Wait: 3 * time.Second,
+		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
 	}
 }
 
@@ -72,7 +74,7 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 }
 
 func (d *dice) name() string {
-	if d.IntN(5) > 0 && d.load.Warm > 0 || d.load.Hot == 0 {
+	if !d.percent(d.load.ToHot) && d.load.Warm > 0 || d.load.Hot == 0 {
 		return fmt.Sprintf("%swarm:%d", d.load.Prefix, d.IntN(d.load.Warm))
 	}
 	return fmt.Sprintf("%shot:%d:%d", d.load.Prefix, d.IntN(d.load.Hot), (now()-d.base)/int64(d.load.Epoch))
@@ -83,9 +85,14 @@ func (d *dice) draw() turn {
 	t := turn{
 		name: d.name(), ttl: d.between(l.MinTTL, l.MaxTTL), hold: d.between(l.MinHold, l.MaxHold),
 		shared: d.percent(l.Shared), convert: d.percent(l.Convert), handOff: d.percent(l.HandOff),
-		pause: d.IntN(1000) < l.Pause, fixed: d.percent(l.Fixed), verify: d.percent(l.Verify), extend: d.percent(50),
+		fixed: d.percent(l.Fixed), verify: d.percent(l.Verify), extend: d.percent(50),
 		own: d.percent(l.Own), try: d.percent(l.Try),
 	}
+	pauses := 4 * l.Pause
+	if strings.HasPrefix(t.name, l.Prefix+"hot:") {
+		pauses /= 4
+	}
+	t.pause = d.IntN(4000) < pauses
 	t.shared = t.shared || t.convert && d.percent(50)
 	t.fixed = t.fixed || t.pause
 	if d.percent(l.Cancel) {

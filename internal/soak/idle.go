@@ -77,41 +77,9 @@ func (c *checker) gap(e *Event, busy []taken) int64 {
 	longest, at := int64(0), e.Call
 	for _, x := range excused {
 		if x.from-at > longest {
-			longest = max(longest, x.from-at-c.stillness(at, x.from))
+			longest = max(longest, x.from-at-c.still.within(at, x.from))
 		}
 		at = max(at, x.to)
 	}
 	return longest
-}
-
-// stillness is how long some process stood still between from and to.
-func (c *checker) stillness(from, to int64) (sum int64) {
-	if c.still == nil {
-		c.mergeStalls()
-	}
-	first, _ := slices.BinarySearchFunc(c.still, from, func(s [2]int64, at int64) int { return cmp.Compare(s[1], at) })
-	for _, s := range c.still[first:] {
-		if s[0] >= to {
-			break
-		}
-		sum += min(s[1], to) - max(s[0], from)
-	}
-	return sum
-}
-
-// mergeStalls makes one list of all stalls, without overlaps.
-func (c *checker) mergeStalls() {
-	c.still = [][2]int64{}
-	var all [][2]int64
-	for _, list := range c.stalls {
-		all = append(all, list...)
-	}
-	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
-	for _, s := range all {
-		if n := len(c.still); n > 0 && s[0] <= c.still[n-1][1] {
-			c.still[n-1][1] = max(c.still[n-1][1], s[1])
-		} else {
-			c.still = append(c.still, s)
-		}
-	}
 }

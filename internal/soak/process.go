@@ -28,11 +28,12 @@ func (r *Run) start(id, life int) error {
 	if err != nil {
 		return err
 	}
+	// It is in the environment and not among the arguments, which others can see.
 	text, err := json.Marshal(r.order(id, life, r.Stages[r.stage[id]][id]))
 	if err != nil {
 		return err
 	}
-	p := &process{cmd: exec.Command(self), life: life, done: make(chan struct{})}
+	p := &process{cmd: exec.Command(self, r.Args...), life: life, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	p.cmd.Stderr = &p.stderr
 	if err := launch(p.cmd); err != nil {
@@ -46,12 +47,14 @@ func (r *Run) start(id, life int) error {
 	return nil
 }
 
+// workerTargets are the workers' names for faults.
+const workerTargets = "worker"
+
 // KillWorker is the fault of a worker that dies at once and is started again.
 func (r *Run) KillWorker() Fault {
-	return Fault{Kind: "kill worker", Grace: r.Load.MaxTTL + time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+	return Fault{Kind: "kill worker", On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		id := d.IntN(r.Workers)
 		p := r.workers[id]
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
@@ -63,14 +66,17 @@ func (r *Run) KillWorker() Fault {
 }
 
 // StopWorker is the fault of a worker that stands still, for longer than any
-// lease at times.
-func (r *Run) StopWorker() Fault {
-	return Fault{Kind: "stop worker", Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(d *rand.Rand) (func() error, error) {
+// lease at times. Where processes cannot be stopped there is none.
+func (r *Run) StopWorker() []Fault {
+	if stop == nil {
+		return nil
+	}
+	return []Fault{{Kind: "stop worker", On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		p := r.workers[d.IntN(r.Workers)].cmd.Process
-		return func() error { return p.Signal(syscall.SIGCONT) }, p.Signal(syscall.SIGSTOP)
-	}}
+		p := r.workers[id].cmd.Process
+		return func() error { return p.Signal(proceed) }, p.Signal(stop)
+	}}}
 }
 
 // move restarts a worker, in order, whose stage is over: all of them once per
@@ -82,15 +88,11 @@ func (r *Run) move(end int64) error {
 	steps := (len(r.Stages) - 1) * r.Workers
 	passed := float64(now()-r.base) / float64(end-r.base)
 	due := min(steps, int(passed*float64(steps+1)))
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for step := range due {
-		id, stage := step%r.Workers, step/r.Workers+1
-		if r.stage[id] >= stage {
-			continue
-		}
-		if err := r.replace(id, stage); err != nil {
-			return err
+		if id, stage := step%r.Workers, step/r.Workers+1; r.stage[id] < stage {
+			if err := r.replace(id, stage); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -98,6 +100,11 @@ func (r *Run) move(end int64) error {
 
 // replace ends a worker in order and starts it again in another stage.
 func (r *Run) replace(id, stage int) error {
+	target := Targets(workerTargets, id+1)[id]
+	r.busy.take(target) // one that stands still hears no signal
+	defer r.busy.give(target)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	p := r.workers[id]
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

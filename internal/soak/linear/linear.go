@@ -1,5 +1,6 @@
-// Package linear asks porcupine whether the history of each name could have
-// come from a lock that does one thing after the other.
+// Package linear asks whether the history of each name could have come from a
+// lock that does one thing after the other. It cuts histories into pieces and
+// knows what a lock may do; a [Judge], such as porcupine, finds the order.
 //
 // Leases need time, which such a model lacks. So every hold whose release was
 // not confirmed gets an operation of nobody's, its end, that may happen at any
@@ -11,13 +12,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 // Verdict counts the pieces of all histories. Unknown is no pass.
@@ -34,20 +33,33 @@ func (v Verdict) String() string {
 // patience is how long one piece may take.
 const patience = 5 * time.Second
 
-var model = porcupine.Model{
-	Init: func() any { return state{} },
-	Step: func(s, input, _ any) (bool, any) {
-		ok, next := input.(op).step(s.(state))
-		return ok, next
-	},
-	DescribeOperation: func(input, _ any) string { return input.(op).String() },
-	DescribeState:     func(s any) string { return s.(state).String() },
+// Operation is an [Op] and when it took place: at some moment between Call and
+// Return.
+type Operation struct {
+	Worker       int
+	Op           Op
+	Call, Return int64
 }
 
-// Check judges all names. regrant says that a conversion lets others in
-// between. Pictures of up to three illegal pieces go to dir, unless it is
+// Result is what is known of one piece of a history.
+type Result int
+
+// A piece is fine, cannot come from a lock, or took too long to be judged.
+const (
+	OK Result = iota
+	Illegal
+	Unknown
+)
+
+// A Judge finds out whether operations can be put into an order in which [Op.Step]
+// allows each, beginning with the zero State, within about the limit. If they
+// cannot, and picture is not empty, it leaves a picture of them in that file.
+type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
+
+// Check has judge look at all names. regrant says that a conversion lets others
+// in between. Pictures of up to three illegal pieces go to dir, unless it is
 // empty. It takes no longer than about limit: what is left is Unknown.
-func Check(events []soak.Event, regrant bool, dir string, limit time.Duration) (Verdict, error) {
+func Check(judge Judge, events []soak.Event, regrant bool, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
 	byName := map[string][]*soak.Hold{}
@@ -62,7 +74,7 @@ func Check(events []soak.Event, regrant bool, dir string, limit time.Duration) (
 				v.Unknown++
 				continue
 			}
-			if err := v.judge(name, piece, dir, rest); err != nil {
+			if err := v.add(judge, name, piece, dir, rest); err != nil {
 				return v, err
 			}
 		}
@@ -70,39 +82,33 @@ func Check(events []soak.Event, regrant bool, dir string, limit time.Duration) (
 	return v, nil
 }
 
-func (v *Verdict) judge(name string, piece []porcupine.Operation, dir string, rest time.Duration) error {
-	result := porcupine.CheckOperationsTimeout(model, piece, rest)
+func (v *Verdict) add(judge Judge, name string, piece []Operation, dir string, rest time.Duration) error {
+	picture := ""
+	if dir != "" && v.Illegal < 3 {
+		picture = filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal+1))
+	}
+	result, err := judge(piece, rest, picture)
 	switch result {
-	case porcupine.Ok:
+	case OK:
 		v.OK++
-		return nil
-	case porcupine.Unknown:
+	case Unknown:
 		v.Unknown++
-		return nil
+	default:
+		v.Illegal++
+		v.Names = append(v.Names, name)
 	}
-	v.Illegal++
-	v.Names = append(v.Names, name)
-	if dir == "" || v.Illegal > 3 {
-		return nil
-	}
-	_, info := porcupine.CheckOperationsVerbose(model, piece, rest)
-	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal)))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return porcupine.Visualize(model, info, f)
+	return err
 }
 
 // pieces makes operations of the holds on one name and cuts them where the
 // name is free for sure.
-func pieces(holds []*soak.Hold, regrant bool) [][]porcupine.Operation {
-	var all []porcupine.Operation
+func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
+	var all []Operation
 	for _, h := range holds {
 		all = append(all, operations(h, regrant)...)
 	}
-	slices.SortFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-	var cut [][]porcupine.Operation
+	slices.SortFunc(all, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var cut [][]Operation
 	var c cutter
 	c.reset()
 	for _, o := range all {
@@ -117,7 +123,7 @@ func pieces(holds []*soak.Hold, regrant bool) [][]porcupine.Operation {
 
 // cutter knows whether anything is under way.
 type cutter struct {
-	piece []porcupine.Operation
+	piece []Operation
 	busy  int64           // until then some call is under way
 	live  map[int64]int64 // holds, and when they were granted
 }
@@ -131,9 +137,9 @@ func (c *cutter) free(at int64) bool {
 	return len(c.piece) >= smallest && c.busy < at && len(c.live) == 0
 }
 
-func (c *cutter) add(o porcupine.Operation) {
+func (c *cutter) add(o Operation) {
 	c.piece = append(c.piece, o)
-	in := o.Input.(op)
+	in := o.Op
 	if o.Return != math.MaxInt64 {
 		c.busy = max(c.busy, o.Return)
 	}
@@ -154,31 +160,31 @@ func (c *cutter) add(o porcupine.Operation) {
 }
 
 // ordered tells each grant of a piece which fence comes before its own.
-func ordered(piece []porcupine.Operation) []porcupine.Operation {
+func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
-		if f := o.Input.(op).fence; f != 0 {
+		if f := o.Op.fence; f != 0 {
 			fences = append(fences, f)
 		}
 	}
 	slices.Sort(fences)
 	fences = slices.Compact(fences)
 	for i := range piece {
-		in := piece[i].Input.(op)
+		in := piece[i].Op
 		if n, _ := slices.BinarySearch(fences, in.fence); in.fence != 0 && n > 0 {
 			in.before = fences[n-1]
-			piece[i].Input = in
+			piece[i].Op = in
 		}
 	}
 	return piece
 }
 
 // operations tells what a hold did.
-func operations(h *soak.Hold, regrant bool) []porcupine.Operation {
-	var out []porcupine.Operation
-	add := func(o op, call, ret int64) {
+func operations(h *soak.Hold, regrant bool) []Operation {
+	var out []Operation
+	add := func(o Op, call, ret int64) {
 		o.hold, o.regrant = h.ID, regrant
-		out = append(out, porcupine.Operation{ClientId: h.Worker, Input: o, Call: call, Return: ret})
+		out = append(out, Operation{h.Worker, o, call, ret})
 	}
 	end := h.Call // of the window; from then on the store may have dropped it
 	if n := len(h.Spans); n > 0 {
@@ -187,28 +193,28 @@ func operations(h *soak.Hold, regrant bool) []porcupine.Operation {
 	for _, e := range h.Events {
 		switch {
 		case e.Op == soak.Acquired:
-			add(op{action: grant, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
+			add(Op{action: grant, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Adopted:
-			add(op{action: adopt, other: e.Other, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
+			add(Op{action: adopt, other: e.Other, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Demoted && e.Err != "":
-			add(op{action: weaken}, e.Call, math.MaxInt64)
+			add(Op{action: weaken}, e.Call, math.MaxInt64)
 		case e.Err != "":
 		case e.Op == soak.Verified:
-			add(op{action: verify}, e.Call, e.At)
+			add(Op{action: verify}, e.Call, e.At)
 		case e.Op == soak.Promoted:
-			add(op{action: promote, fence: e.Fence}, e.Call, e.At)
+			add(Op{action: promote, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Demoted:
-			add(op{action: demote, shared: true}, e.Call, e.At)
+			add(Op{action: demote, shared: true}, e.Call, e.At)
 		case e.Op == soak.Released:
-			add(op{action: release}, e.Call, e.At)
+			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {
 			end = min(end, e.Call)
-			add(op{action: expire}, e.Call, math.MaxInt64)
+			add(Op{action: expire}, e.Call, math.MaxInt64)
 		}
 	}
 	if h.Ends == 0 {
-		add(op{action: expire}, end, math.MaxInt64)
+		add(Op{action: expire}, end, math.MaxInt64)
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -45,17 +47,31 @@ func (r *Run) lastLook(ctx context.Context) error {
 	if err := r.await(ctx, locker); err != nil {
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: "I6 the store does not come back: " + err.Error()})
 	}
-	begun, bad := now(), 0
-	for _, name := range r.names() {
-		if !r.lookAt(ctx, locker, name, begun) {
-			bad++
-		}
-		if bad == enough {
-			break
-		}
-	}
+	r.lookAtAll(ctx, locker)
 	r.nothingLeft(ctx, locker)
 	return locker.Close(ctx)
+}
+
+// lookAtAll takes all names, a few at a time.
+func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
+	names := make(chan string)
+	begun := now()
+	var bad atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for name := range names {
+				if bad.Load() < enough && !r.lookAt(ctx, l, name, begun) {
+					bad.Add(1)
+				}
+			}
+		})
+	}
+	for _, name := range r.names() {
+		names <- name
+	}
+	close(names)
+	all.Wait()
 }
 
 // await returns when the store grants locks, as after a restart guard.
@@ -113,6 +129,10 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 		return false
 	}
 	lock, err := l.Acquire(ctx, name, padlock.Wait(patience))
+	for err != nil && ctx.Err() == nil && now()-call-r.court.stood(call) < int64(patience) {
+		pause(ctx, 20*time.Millisecond) // it was not given all that time
+		lock, err = l.Acquire(ctx, name, padlock.Wait(patience))
+	}
 	if err != nil {
 		return broken("I6 not to be had after all workers have gone", err)
 	}

@@ -1,10 +1,10 @@
-package linear
+package judge
 
 import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/integration/chaos/soak"
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 const second = int64(time.Second)

@@ -158,6 +158,19 @@ func (c *Court) end() {
 	c.ended = true
 }
 
+// stood is how long the engine's process stood still since then.
+func (c *Court) stood(since int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var own spells
+	for i := len(c.events) - 1; i >= 0 && c.events[i].At >= since; i-- {
+		if e := &c.events[i]; e.Op == Stalled && e.Worker == engine {
+			own = append(own, [2]int64{e.Call, e.At})
+		}
+	}
+	return own.merged().within(since, now())
+}
+
 // harm counts what went wrong in the registers.
 type harm struct {
 	LostPlain      int // updates of the plain register

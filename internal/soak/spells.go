@@ -1,0 +1,36 @@
+package soak
+
+import (
+	"cmp"
+	"slices"
+)
+
+// spells are times, each from one moment to another.
+type spells [][2]int64
+
+// merged returns them in order and without overlaps.
+func (s spells) merged() spells {
+	s = slices.Clone(s)
+	slices.SortFunc(s, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	out := s[:0]
+	for _, x := range s {
+		if n := len(out); n > 0 && x[0] <= out[n-1][1] {
+			out[n-1][1] = max(out[n-1][1], x[1])
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// within is how much of merged spells lies between from and to.
+func (s spells) within(from, to int64) (sum int64) {
+	first, _ := slices.BinarySearchFunc(s, from, func(x [2]int64, at int64) int { return cmp.Compare(x[1], at) })
+	for _, x := range s[first:] {
+		if x[0] >= to {
+			break
+		}
+		sum += min(x[1], to) - max(x[0], from)
+	}
+	return sum
+}
