@@ -1,0 +1,47 @@
+package drivertest
+
+import "time"
+
+// A machine with too much to do lets leases and reservations run out between
+// two lines of a case. What such a case finds says nothing about the store, so
+// it is run again; a store with a bug fails on a quiet machine, too.
+const (
+	lookout   = 20 * time.Millisecond
+	tolerated = 30 * time.Millisecond
+)
+
+// standstill measures for how long this process did not get to run.
+type standstill struct {
+	stop    chan struct{}
+	longest chan time.Duration
+}
+
+func watchStandstill() *standstill {
+	s := &standstill{make(chan struct{}), make(chan time.Duration)}
+	go s.watch()
+	return s
+}
+
+// watch compares when it should be woken with when it was. It looks at the
+// last interval, too, which the end of the case may have cut short.
+func (s *standstill) watch() {
+	var longest time.Duration
+	for {
+		began := time.Now()
+		look := time.NewTimer(lookout)
+		select {
+		case <-look.C:
+			longest = max(longest, time.Since(began)-lookout)
+		case <-s.stop:
+			look.Stop()
+			s.longest <- max(longest, time.Since(began)-lookout)
+			return
+		}
+	}
+}
+
+// end ends the watch and returns the longest standstill that it saw.
+func (s *standstill) end() time.Duration {
+	close(s.stop)
+	return <-s.longest
+}
