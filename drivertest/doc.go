@@ -41,8 +41,10 @@
 // Leases that have to run out are as short as the store allows. When a case
 // was held up for so long that its lease may have ended in the meantime,
 // nothing can be said about the store: the case is run again with longer
-// leases. No case fails because a machine is slow, unless it is slower than
-// the time after which an answer counts as missing (10 s).
+// leases. A case that fails while the process did not get to run for longer
+// than 30 ms is run again, too, at most four times, and the log says so. No case
+// fails because a machine is slow, unless it is slower than the time after
+// which an answer counts as missing (10 s).
 //
 // What holds for every answer, such as that no error shows a token, is checked
 // on the answers in all other cases, and reported under a name of its own.

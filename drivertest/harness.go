@@ -77,6 +77,9 @@ func (f Failure) String() string {
 // testing/synctest bubble, where subtests are not allowed; see [Check].
 func Run(t *testing.T, h Harness) {
 	t.Helper()
+	if h.Logf == nil {
+		h.Logf = t.Logf
+	}
 	r, err := start(h)
 	if err != nil {
 		t.Fatalf("the store does not open: %v", err)
