@@ -13,3 +13,12 @@ func alive(pid int) bool {
 	_, state, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	return err == nil && ok && state[0] != 'Z' && state[0] != 'X'
 }
+
+// parentOf is 0 if that cannot be told.
+func parentOf(pid int) (parent int) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err == nil {
+		_, _ = fmt.Sscanf(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " %c %d", new(rune), &parent)
+	}
+	return parent
+}

@@ -5,6 +5,7 @@ package main
 const (
 	exitUsage       = 64  // the command line or the URL of the store is wrong
 	exitUnavailable = 69  // the store is out of reach, or cannot tell
+	exitSystem      = 71  // the system does not let padlock work: no process, no memory
 	exitHeld        = 75  // held by somebody else, or not free in time
 	exitLost        = 79  // the lock was lost while the command ran
 	exitTimeout     = 124 // --at-most was reached
@@ -15,6 +16,7 @@ const (
 const exitStatuses = `  the command's own; 128+N if signal N killed it
   64   the command line or the store's URL is wrong
   69   the store is out of reach; nothing was run
+  71   the system has no process to spare; nothing was run
   75   held by somebody else, or not free in time (-E changes it)
   79   the lock was lost while the command ran; it was ended
   124  --at-most was reached; the command was ended

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
 // front is one run: it has the lock, the terminal and the signals, and ends
@@ -25,15 +25,15 @@ type front struct {
 	lock     *padlock.Lock
 	grace    time.Duration
 	signals  chan os.Signal
-	job      *job.Job
-	terminal *terminal // nil if there is none
+	job      *supervise.Process
+	terminal *terminal     // nil if there is none
+	renewed  chan struct{} // the lease has a new end
 
-	why    *failure // why padlock ends the job: the first reason counts
-	kill   alarm    // when KILL follows
-	stuck  alarm    // when to tell what is still there
-	killed bool
+	why   *failure // why padlock ends the job: the first reason counts
+	stuck alarm    // when to tell what is still there
 
-	interrupted bool // padlock itself was, not only the command
+	interrupted bool         // padlock itself was, not only the command
+	last        lastOfSignal // that was acted on
 }
 
 func (f *front) run() error {
@@ -132,15 +132,9 @@ func (f *front) refused(err error) error {
 
 // start starts the command under the lock.
 func (f *front) start() error {
-	spec := job.Spec{Path: f.path, Args: f.args, Leave: f.set.leave}
-	var err error
-	if spec.Env, err = f.environ(); err != nil {
+	spec, err := f.spec()
+	if err != nil {
 		return err
-	}
-	if !f.set.leave {
-		if spec.Keep, err = f.lock.File(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return f.explain(f.name, err)
-		}
 	}
 	if spec.Keep != nil {
 		defer spec.Keep.Close()
@@ -150,7 +144,7 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	if f.job, err = job.Start(spec); err != nil {
+	if f.job, err = supervise.Start(spec); err != nil {
 		return cannotRun(f.args[0], err)
 	}
 	if f.terminal != nil {
@@ -161,6 +155,21 @@ func (f *front) start() error {
 	}
 	f.verbose(0, "%s runs with %s", show(f.args[0]), show(f.name))
 	return nil
+}
+
+func (f *front) spec() (supervise.Spec, error) {
+	spec := supervise.Spec{
+		Title: f.name, Path: f.path, Args: f.args, Pass: !f.set.leave, Leave: f.set.leave,
+		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.lock.Remaining(),
+	}
+	var err error
+	if spec.Env, err = f.environ(); err != nil {
+		return spec, err
+	}
+	if spec.Keep, err = f.lock.File(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return spec, f.explain(f.name, err)
+	}
+	return spec, nil
 }
 
 // release gives the lock back. It returns a failure if the lock did not last
@@ -205,6 +214,12 @@ func (f *front) verbose(took time.Duration, format string, args ...any) {
 // event hears of what the face does.
 func (f *front) event(e padlock.Event) {
 	var held *padlock.HeldError
+	if e.Kind == padlock.EventRenewed {
+		select {
+		case f.renewed <- struct{}{}:
+		default: // it is to be told already
+		}
+	}
 	waits := !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
 	if e.Kind == padlock.EventContended && waits && errors.As(e.Err, &held) {
 		n := note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + heldText(f.name, held, time.Now())}

@@ -1,6 +1,23 @@
 // Command padlock runs a command while holding a lock.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
+	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+)
+
+func main() {
+	if supervise.Called() {
+		superviseJob()
+	}
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// superviseJob is the other process of a run.
+func superviseJob() {
+	signals := make(chan os.Signal, 64)
+	catch(signals, fromStart)
+	back := foregroundOfParent()
+	supervise.Main(signals, back)
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
@@ -22,7 +23,7 @@ func TestRedis(t *testing.T) {
 	p := scripts("testdata/redis")
 	p.Setup = func(env *testscript.Env) error {
 		err := setUpScript(env)
-		env.Setenv("PADLOCK_STORE", url)
+		env.Setenv("PADLOCK_STORE", url+"?prefix="+filepath.Base(env.WorkDir)+":") // each its own names
 		return err
 	}
 	testscript.Run(t, p)
@@ -45,6 +46,7 @@ func scripts(dir string) testscript.Params {
 			"eventually": eventually,
 			"signal":     sendSignal,
 			"dead":       dead,
+			"fronts":     fronts,
 		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
 const runLong = `run takes the lock NAME, runs COMMAND, and gives the lock back when COMMAND and
@@ -114,7 +115,7 @@ func (a *app) run(set *runFlags, args []string) error {
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]
 	}
-	f := &front{app: a, set: set, name: name, args: command, path: path}
+	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1)}
 	return f.run()
 }
 
@@ -190,6 +191,8 @@ func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
 // cannotRun is the failure to find or start a command.
 func cannotRun(command string, err error) *failure {
 	switch {
+	case errors.Is(err, supervise.ErrStart):
+		return fail(exitSystem, "system", "", "%v: %v; nothing was run", show(command), err)
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
 		return fail(exitNotFound, "command", "", "%s: command not found; nothing was run", show(command))
 	case errors.Is(err, fs.ErrNotExist):

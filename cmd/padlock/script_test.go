@@ -125,3 +125,16 @@ func pidsOf(ts *testscript.TestScript, file string) (pid, parent int) {
 	}
 	return pid, parent
 }
+
+// fronts FILE… writes FILE.front: the process that is the parent of the
+// parent, the supervisor, of the process that wrote FILE.
+func fronts(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args {
+		_, supervisor := pidsOf(ts, file)
+		front := parentOf(supervisor)
+		if front <= 1 {
+			ts.Fatalf("process %d of %s has no parent", supervisor, file)
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(file+".front"), fmt.Appendln(nil, front, 0), 0o600))
+	}
+}

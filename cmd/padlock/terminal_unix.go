@@ -83,6 +83,20 @@ func (t *terminal) stopSelf() {
 // which would inherit it.
 func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
+// foregroundOfParent returns what gives the foreground back to the group that
+// the parent is in now, should another group have it that is gone by then.
+func foregroundOfParent() func(group int) {
+	front, err := syscall.Getpgid(os.Getppid())
+	return func(group int) {
+		if t := findTerminal(); t != nil && err == nil {
+			if now, ok := foreground(t.file.Fd()); ok && now == group {
+				workInBackground()
+				_ = setForeground(t.file.Fd(), front)
+			}
+		}
+	}
+}
+
 func foreground(fd uintptr) (group int, ok bool) {
 	var g int32
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&g)))

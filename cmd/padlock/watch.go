@@ -22,56 +22,66 @@ const (
 // watch returns when the job is over: the command, and, unless that is left
 // alone, what it left behind.
 func (f *front) watch() {
-	lost, done := f.lock.Context().Done(), f.job.Done()
-	var atMost, low alarm
+	lost, low, bereft := f.lock.Context().Done(), f.job.Low(), f.job.Bereft()
+	var atMost alarm
 	if f.set.atMost.given {
 		atMost.in(f.set.atMost.d)
 	}
-	low.in(f.lock.Remaining() - f.grace)
+	f.job.Lease(f.lock.Remaining()) // it may have been renewed since the job's start
 	for {
 		select {
 		case s := <-f.signals:
-			f.heard(s)
+			f.heard(s, false)
+		case s := <-f.job.Heard():
+			f.heard(s, true)
 		case s := <-f.job.Stopped():
 			f.stopped(s)
-		case <-low.c:
-			f.leaseLow(&low)
+		case <-f.renewed:
+			f.job.Lease(f.lock.Remaining())
+		case <-low:
+			low = nil
+			f.leaseLow()
 		case <-lost:
 			lost = nil
 			f.lockOver()
+		case <-bereft:
+			bereft = nil
+			f.bereft()
 		case <-atMost.c:
 			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); it is ended", show(f.args[0]), span(f.set.atMost.d)), f.grace)
-		case <-f.kill.c:
-			f.killNow()
 		case <-f.stuck.c:
 			f.tellStuck()
-		case <-done:
-			if f.set.leave {
-				return
-			}
-			done = nil
-			f.job.EndRest(f.set.signal.sig)
-			f.kill.in(f.grace)
 		case <-f.job.Gone():
+			f.lastNews(low, bereft)
 			return
 		}
 	}
 }
 
-// leaseLow begins to end the job when what is left of the lease is needed for
-// that. Usually the lease was renewed meanwhile.
-func (f *front) leaseLow(low *alarm) {
-	left := f.lock.Remaining()
-	switch {
-	case left > f.grace:
-		low.again(left - f.grace)
-	case left > 0: // else the lock is over, and lockOver is called
-		what := "could not be renewed in time"
-		if f.set.noRenewal {
-			what = "runs out, as --no-renewal says"
+// lastNews hears what came with the end of the job.
+func (f *front) lastNews(low, bereft <-chan struct{}) {
+	for low != nil || bereft != nil {
+		select {
+		case <-low:
+			low = nil
+			f.leaseLow()
+		case <-bereft:
+			bereft = nil
+			f.bereft()
+		default:
+			return
 		}
-		f.end(fail(exitLost, "lost", f.name, "%s %s; %s is ended", show(f.name), what, show(f.args[0])), left)
 	}
+}
+
+// leaseLow tells why the supervisor ends the job: what is left of the lease is
+// needed for that.
+func (f *front) leaseLow() {
+	what := "could not be renewed in time"
+	if f.set.noRenewal {
+		what = "runs out, as --no-renewal says"
+	}
+	f.because(fail(exitLost, "lost", f.name, "%s %s; %s is ended", show(f.name), what, show(f.args[0])))
 }
 
 // lockOver is called when the lock may be somebody else's. A job that was told
@@ -85,24 +95,34 @@ func (f *front) lockOver() {
 	f.end(fail(exitLost, "lost", f.name, "%s is lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
 }
 
-// end tells the job to end, and why, and when it will be killed.
-func (f *front) end(why *failure, grace time.Duration) {
+// bereft is called when somebody killed the supervisor.
+func (f *front) bereft() {
+	f.because(fail(128+int(syscall.SIGKILL), "killed", f.name, "the process that watches over %s was killed; %s is killed too", show(f.args[0]), show(f.args[0])))
+	f.stuck.in(stuckAfter)
+}
+
+// because says why the job is ended, and reports whether that is the first
+// reason.
+func (f *front) because(why *failure) bool {
 	if f.why != nil {
-		return
+		return false
 	}
 	f.say(why.note)
 	f.why = &failure{status: why.status} // it is said
-	f.job.Signal(f.set.signal.sig)
-	f.job.Continue() // a stopped process does not hear it
-	f.kill.in(grace)
+	return true
+}
+
+// end tells the job to end, and why, and when it will be killed.
+func (f *front) end(why *failure, grace time.Duration) {
+	if f.because(why) {
+		f.job.End(grace)
+		f.stuck.in(grace + stuckAfter)
+	}
 }
 
 func (f *front) killNow() {
 	f.job.Kill()
-	if !f.killed {
-		f.killed = true
-		f.stuck.in(stuckAfter)
-	}
+	f.stuck.in(stuckAfter)
 }
 
 // tellStuck names processes that survive KILL: they belong to another user, or
@@ -116,8 +136,25 @@ func (f *front) tellStuck() {
 		"%s left processes that cannot be ended: %s; %s stays taken until they are gone", show(f.args[0]), strings.Join(rest, ", "), show(f.name))})
 }
 
+// lastOfSignal is a signal, and who got it: this process, or the supervisor,
+// which the command takes for it.
+type lastOfSignal struct {
+	signal  os.Signal
+	relayed bool
+	at      time.Time
+}
+
+// sameOccasion is how close together one signal to both processes is taken for
+// one: who ends a service or a terminal sends it to everybody.
+const sameOccasion = time.Second
+
 // heard passes a signal on.
-func (f *front) heard(s os.Signal) {
+func (f *front) heard(s os.Signal, relayed bool) {
+	last := f.last
+	f.last = lastOfSignal{s, relayed, time.Now()}
+	if last.signal == s && last.relayed != relayed && time.Since(last.at) < sameOccasion {
+		return
+	}
 	sig, ok := s.(syscall.Signal)
 	f.interrupted = f.interrupted || isInterrupt(sig)
 	switch {

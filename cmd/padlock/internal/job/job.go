@@ -3,7 +3,8 @@
 //
 // On Linux the tree is all that descends from the command: this process adopts
 // what the command leaves behind. Elsewhere on Unix it is the command's process
-// group, which a process leaves by setsid. On Windows it is the command alone.
+// group, which a process leaves by setsid. On Windows it is a job object, which
+// none leaves.
 package job
 
 import (
@@ -33,8 +34,10 @@ type Spec struct {
 
 // Job is a command that was started. Its methods are safe for concurrent use.
 type Job struct {
+	platform
 	pid     int
 	leave   bool
+	taken   bool         // over, from another process that was the command's parent
 	adopts  bool         // what the command leaves behind becomes our child
 	before  map[int]bool // children of this process that are not the job's
 	exit    Exit
@@ -115,11 +118,10 @@ func (j *Job) endRound(sig syscall.Signal, told map[int]bool) bool {
 	for _, pid := range left {
 		switch {
 		case j.killing.Load():
-			signal(pid, kill)
+			j.tell(pid, kill)
 		case !told[pid]:
 			told[pid] = true
-			signal(pid, sig)
-			wake(pid) // a stopped process does not hear it
+			j.tell(pid, sig)
 		}
 	}
 	return len(left) > 0 || j.adopts && len(j.before) == 0

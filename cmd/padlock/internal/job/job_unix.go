@@ -9,11 +9,18 @@ import (
 
 const kill = syscall.SIGKILL
 
+// platform is what a Job needs on one system only.
+type platform struct{}
+
 // signal sends to a process, or to a group by its negative number. That it is
 // gone already is what the caller wants.
 func signal(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
-func wake(pid int) { signal(pid, syscall.SIGCONT) }
+// tell sends sig and wakes: a stopped process does not hear it.
+func (*Job) tell(pid int, sig syscall.Signal) {
+	signal(pid, sig)
+	signal(pid, syscall.SIGCONT)
+}
 
 // Start runs the command in a process group of its own. The error is that of
 // exec and says nothing of the command's name.
@@ -43,7 +50,7 @@ func (j *Job) start(s *Spec) error {
 	if s.Keep != nil {
 		// A duplicate is not closed on exec. It has a number that is free
 		// here, so that descriptors handed through keep theirs.
-		fd, err := duplicate(int(s.Keep.Fd()))
+		fd, err := Duplicate(int(s.Keep.Fd()))
 		if err != nil {
 			return err
 		}
@@ -75,7 +82,7 @@ func (j *Job) wait() {
 				j.once.Do(func() { close(j.gone) })
 			}
 			return
-		case pid != j.pid:
+		case pid != j.pid || j.taken:
 		case status.Stopped():
 			j.tellStopped(status.StopSignal())
 		default:
@@ -124,7 +131,7 @@ func (j *Job) killNow() {
 // groupRest names the command's process group, by its negative number, while
 // anybody is in it.
 func (j *Job) groupRest() []int {
-	if syscall.Kill(-j.pid, 0) == syscall.ESRCH {
+	if j.pid == 0 || syscall.Kill(-j.pid, 0) == syscall.ESRCH {
 		return nil
 	}
 	return []int{-j.pid}

@@ -7,51 +7,70 @@ import (
 
 const kill = syscall.SIGKILL
 
-func signal(pid int, _ syscall.Signal) {
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill()
-	}
-}
+// platform is what a Job needs on one system only.
+type platform struct{ object *object }
 
-func wake(int) {}
+// tell ends the tree, whatever is to be told.
+func (j *Job) tell(int, syscall.Signal) { j.killNow() }
 
-// Start runs the command.
+// Start runs the command in a job object, which the kernel ends with this
+// process.
 func Start(s Spec) (*Job, error) {
 	j := newJob(&s)
-	p, err := os.StartProcess(s.Path, s.Args, &os.ProcAttr{Env: s.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	object, err := newObject()
 	if err != nil {
 		return nil, err
 	}
-	j.pid = p.Pid
-	go func() {
-		j.exit.Code = 1
-		if state, err := p.Wait(); err == nil {
-			j.exit.Code = state.ExitCode()
-		}
-		close(j.done)
-	}()
+	attr := &syscall.ProcAttr{Env: s.Env, Files: standard(), Sys: &syscall.SysProcAttr{CreationFlags: createSuspended}}
+	pid, handle, err := syscall.StartProcess(s.Path, s.Args, attr)
+	if err != nil {
+		object.close()
+		return nil, err
+	}
+	if err := object.begin(syscall.Handle(handle)); err != nil {
+		_ = syscall.TerminateProcess(syscall.Handle(handle), 1)
+		_ = syscall.CloseHandle(syscall.Handle(handle))
+		object.close()
+		return nil, err
+	}
+	j.pid, j.object = pid, object
+	go j.wait(syscall.Handle(handle))
 	return j, nil
 }
 
-// Signal ends the command: Windows has no signals to send.
+func standard() []uintptr { return []uintptr{os.Stdin.Fd(), os.Stdout.Fd(), os.Stderr.Fd()} }
+
+func (j *Job) wait(handle syscall.Handle) {
+	j.exit.Code = 1
+	var code uint32
+	if _, err := syscall.WaitForSingleObject(handle, syscall.INFINITE); err == nil && syscall.GetExitCodeProcess(handle, &code) == nil {
+		j.exit.Code = int(code)
+	}
+	_ = syscall.CloseHandle(handle)
+	if j.leave {
+		j.object.letGo()
+	}
+	close(j.done)
+}
+
+// Signal ends the tree: Windows has no signals to send.
 func (j *Job) Signal(syscall.Signal) { j.killNow() }
 
-// SignalCommand ends the command.
+// SignalCommand ends the tree.
 func (j *Job) SignalCommand(syscall.Signal) { j.killNow() }
 
 // Continue does nothing.
 func (j *Job) Continue() {}
 
-// Rest is empty after the command has ended.
-func (j *Job) Rest() []int { return nil }
-
-func (j *Job) killNow() {
-	select {
-	case <-j.done:
-	default:
-		signal(j.pid, kill)
+// Rest names the command while anybody of the tree lives.
+func (j *Job) Rest() []int {
+	if j.object.active() == 0 {
+		return nil
 	}
+	return []int{j.pid}
 }
+
+func (j *Job) killNow() { j.object.terminate() }
 
 // Name is what the system calls a process; here it is not known.
 func Name(int) string { return "?" }

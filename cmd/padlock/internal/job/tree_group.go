@@ -6,7 +6,7 @@ import "syscall"
 
 func (*Job) adopt() {}
 
-func duplicate(fd int) (int, error) { return syscall.Dup(fd) }
+func Duplicate(fd int) (int, error) { return syscall.Dup(fd) }
 
 func dieWithUs(*syscall.SysProcAttr) {}
 

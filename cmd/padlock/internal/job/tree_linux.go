@@ -40,7 +40,10 @@ func (j *Job) Rest() []int {
 		children[p.parent] = append(children[p.parent], pid)
 	}
 	root := os.Getpid()
-	if j.leave {
+	switch {
+	case j.leave && j.taken:
+		return j.groupRest() // who was the command's child is nobody's now
+	case j.leave:
 		root = j.pid
 	}
 	var rest []int
@@ -58,9 +61,9 @@ func (j *Job) Rest() []int {
 	return rest
 }
 
-// duplicate avoids the low numbers, which scripts use for files of their own
+// Duplicate avoids the low numbers, which scripts use for files of their own
 // and would close.
-func duplicate(fd int) (int, error) {
+func Duplicate(fd int) (int, error) {
 	high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD, 100)
 	if errno != 0 {
 		return syscall.Dup(fd) // ulimit -n is very low

@@ -1,0 +1,35 @@
+//go:build !linux
+
+package supervise
+
+import "time"
+
+// moment is a point in time that another process understands: by the wall
+// clock, and by how far away it was when it was sent, whichever is earlier.
+// The wall clock alone may be set back, and the other stands still while the
+// machine is suspended.
+type moment struct {
+	Wall time.Time
+	Left time.Duration
+
+	since time.Time
+}
+
+var start = time.Now()
+
+func now() time.Duration { return time.Since(start) }
+
+// until is the moment when left has passed; nil if that is never.
+func until(left time.Duration) *moment {
+	if left == Forever {
+		return nil
+	}
+	return &moment{Wall: time.Now().Add(left).Round(0), Left: left, since: time.Now()}
+}
+
+// arrived notes that the moment was received.
+func (m *moment) arrived() { m.since = time.Now() }
+
+func (m *moment) left() time.Duration {
+	return min(time.Until(m.Wall), m.Left-time.Since(m.since))
+}

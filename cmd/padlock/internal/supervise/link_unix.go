@@ -1,0 +1,134 @@
+//go:build unix
+
+package supervise
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+const (
+	// verb is the first argument of a supervisor's command line.
+	verb = "supervise"
+	// variable tells it the descriptors that it got.
+	variable = "PADLOCK_SUPERVISE"
+)
+
+// process is a supervisor that is a process of its own.
+type process struct {
+	spec *Spec
+	pid  int
+	heir *job.Heir
+}
+
+func newLink(s *Spec) link { return &process{spec: s} }
+
+// open starts the supervisor, in a process group of its own: what a terminal
+// sends to the front's does not concern it.
+func (p *process) open() (io.ReadWriteCloser, error) {
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(ends[0])
+	defer syscall.Close(ends[1])
+	p.heir = job.NewHeir(p.spec.Leave)
+	if p.pid, err = p.fork(ends[1]); err != nil {
+		syscall.Close(ends[0])
+		return nil, err
+	}
+	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
+}
+
+// fork passes descriptors on under numbers that are free here, so that those
+// which are handed through to the command keep theirs.
+func (p *process) fork(end int) (pid int, err error) {
+	theirs, err := job.Duplicate(end)
+	syscall.CloseOnExec(end)
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(theirs)
+	fds := strconv.Itoa(theirs)
+	if p.spec.Keep != nil {
+		keep, err := job.Duplicate(int(p.spec.Keep.Fd()))
+		if err != nil {
+			return 0, err
+		}
+		defer syscall.Close(keep)
+		fds += " " + strconv.Itoa(keep)
+	}
+	path, err := self()
+	if err != nil {
+		return 0, err
+	}
+	return syscall.ForkExec(path, []string{os.Args[0], verb, p.spec.Title}, &syscall.ProcAttr{
+		Env: append(os.Environ(), variable+"="+fds), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+}
+
+// self is this program, also if the file has been replaced since.
+func self() (string, error) {
+	const running = "/proc/self/exe"
+	if _, err := os.Stat(running); err == nil {
+		return running, nil
+	}
+	if path, err := os.Executable(); err == nil {
+		return path, nil
+	}
+	return exec.LookPath(os.Args[0])
+}
+
+func (p *process) join() {
+	for {
+		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+func (p *process) kill() { _ = syscall.Kill(p.pid, syscall.SIGKILL) }
+
+func (p *process) takeOver(group int) {
+	p.heir.Group(group)
+	p.heir.TakeOver()
+}
+
+func (p *process) rest() []int { return job.Without(p.heir.Rest(), p.pid) }
+
+// Called tells whether this process was started as a supervisor.
+func Called() bool {
+	return len(os.Args) > 1 && os.Args[1] == verb && os.Getenv(variable) != ""
+}
+
+// Main is the supervisor's program. It hears signals, which the front acts on.
+// When the front has died and the job is ended, after is called with the
+// command's process group.
+func Main(signals <-chan os.Signal, after func(group int)) {
+	var fds []int
+	for f := range strings.FieldsSeq(os.Getenv(variable)) {
+		fd, err := strconv.Atoi(f)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "padlock: this is not for you")
+			os.Exit(1)
+		}
+		syscall.CloseOnExec(fd)
+		fds = append(fds, fd)
+	}
+	var keep *os.File
+	if len(fds) > 1 {
+		keep = os.NewFile(uintptr(fds[1]), "lock")
+	}
+	alone, group := serve(os.NewFile(uintptr(fds[0]), "front"), keep, signals)
+	if alone && group != 0 {
+		after(group)
+	}
+	os.Exit(0)
+}

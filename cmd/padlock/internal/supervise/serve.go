@@ -1,0 +1,245 @@
+package supervise
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+// nap is the longest time that a suspend goes unnoticed, while there is a
+// lease: Go's timers stand still meanwhile.
+const nap = 300 * time.Millisecond
+
+// server is the supervisor.
+type server struct {
+	spec   *jobSpec
+	job    *job.Job
+	orders <-chan *order // closed when the front is gone
+	out    chan<- *news
+
+	lease  *moment       // when the lock ends; nil if never
+	ending bool          // the job was told to end
+	killAt time.Duration // on our clock; 0 if that is not planned
+	killed bool          // said so
+	alone  bool          // the front is gone
+}
+
+// serve runs the job that the first order is about, until nothing is left of
+// it or, with Leave, until the command has ended. It reports whether the front
+// died meanwhile, and the command's process group.
+func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal) (alone bool, group int) {
+	orders, first := make(chan *order), make(chan *order, 1)
+	go receive(json.NewDecoder(conn), first, orders)
+	o, ok := <-first
+	if !ok || o.Job == nil {
+		return true, 0
+	}
+	out, sent := make(chan *news, 64), make(chan struct{})
+	go transmit(json.NewEncoder(conn), out, sent)
+	defer func() {
+		close(out)
+		<-sent
+	}()
+	s := &server{spec: o.Job, orders: orders, out: out, lease: o.Job.Lease}
+	if err := s.start(keep); err != nil {
+		errno, ok := err.(syscall.Errno)
+		if !ok {
+			errno = syscall.EINVAL
+		}
+		s.tell(&news{Is: isFailed, Errno: int(errno)})
+		return false, 0
+	}
+	s.tell(&news{Is: isStarted, PID: s.job.Group()})
+	s.watch(signals)
+	s.tell(&news{Is: isGone})
+	return s.alone, s.job.Group()
+}
+
+func receive(in *json.Decoder, first, orders chan<- *order) {
+	defer close(orders)
+	for to := first; ; to = orders {
+		o := &order{}
+		if in.Decode(o) != nil {
+			if to == first {
+				close(first)
+			}
+			return
+		}
+		if o.Lease != nil {
+			o.Lease.arrived()
+		}
+		to <- o
+	}
+}
+
+func transmit(out *json.Encoder, all <-chan *news, sent chan<- struct{}) {
+	defer close(sent)
+	for n := range all {
+		_ = out.Encode(n) // that the front is gone is heard elsewhere
+	}
+}
+
+// tell does not wait for a front that hangs: what it then misses is at most
+// that a command was stopped and woken many times.
+func (s *server) tell(n *news) {
+	switch {
+	case s.alone:
+	case n.Is == isStopped || n.Is == isHeard:
+		select {
+		case s.out <- n:
+		default:
+		}
+	default:
+		s.out <- n
+	}
+}
+
+func (s *server) start(keep *os.File) (err error) {
+	spec := job.Spec{Path: string(s.spec.Path), Args: allStrings(s.spec.Args), Env: allStrings(s.spec.Env), Leave: s.spec.Leave}
+	if s.spec.Pass {
+		spec.Keep = keep
+	}
+	if s.lease != nil {
+		s.lease.arrived()
+	}
+	s.job, err = job.Start(spec)
+	return err
+}
+
+// watch returns when the job is over.
+func (s *server) watch(signals <-chan os.Signal) {
+	timer := time.NewTimer(s.pause())
+	done := s.job.Done()
+	for {
+		select {
+		case o, ok := <-s.orders:
+			if !ok {
+				s.orders = nil
+				s.frontDied()
+				break
+			}
+			s.obey(o)
+		case sig := <-signals:
+			if n, ok := sig.(syscall.Signal); ok {
+				s.tell(&news{Is: isHeard, Signal: int(n)})
+			}
+		case sig := <-s.job.Stopped():
+			s.tell(&news{Is: isStopped, Signal: int(sig)})
+		case <-timer.C:
+		case <-done:
+			done = nil
+			s.commandDone()
+			if s.spec.Leave {
+				return
+			}
+		case <-s.job.Gone():
+			if done != nil { // both were ready
+				s.tellDone()
+			}
+			return
+		}
+		s.look()
+		timer.Reset(s.pause())
+	}
+}
+
+func (s *server) obey(o *order) {
+	switch o.Do {
+	case doSignal:
+		s.job.Signal(syscall.Signal(o.Signal))
+	case doSignalCommand:
+		s.job.SignalCommand(syscall.Signal(o.Signal))
+	case doContinue:
+		s.job.Continue()
+	case doLease:
+		s.lease = o.Lease
+	case doEnd:
+		s.end(o.Grace)
+	case doKill:
+		s.kill()
+	}
+}
+
+// frontDied ends the job: nobody keeps the lock any more.
+func (s *server) frontDied() {
+	s.alone = true
+	s.kill()
+}
+
+// commandDone begins to end what the command has left behind.
+func (s *server) commandDone() {
+	s.tellDone()
+	if !s.spec.Leave {
+		s.job.EndRest(s.spec.signal())
+		s.killIn(s.spec.Grace)
+	}
+}
+
+func (s *server) tellDone() {
+	e := s.job.Exit()
+	s.tell(&news{Is: isDone, Code: e.Code, Signal: int(e.Signal)})
+}
+
+// look does what is due.
+func (s *server) look() {
+	if s.lease != nil {
+		left := s.lease.left()
+		if left <= s.spec.Grace && !s.ending {
+			s.tell(&news{Is: isLow})
+			s.end(left)
+		}
+		if left <= 0 {
+			s.kill()
+		}
+	}
+	if s.killAt != 0 && now() >= s.killAt {
+		s.kill()
+	}
+}
+
+// end tells the job to end.
+func (s *server) end(grace time.Duration) {
+	if !s.ending {
+		s.ending = true
+		s.job.Signal(s.spec.signal())
+		s.job.Continue() // a stopped process does not hear it
+	}
+	s.killIn(grace)
+}
+
+// killIn plans to kill the job. Of two times the earlier counts.
+func (s *server) killIn(d time.Duration) {
+	if at := now() + max(d, 1); s.killAt == 0 || at < s.killAt {
+		s.killAt = at
+	}
+}
+
+func (s *server) kill() {
+	s.killAt = 0
+	s.job.Kill()
+	if !s.killed {
+		s.killed = true
+		s.tell(&news{Is: isKilled})
+	}
+}
+
+// pause is the time until there is something to look at.
+func (s *server) pause() time.Duration {
+	d := time.Hour
+	if s.lease != nil && !s.killed {
+		d = nap
+		left := s.lease.left()
+		if !s.ending {
+			left -= s.spec.Grace
+		}
+		d = min(d, left)
+	}
+	if s.killAt != 0 {
+		d = min(d, s.killAt-now(), nap)
+	}
+	return max(d, time.Millisecond)
+}

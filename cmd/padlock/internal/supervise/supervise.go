@@ -1,0 +1,251 @@
+// Package supervise runs a job under a process of its own, the supervisor, so
+// that the job outlives neither the process that holds the lock, the front, nor
+// the lock: when either of the two dies, however that happens, the other ends
+// the job. The supervisor keeps the end of the lease too, so that a front that
+// hangs or is stopped makes no difference, and holds a copy of the file that
+// carries the lock until nothing is left of the job.
+//
+// On Windows, where the kernel ends the job with the process that has its
+// handle, the supervisor is a part of the front.
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+// Forever is the lease of a lock that has none.
+const Forever time.Duration = 1<<63 - 1
+
+// ErrStart is a supervisor that could not be started.
+var ErrStart = errors.New("the process that watches over the command cannot be started")
+
+// Spec says what to run, and for how long.
+type Spec struct {
+	Title  string   // what lists of processes show of the supervisor
+	Path   string   // of the program
+	Args   []string // the name it is called by, and its arguments
+	Env    []string
+	Keep   *os.File       // open in the supervisor until nothing is left of the job; may be nil
+	Pass   bool           // the command inherits Keep
+	Leave  bool           // what the command leaves behind is left alone
+	Signal syscall.Signal // that ends the command
+	Grace  time.Duration  // from Signal to KILL
+	Lease  time.Duration  // until when the job must have been killed, or Forever
+}
+
+// Process is a job under its supervisor. Its methods are safe for concurrent
+// use.
+type Process struct {
+	link    link
+	mu      sync.Mutex // of sending
+	conn    io.Closer
+	out     *json.Encoder
+	group   atomic.Int64
+	exit    job.Exit
+	killed  atomic.Bool
+	ours    atomic.Bool // the supervisor was killed by us, for it hung
+	over    bool        // nothing is left, the supervisor said
+	started chan error
+	done    chan struct{}
+	gone    chan struct{}
+	bereft  chan struct{}
+	low     chan struct{}
+	stopped chan syscall.Signal
+	heard   chan syscall.Signal
+}
+
+// link is what a front has of its supervisor's process.
+type link interface {
+	join()              // waits until it is gone, with all that it had open
+	kill()              // ends it, and it alone
+	takeOver(group int) // ends what it leaves behind; called after join
+	rest() []int        // who lives of the job, as far as it can be known
+	open() (io.ReadWriteCloser, error)
+}
+
+// Start starts the supervisor and, under it, the job. The error is that of
+// exec, or answers errors.Is for ErrStart; then nothing runs.
+func Start(s Spec) (*Process, error) {
+	p := &Process{
+		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), bereft: make(chan struct{}), low: make(chan struct{}),
+		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), link: newLink(&s),
+	}
+	conn, err := p.link.open()
+	if err != nil {
+		return nil, errors.Join(ErrStart, err)
+	}
+	p.conn, p.out = conn, json.NewEncoder(conn)
+	go p.listen(json.NewDecoder(conn))
+	p.send(&order{Do: doStart, Job: newJobSpec(&s)})
+	if err := <-p.started; err != nil {
+		<-p.gone
+		return nil, err
+	}
+	return p, nil
+}
+
+// Group is the process group of the command.
+func (p *Process) Group() int { return int(p.group.Load()) }
+
+// Done is closed when the command itself has ended, and with Leave the
+// supervisor too; then Exit is known.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Exit is how the command ended. It is the zero Exit before Done.
+func (p *Process) Exit() job.Exit {
+	select {
+	case <-p.done:
+		return p.exit
+	default:
+		return job.Exit{}
+	}
+}
+
+// Gone is closed when nothing is left of the job, or with Leave when the
+// command has ended, and nothing of the supervisor.
+func (p *Process) Gone() <-chan struct{} { return p.gone }
+
+// Bereft is closed when somebody else has killed the supervisor. What is left
+// of the job is then killed.
+func (p *Process) Bereft() <-chan struct{} { return p.bereft }
+
+// Low is closed when the supervisor has begun to end the job since the lease
+// ends.
+func (p *Process) Low() <-chan struct{} { return p.low }
+
+// Stopped tells that the command was stopped, and by which signal.
+func (p *Process) Stopped() <-chan syscall.Signal { return p.stopped }
+
+// Heard tells of signals sent to the supervisor: the command takes it for the
+// process that started it.
+func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
+
+// Rest lists what lives of the job.
+func (p *Process) Rest() []int { return p.link.rest() }
+
+// Signal sends sig to the command and to those in its process group.
+func (p *Process) Signal(sig syscall.Signal) { p.send(&order{Do: doSignal, Signal: int(sig)}) }
+
+// SignalCommand sends sig to the command alone.
+func (p *Process) SignalCommand(sig syscall.Signal) {
+	p.send(&order{Do: doSignalCommand, Signal: int(sig)})
+}
+
+// Continue wakes what was stopped.
+func (p *Process) Continue() { p.send(&order{Do: doContinue}) }
+
+// Lease says how long the lock is good for from now on.
+func (p *Process) Lease(left time.Duration) { p.send(&order{Do: doLease, Lease: until(left)}) }
+
+// End sends Spec.Signal to the job, and KILL when grace has passed.
+func (p *Process) End(grace time.Duration) {
+	p.send(&order{Do: doEnd, Grace: grace})
+	p.expectKill(grace)
+}
+
+// Kill kills the job, now and whatever of it appears from now on.
+func (p *Process) Kill() {
+	p.send(&order{Do: doKill})
+	p.expectKill(0)
+}
+
+// slack is how much later than due a supervisor may say that it has killed,
+// before it counts as hung.
+const slack = 400 * time.Millisecond
+
+// expectKill kills a supervisor that hangs, and so the job.
+func (p *Process) expectKill(after time.Duration) {
+	time.AfterFunc(after+slack, func() {
+		select {
+		case <-p.gone:
+		default:
+			if !p.killed.Load() {
+				p.ours.Store(true)
+				p.link.kill()
+			}
+		}
+	})
+}
+
+// send tells the supervisor. That it is gone is noticed elsewhere.
+func (p *Process) send(o *order) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.out.Encode(o)
+}
+
+// listen hears the supervisor out, and takes over when it has died.
+func (p *Process) listen(in *json.Decoder) {
+	for {
+		var n news
+		if in.Decode(&n) != nil {
+			break
+		}
+		p.hear(&n)
+	}
+	p.link.join()
+	_ = p.conn.Close()
+	if !p.over {
+		p.inherit()
+	}
+	close(p.gone)
+}
+
+func (p *Process) hear(n *news) {
+	switch n.Is {
+	case isStarted:
+		p.group.Store(int64(n.PID))
+		p.started <- nil
+	case isFailed:
+		p.over = true
+		p.started <- syscall.Errno(n.Errno)
+	case isStopped:
+		tell(p.stopped, n.Signal)
+	case isHeard:
+		tell(p.heard, n.Signal)
+	case isLow:
+		close(p.low)
+	case isKilled:
+		p.killed.Store(true)
+	case isDone:
+		p.exit = job.Exit{Code: n.Code, Signal: syscall.Signal(n.Signal)}
+		close(p.done)
+	case isGone:
+		p.over = true
+	}
+}
+
+// tell passes a signal on, unless nobody listened for long.
+func tell(c chan<- syscall.Signal, sig int) {
+	select {
+	case c <- syscall.Signal(sig):
+	default:
+	}
+}
+
+// inherit is called when the supervisor has died before its job.
+func (p *Process) inherit() {
+	if !p.ours.Load() {
+		close(p.bereft)
+	}
+	p.link.takeOver(p.Group())
+	select {
+	case <-p.done:
+	default:
+		p.exit = job.Exit{Signal: syscall.SIGKILL}
+		close(p.done)
+	}
+	select {
+	case p.started <- ErrStart: // before it could say anything
+	default:
+	}
+}

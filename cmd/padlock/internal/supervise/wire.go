@@ -1,0 +1,81 @@
+package supervise
+
+import (
+	"syscall"
+	"time"
+)
+
+// order is what the front tells the supervisor, an object a line.
+type order struct {
+	Do     string
+	Signal int           `json:",omitempty"`
+	Grace  time.Duration `json:",omitempty"`
+	Lease  *moment       `json:",omitempty"` // nil: there is none
+	Job    *jobSpec      `json:",omitempty"`
+}
+
+// What there is to do.
+const (
+	doStart         = "start"
+	doSignal        = "signal"
+	doSignalCommand = "signal command"
+	doContinue      = "continue"
+	doLease         = "lease"
+	doEnd           = "end"
+	doKill          = "kill"
+)
+
+// news is what the supervisor tells the front.
+type news struct {
+	Is     string
+	PID    int `json:",omitempty"`
+	Errno  int `json:",omitempty"`
+	Code   int `json:",omitempty"`
+	Signal int `json:",omitempty"`
+}
+
+// What there is to tell.
+const (
+	isStarted = "started"
+	isFailed  = "failed"
+	isStopped = "stopped"
+	isHeard   = "heard"
+	isLow     = "low"
+	isKilled  = "killed"
+	isDone    = "done"
+	isGone    = "gone"
+)
+
+// jobSpec is a Spec on its way. Arguments may be any bytes, and JSON's strings
+// cannot.
+type jobSpec struct {
+	Path        []byte
+	Args, Env   [][]byte
+	Pass, Leave bool
+	Signal      int
+	Grace       time.Duration
+	Lease       *moment
+}
+
+func newJobSpec(s *Spec) *jobSpec {
+	return &jobSpec{
+		Path: []byte(s.Path), Args: allBytes(s.Args), Env: allBytes(s.Env),
+		Pass: s.Pass, Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: until(s.Lease),
+	}
+}
+
+func (s *jobSpec) signal() syscall.Signal { return syscall.Signal(s.Signal) }
+
+func allBytes(list []string) (out [][]byte) {
+	for _, s := range list {
+		out = append(out, []byte(s))
+	}
+	return out
+}
+
+func allStrings(list [][]byte) (out []string) {
+	for _, b := range list {
+		out = append(out, string(b))
+	}
+	return out
+}
