@@ -3,8 +3,14 @@ package open
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
+
+func scheme(rawURL string) string {
+	s, _, _ := strings.Cut(rawURL, ":")
+	return s
+}
 
 // foreign are spellings of PHP's clients that mean a store of ours.
 var foreign = []struct {
@@ -40,6 +46,9 @@ func foreignSpelling(rawURL string) error {
 			if strings.Contains(path, "@") {
 				write = "file:///DIRECTORY" // that may be a password
 			}
+		}
+		if slices.Contains(symfonySchemes, symfonyPrefix+scheme(rawURL)) {
+			write += ", or symfony+ before it for the locks that PHP has there"
 		}
 		return invalid("this is the spelling of PHP; write %s", write)
 	}

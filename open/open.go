@@ -25,7 +25,9 @@ func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = t
 // is made when it is needed.
 func StateDir(dir string) Option { return func(o *opener) { o.state = dir } }
 
-// Store opens the store that a URL names, such as file:///var/lib/locks. The
+// Store opens the store that a URL names, such as file:///var/lib/locks. After
+// symfony+ stands a DSN of PHP's Symfony, and the store is the one that PHP would
+// use for it, in the same layout. The
 // error for a URL that names none answers errors.Is for driver.ErrInvalid and
 // says what to write; other errors are those of the store. No error repeats a
 // user, a password or a parameter of the URL.
@@ -56,7 +58,7 @@ func DefaultDir() (string, error) { return filestore.DefaultDir() }
 
 // Schemes lists how the URL of a store may begin, in order.
 func Schemes() []string {
-	var names []string
+	names := slices.Clone(symfonySchemes)
 	for name := range schemes() {
 		names = append(names, name)
 	}
@@ -91,6 +93,8 @@ func parse(rawURL string) (*url.URL, error) {
 	switch {
 	case rawURL == "":
 		return nil, invalid("no store is named; write a URL such as file:///var/lib/locks")
+	case strings.HasPrefix(rawURL, symfonyPrefix):
+		return symfony(strings.TrimPrefix(rawURL, symfonyPrefix))
 	case strings.HasPrefix(rawURL, "/"):
 		return nil, invalid("a store is named by a URL; for this directory write %s", fileURL(rawURL))
 	}
@@ -133,7 +137,7 @@ func fileURL(dir string) string {
 }
 
 // Redacted returns a URL as it may be shown: without user, password and
-// parameters.
+// parameters. A DSN after symfony+ is shown as the URL that it stands for.
 func Redacted(rawURL string) string {
 	u, err := parse(rawURL)
 	switch {

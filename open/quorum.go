@@ -27,6 +27,7 @@ func members(rule quorum.Rule) constructor {
 		if err != nil {
 			return nil, err
 		}
+		fences := u.Query().Get("fences") != "no"
 		if o.depth >= maxDepth {
 			return nil, invalid("stores are nested more than %d deep", maxDepth)
 		}
@@ -39,7 +40,7 @@ func members(rule quorum.Rule) constructor {
 			}
 			stores = append(stores, s)
 		}
-		q, err := quorum.New(rule, stores...)
+		q, err := quorum.NewWith(rule, stores, quorum.Fences(fences))
 		if err != nil {
 			return nil, errors.Join(err, closeAll(stores))
 		}
@@ -47,7 +48,7 @@ func members(rule quorum.Rule) constructor {
 	}
 }
 
-// memberURLs reads ?store=URL&store=URL….
+// memberURLs reads ?store=URL&store=URL…, and perhaps &fences=no.
 func memberURLs(u *url.URL) ([]string, error) {
 	form := u.Scheme + ":?store=URL&store=URL…"
 	if u.Host != "" || u.Path != "" || u.Opaque != "" || u.User != nil {
@@ -58,9 +59,12 @@ func memberURLs(u *url.URL) ([]string, error) {
 		return nil, invalid("the URL has the form %s, each URL in it percent-encoded", form)
 	}
 	for name := range query {
-		if name != "store" {
-			return nil, invalid("there is a parameter other than store; if it belongs to one of the stores, percent-encode that store's URL (? & = # as %%3F %%26 %%3D %%23)")
+		if name != "store" && name != "fences" {
+			return nil, invalid("there is a parameter other than store and fences; if it belongs to one of the stores, percent-encode that store's URL (? & = # as %%3F %%26 %%3D %%23)")
 		}
+	}
+	if f := query["fences"]; len(f) > 1 || len(f) == 1 && f[0] != "yes" && f[0] != "no" {
+		return nil, invalid("fences: it is yes or no")
 	}
 	if len(query["store"]) == 0 {
 		return nil, invalid("no store is named; the URL has the form %s", form)

@@ -62,7 +62,12 @@ func startPHP(t testing.TB, srv *server.Server, prefix string) *php {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(phpCommand(t), filepath.Join("testdata", "lock.php"), host, port, prefix)
+	return runPHP(t, host, port, prefix)
+}
+
+func runPHP(t testing.TB, args ...string) *php {
+	t.Helper()
+	cmd := exec.Command(phpCommand(t), append([]string{filepath.Join("testdata", "lock.php")}, args...)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -3,21 +3,28 @@
 // object per line comes in, one goes out.
 //
 //   php lock.php HOST PORT PREFIX
+//   php lock.php DSN
 
 require '/usr/share/php/Symfony/Component/Lock/autoload.php';
+@include '/usr/share/php/Symfony/Component/Cache/autoload.php'; // of DSNs
 
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\Lock;
 use Symfony\Component\Lock\Store\RedisStore;
+use Symfony\Component\Lock\Store\StoreFactory;
 
-[, $host, $port, $prefix] = $argv;
-$redis = new Redis();
-$redis->connect($host, (int) $port);
-$redis->setOption(Redis::OPT_PREFIX, $prefix);
-$store = new RedisStore($redis);
+if (2 === count($argv)) {
+    $store = StoreFactory::createStore($argv[1]);
+} else {
+    [, $host, $port, $prefix] = $argv;
+    $redis = new Redis();
+    $redis->connect($host, (int) $port);
+    $redis->setOption(Redis::OPT_PREFIX, $prefix);
+    $store = new RedisStore($redis);
+}
 
 // One lock: as Symfony's LockFactory makes it, but for a token that may be given.
-function create(object $in, RedisStore $store): array
+function create(object $in, $store): array
 {
     $key = new Key(base64_decode($in->name));
     if ('' !== $in->token) {

@@ -1,0 +1,119 @@
+package open_test
+
+import (
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/open"
+)
+
+// A DSN of Symfony's means the place that PHP would take it for.
+func TestSymfonyDSN(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"redis://localhost":                               "redis://localhost:6379/",
+		"redis://localhost/":                              "redis://localhost:6379/",
+		"redis://secret@example.com:1234/13":              "redis://example.com:1234/13",
+		"rediss://user:p%40ss@example.com":                "rediss://example.com:6379/",
+		"redis://:s/e?c#r@example.com/1":                  "redis://example.com:6379/1",
+		"redis://[::1]/1":                                 "redis://[::1]:6379/1",
+		"redis:///run/redis.sock":                         "redis+unix:///run/redis.sock",
+		"redis://secret@/run/redis.sock/13":               "redis+unix:///run/redis.sock",
+		"redis:?host[localhost]":                          "redis://localhost:6379/",
+		"redis:?host[localhost:1234]&dbindex=2":           "redis://localhost:1234/2",
+		"redis:?host[/run/redis.sock:]":                   "redis+unix:///run/redis.sock",
+		"redis:?host[a]&host[b:1]&redis_cluster=1":        "redis+cluster://a:6379,b:1/",
+		"redis:?host[a:1]&host[b:1]&redis_sentinel=main":  "redis+sentinel://a:1,b:1/main/",
+		"redis://a:1/2?host[b:1]&sentinel_master=main":    "redis+sentinel://a:1,b:1/main/2",
+		"redis://localhost?lazy=1&timeout=5&persistent=1": "redis://localhost:6379/",
+		"flock:///var/lib/locks":                          "file:///var/lib/locks",
+		"flock:///var/lib/my locks%20":                    "file:///var/lib/my%20locks%2520",
+	} {
+		if got := open.Redacted("symfony+" + dsn); strings.TrimSuffix(got, "/") != strings.TrimSuffix(want, "/") {
+			t.Errorf("symfony+%s is %s, want %s", dsn, got, want)
+		}
+	}
+}
+
+func TestSymfonyErrors(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"":                                           "there are symfony+flock:, symfony+redis:, symfony+rediss:",
+		"pgsql://host/db":                            "no store for this DSN",
+		"in-memory":                                  "seen by one process only",
+		"flock://locks":                              "from the root",
+		"flock:///locks?colour=red":                  `unknown parameter "colour"`,
+		"flock:///locks?x=%zz":                       "cannot be read",
+		"redis://host/main":                          "the number of a database",
+		"redis:host":                                 "two slashes",
+		"redis://":                                   "names no host",
+		"redis://host?colour=red":                    `there is no parameter "colour"`,
+		"redis://host?x=%zz":                         "cannot be read",
+		"redis://host?layout=string":                 "does not go with symfony+",
+		"redis://host/1?dbindex=2":                   "two databases",
+		"redis://host?host[other]":                   "which padlock does not share",
+		"redis://host?host[/s:]":                     "a socket and hosts",
+		"redis:?host[/s:]&host[/u:]":                 "two sockets",
+		"redis:?host[a]=weight":                      "has no value",
+		"redis://a?redis_cluster=yes":                "0 or 1",
+		"redis://a/3?redis_cluster=1":                "one database only",
+		"redis://a?redis_cluster=1&redis_sentinel=s": "no sentinels",
+	} {
+		_, err := open.Store(t.Context(), "symfony+"+dsn)
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("symfony+%s: %v; want it to be ErrInvalid and to say %q", dsn, err, want)
+		}
+	}
+}
+
+// The store of a DSN and that of our own URL share their locks.
+func TestSymfonyShares(t *testing.T) {
+	srv, dir := server.Redis(t, server.RedisOptions{Password: canary}), t.TempDir()
+	for dsn, own := range map[string]string{
+		"redis://" + canary + "@" + srv.Addr() + "/3":                           "redis://:" + canary + "@" + srv.Addr() + "/3",
+		"redis://" + canary + "@" + srv.Addr() + "/4?prefix=shop:":              "redis://:" + canary + "@" + srv.Addr() + "/4?prefix=shop:",
+		"flock://" + filepath.ToSlash(dir):                                      fileURL(dir) + "?world=yes",
+		"redis://" + canary + "@?host%5B" + url.QueryEscape(srv.Addr()) + "%5D": "redis://:" + canary + "@" + srv.Addr(),
+	} {
+		ours, theirs := locker(t, own), locker(t, "symfony+"+dsn)
+		lock, err := ours.Acquire(t.Context(), "name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := theirs.TryAcquire(t.Context(), "name"); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%s beside %s: %v", strings.ReplaceAll(dsn, canary, "…"), strings.ReplaceAll(own, canary, "…"), err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A quorum without fences says so, and then takes members that have none.
+func TestQuorumWithoutFences(t *testing.T) {
+	for rawURL, want := range map[string]driver.Fence{
+		quorumURL("all", t.TempDir(), 2) + "&fences=no":    driver.NoFence,
+		quorumURL("quorum", t.TempDir(), 3) + "&fences=no": driver.NoFence,
+		quorumURL("all", t.TempDir(), 2) + "&fences=yes":   driver.DurableFence,
+		quorumURL("all", t.TempDir(), 2):                   driver.DurableFence,
+	} {
+		store, err := open.Store(t.Context(), rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := store.Guarantees().Fence; got != want {
+			t.Errorf("%s: fences are %v, want %v", rawURL, got, want)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, query := range []string{"&fences=maybe", "&fences=no&fences=yes"} {
+		if _, err := open.Store(t.Context(), quorumURL("all", t.TempDir(), 2)+query); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
