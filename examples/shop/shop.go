@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/stampede"
+)
+
+//go:embed web
+var files embed.FS
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"money": money}).ParseFS(files, "web/*.html"))
+
+func money(cents int) string { return fmt.Sprintf("€ %d.%02d", cents/100, cents%100) }
+
+// shop serves the pages.
+type shop struct {
+	sessions *session.Manager
+	cache    *stampede.Cache
+	supplier supplier
+	served   atomic.Int64 // pages
+}
+
+func (s *shop) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.page)
+	mux.Handle("GET /cart", s.sessions.With(session.ReadOnly)(http.HandlerFunc(s.cart)))
+	mux.HandleFunc("POST /cart/{sku}", s.add)
+	mux.HandleFunc("POST /cart/{sku}/remove", s.remove)
+	mux.Handle("POST /order", s.sessions.With(session.Exclusive)(http.HandlerFunc(s.order)))
+	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("POST /logout", s.logout)
+	mux.HandleFunc("POST /rush", s.rushHour)
+	mux.Handle("GET /web/", http.FileServerFS(files))
+	// Browsers say from which site a request comes: others may not send any.
+	return http.NewCrossOriginProtection().Handler(s.sessions.Middleware(mux))
+}
+
+// view is what the templates show.
+type view struct {
+	Catalogue
+	Lines        []line
+	Count, Total int
+	User, Notice string
+	Served       int64
+	Asked        int64
+	Age          time.Duration
+}
+
+type line struct {
+	Product
+	Count int
+}
+
+// page also begins the session: two tabs that put their first things into a
+// cart at once would otherwise begin one each.
+func (s *shop) page(w http.ResponseWriter, r *http.Request) {
+	ses := session.From(r.Context())
+	if known, err := ses.Has("since"); err == nil && !known {
+		ses.Put("since", time.Now())
+	}
+	notice, _, err := session.TakeFlash[string](ses, "notice")
+	if err != nil {
+		return // the answer is 503, by the middleware
+	}
+	v, err := s.view(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	v.Notice, v.Served, v.Asked = notice, s.served.Add(1), s.supplier.asked.Load()
+	show(w, "page", v)
+}
+
+// cart is the part of the page that scripts fetch.
+func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
+	v, err := s.view(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	show(w, "cart", v)
+}
+
+func show(w http.ResponseWriter, name string, v *view) {
+	var text strings.Builder // an error in the middle of a page could not be told any more
+	if err := pages.ExecuteTemplate(&text, name, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, text.String())
+}
+
+func (s *shop) view(ctx context.Context) (*view, error) {
+	catalogue, err := s.catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{Catalogue: catalogue, Age: time.Since(catalogue.At).Round(100 * time.Millisecond)}
+	ses := session.From(ctx)
+	if v.User, err = session.Get[string](ses, "user"); err != nil {
+		return nil, err
+	}
+	for _, p := range catalogue.Products {
+		n, err := session.Get[int](ses, cartKey(p.SKU))
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			v.Lines = append(v.Lines, line{p, n})
+			v.Count, v.Total = v.Count+n, v.Total+n*p.Cents
+		}
+	}
+	return v, nil
+}
+
+func cartKey(sku string) string { return "cart:" + sku }
+
+// sells reports whether there is such a product; if not, it answers.
+func sells(w http.ResponseWriter, r *http.Request) (sku string, ok bool) {
+	sku = r.PathValue("sku")
+	for _, p := range products {
+		if p.SKU == sku {
+			return sku, true
+		}
+	}
+	http.NotFound(w, r)
+	return sku, false
+}
+
+// add counts in the store: however many requests come at once, none of them
+// waits, and none is lost.
+func (s *shop) add(w http.ResponseWriter, r *http.Request) {
+	if sku, ok := sells(w, r); ok {
+		if _, err := session.From(r.Context()).Incr(cartKey(sku), 1); err == nil {
+			home(w, r)
+		}
+	}
+}
+
+func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
+	if sku, ok := sells(w, r); ok {
+		if err := session.From(r.Context()).Delete(cartKey(sku)); err == nil {
+			home(w, r)
+		}
+	}
+}
+
+// order runs under the session's lock. What is added meanwhile waits for it,
+// and is in the next cart.
+func (s *shop) order(w http.ResponseWriter, r *http.Request) {
+	ses := session.From(r.Context())
+	v, err := s.view(r.Context())
+	if err != nil {
+		return
+	}
+	if v.Count == 0 {
+		home(w, r)
+		return
+	}
+	time.Sleep(300 * time.Millisecond) // the bank
+	for _, l := range v.Lines {
+		ses.Delete(cartKey(l.SKU))
+	}
+	number, err := session.Get[int](ses, "orders")
+	if err != nil {
+		return
+	}
+	ses.Put("orders", number+1)
+	ses.Flash("notice", fmt.Sprintf("Order %d is placed: %d things for %s. Thank you!", number+1, v.Count, money(v.Total)))
+	home(w, r)
+}
+
+// login gives the session a new id, so that nobody who knew the old one is
+// logged in too.
+func (s *shop) login(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimSpace(r.FormValue("name"))
+	if name == "" || len(name) > 40 {
+		http.Error(w, "What is your name? In 40 letters, please.", http.StatusBadRequest)
+		return
+	}
+	ses := session.From(r.Context())
+	if err := ses.Regenerate(r.Context()); err != nil {
+		return
+	}
+	ses.Put("user", name)
+	home(w, r)
+}
+
+// logout ends the session; a request under way cannot bring it back.
+func (s *shop) logout(w http.ResponseWriter, r *http.Request) {
+	if err := session.From(r.Context()).Destroy(r.Context()); err == nil {
+		home(w, r)
+	}
+}
+
+func (s *shop) rushHour(w http.ResponseWriter, r *http.Request) {
+	result, err := s.rush(r.Context(), 200)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	session.From(r.Context()).Flash("notice", fmt.Sprintf("%d visitors came at once. The supplier was asked %s; the slowest visitor waited %v.",
+		result.Visitors, times(result.Asked), result.Slowest))
+	home(w, r)
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// home is where forms go when they are done.
+func home(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/stampede"
+)
+
+// Product is what the shop sells.
+type Product struct {
+	SKU, Name, Text string
+	Cents           int
+}
+
+// Catalogue is what the supplier answers.
+type Catalogue struct {
+	Products []Product
+	At       time.Time
+}
+
+// supplier is slow, and changes his prices each time he is asked.
+type supplier struct {
+	delay time.Duration
+	asked atomic.Int64
+}
+
+var products = []Product{
+	{"brass", "Brass padlock", "The classic. One key, one owner at a time.", 1490},
+	{"combination", "Combination lock", "Four digits, and nobody waits for a key.", 1890},
+	{"bicycle", "Bicycle lock", "A loop that nothing leaves by itself.", 3450},
+	{"chain", "Door chain", "Lets readers look in, and writers wait.", 1275},
+	{"key", "Skeleton key", "For locks that somebody left behind.", 690},
+	{"safe", "Small safe", "Survives a restart. And the fire brigade.", 12900},
+}
+
+func (s *supplier) ask(ctx context.Context) (Catalogue, error) {
+	s.asked.Add(1)
+	select {
+	case <-time.After(s.delay):
+	case <-ctx.Done():
+		return Catalogue{}, context.Cause(ctx)
+	}
+	c := Catalogue{At: time.Now()}
+	for _, p := range products {
+		p.Cents += 5 * rand.IntN(20)
+		c.Products = append(c.Products, p)
+	}
+	return c, nil
+}
+
+const catalogueKey = "catalogue"
+
+// catalogue is at most 10 s old; for a minute more an old one is shown while
+// one request asks for a new one.
+func (s *shop) catalogue(ctx context.Context) (Catalogue, error) {
+	return stampede.Remember(ctx, s.cache, catalogueKey, 10*time.Second, s.supplier.ask, stampede.Stale(time.Minute))
+}
+
+// A rush is many visitors at once who find no catalogue.
+type rush struct {
+	Visitors int
+	Asked    int64 // how often the supplier was
+	Slowest  time.Duration
+}
+
+func (s *shop) rush(ctx context.Context, visitors int) (rush, error) {
+	if err := s.cache.Invalidate(ctx, catalogueKey); err != nil {
+		return rush{}, err
+	}
+	r := rush{Visitors: visitors}
+	before, start := s.supplier.asked.Load(), time.Now()
+	var all sync.WaitGroup
+	var failed atomic.Value
+	for range visitors {
+		all.Go(func() {
+			if _, err := s.catalogue(ctx); err != nil {
+				failed.Store(err)
+			}
+		})
+	}
+	all.Wait()
+	r.Asked, r.Slowest = s.supplier.asked.Load()-before, time.Since(start).Round(time.Millisecond)
+	err, _ := failed.Load().(error)
+	return r, err
+}

@@ -1,0 +1,12 @@
+package shop_test
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup puts the browser and its many children into a group of their own.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// endGroup ends them all.
+func endGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
