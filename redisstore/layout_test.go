@@ -307,3 +307,27 @@ func TestMemory(t *testing.T) {
 		free(t, s, again)
 	}
 }
+
+// TestCoolDownSaysWhoseItWas looks at the name as others do meanwhile.
+func TestCoolDownSaysWhoseItWas(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings()}} {
+		s := opened(t, srv.Addr(), opts...)
+		r := request("job")
+		take(t, s, r)
+		if _, err := s.Release(t.Context(), "job", r.Token, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Acquire(t.Context(), request("job"))
+		var held *driver.HeldError
+		if !errors.As(err, &held) || len(held.Holds) != 1 || !held.Holds[0].Cooling || held.Holds[0].Holder != r.Holder {
+			t.Errorf("Acquire during the cool-down: %v (%+v)", err, held)
+		}
+		st, err := s.Inspect(t.Context(), "job")
+		if err != nil || len(st.Holds) != 1 || !st.Holds[0].Cooling || st.Holds[0].Holder != r.Holder {
+			t.Errorf("Inspect during the cool-down: %+v, %v", st, err)
+		}
+		ask(t, srv, "FLUSHALL")
+	}
+}

@@ -155,8 +155,9 @@ local function holds(except)
   each(function(token, til, shared)
     if token == except then return end
     local r = record(token)
-    local kind = string.sub(token, 1, #COOL) == COOL and 'c' or (r and 'p' or 'f')
-    out[#out + 1] = { kind, int(til), shared and 's' or 'x', r and int(r.since) or '0', r and r.holder or '' }
+    local who = string.match(token, '^padlock:cool:%d+ ?(.*)$') -- of a cool-down: whose it was
+    local kind = who and 'c' or (r and 'p' or 'f')
+    out[#out + 1] = { kind, int(til), shared and 's' or 'x', r and int(r.since) or '0', who or r and r.holder or '' }
   end)
   if gap() > 0 then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
