@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
@@ -114,6 +116,16 @@ func show(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
+}
+
+// printable is text of a server, with what a terminal would obey made visible.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // clock is a time of day, with the date if it is another day's.

@@ -65,14 +65,26 @@ func (a *app) table(states []padlock.State) error {
 	}
 	now := time.Now()
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tHOLDER\tMODE\tSINCE\tUNTIL\tWAITING\tFENCE")
-	for _, s := range states {
+	files := slices.ContainsFunc(states, func(s padlock.State) bool { return s.Path != "" })
+	line := func(s *padlock.State, columns ...string) {
+		columns = append(columns, count(s.Waiters), number(s.Fence))
+		if files {
+			columns = append(columns, show(s.Path))
+		}
+		fmt.Fprintln(w, show(s.Name)+"\t"+strings.Join(columns, "\t"))
+	}
+	heads := "NAME\tHOLDER\tMODE\tSINCE\tUNTIL\tWAITING\tFENCE"
+	if files {
+		heads += "\tFILE"
+	}
+	fmt.Fprintln(w, heads)
+	for i := range states {
+		s := &states[i]
 		for _, h := range s.Holds {
-			row := []string{show(s.Name), who(h), mode(h), moment(h.Since, now), moment(end(h), now), count(s.Waiters), number(s.Fence)}
-			fmt.Fprintln(w, strings.Join(row, "\t"))
+			line(s, who(h), mode(h), moment(h.Since, now), moment(end(h), now))
 		}
 		if len(s.Holds) == 0 {
-			fmt.Fprintln(w, strings.Join([]string{show(s.Name), "-", "free", "-", "-", count(s.Waiters), number(s.Fence)}, "\t"))
+			line(s, "-", "free", "-", "-")
 		}
 	}
 	return w.Flush()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 )
@@ -25,6 +26,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
 	var f *failure
+	var file *fs.PathError // of a verb: all else is made a failure
 	switch {
 	case err == nil:
 		return a.status
@@ -34,8 +36,12 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		}
 		return f.status
 	}
+	if errors.As(err, &file) {
+		a.say(note{Event: "output", Message: "the output could not be written: " + pathReason(err), Exit: exitOutput})
+		return exitOutput
+	}
 	// What cobra itself finds is wrong with the command line.
-	a.say(note{Event: "usage", Message: err.Error() + "; see padlock --help"})
+	a.say(note{Event: "usage", Message: err.Error() + "; see padlock --help", Exit: exitUsage})
 	return exitUsage
 }
 
@@ -58,6 +64,20 @@ party at a time: among processes, and, with a store on a server, among machines.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%s; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.statusCommand(), a.lsCommand(), a.versionCommand())
+	addGroup(root, "Work under a lock:", a.runCommand())
+	addGroup(root, "See who has what:", a.statusCommand(), a.lsCommand(), a.waitCommand())
+	addGroup(root, "Locks that stay when padlock ends, by their keys:", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand())
+	addGroup(root, "In need:", a.breakCommand())
+	addGroup(root, "Where locks are kept:", a.storesCommand())
+	root.AddCommand(a.versionCommand())
 	return root
+}
+
+// addGroup adds verbs under a heading of the help.
+func addGroup(root *cobra.Command, title string, verbs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, v := range verbs {
+		v.GroupID = title
+		root.AddCommand(v)
+	}
 }

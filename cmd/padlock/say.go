@@ -10,6 +10,19 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
+// exitOutput: what was to be told could not be written.
+const exitOutput = 74
+
+// verbStatuses are those of verbs that take locks or give them back.
+const verbStatuses = `  0    done
+  75   held by somebody else, or not free in time
+  79   the lock is lost: somebody else may have it
+` + commonStatuses
+
+const commonStatuses = `  64   the command line or the store's URL is wrong, or the store cannot do that
+  69   the store is out of reach, or its answer was lost
+  74   the output could not be written`
+
 // note is a message on standard error: a line of text, or a JSON object.
 type note struct {
 	Event string `json:"event"`
@@ -65,11 +78,28 @@ func (a *app) explain(name string, err error) *failure {
 	case errors.Is(err, errors.ErrUnsupported):
 		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another with --store", a.place(), what)
 	case errors.Is(err, padlock.ErrUncertain):
-		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was taken at %s: %s; nothing was run, and if it was taken it is given back or runs out", show(name), a.place(), what)
+		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was taken at %s: %s; if it was it is given back or runs out; nothing was run", show(name), a.place(), what)
 	case errors.Is(err, padlock.ErrUnavailable):
 		return fail(exitUnavailable, "unavailable", name, "%s cannot be used: %s", a.place(), what)
 	}
 	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
+}
+
+// unsuccessful explains why a lock was not taken, extended, …, as deed says.
+func (a *app) unsuccessful(name, deed string, err error) *failure {
+	switch {
+	case errors.Is(err, padlock.ErrUncertain):
+		hint := "ask again"
+		if deed == "taken" || deed == "taken over" {
+			hint = "if it was, it runs out by itself"
+		}
+		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was %s at %s: %s; %s", show(name), deed, a.place(), reason(err), hint)
+	case errors.Is(err, padlock.ErrLost):
+		return fail(exitLost, "lost", name, "%s was not %s: it is lost, and somebody else may have it", show(name), deed)
+	case errors.Is(err, padlock.ErrExpired):
+		return fail(exitLost, "lost", name, "%s was not %s: it is lost, for its time had run out; nobody else took it", show(name), deed)
+	}
+	return a.explain(name, err)
 }
 
 // reason is the text of an error without what padlock says around it.

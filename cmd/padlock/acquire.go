@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+const acquireLong = `acquire takes the lock NAME, prints its key, and ends: the lock stays taken for
+--ttl. With the key, padlock extend makes that longer, padlock release gives the
+lock back, and padlock adopt takes it over. When the time is over somebody else
+may have the lock, and nothing stops what you do: where the work fits into one
+command, padlock run is safer, since it renews the lock and ends the command when
+the lock is lost.
+
+Only stores with leases can do this; padlock stores shows which.
+
+The key is a secret: whoever has it can give the lock back. It goes to standard
+output, or with --key-file into a file that only you can read.
+
+Exit status:
+` + verbStatuses
+
+const acquireExample = `  key=$(padlock acquire -n --ttl 10m deploy) || exit
+  ./build.sh
+  printf %s "$key" | padlock extend --ttl 10m || exit    # 79: the lock is lost
+  ./deploy.sh
+  printf %s "$key" | padlock release
+
+  padlock acquire -w 60 --key-file deploy.key deploy`
+
+// taking is what the flags of acquire say.
+type taking struct {
+	shared, nonblock   bool
+	wait, ttl, atLeast seconds
+	conflict           int
+	label, keyFile     string
+}
+
+func (a *app) acquireCommand() *cobra.Command {
+	set := &taking{}
+	c := &cobra.Command{
+		Use:                   "acquire [FLAGS] NAME",
+		Short:                 "Take a lock that stays taken, and print its key",
+		Long:                  acquireLong,
+		Example:               acquireExample,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		RunE:                  func(c *cobra.Command, args []string) error { return a.acquire(c.Context(), set, args[0]) },
+	}
+	f := c.Flags()
+	f.SetNormalizeFunc(likeFlock)
+	f.SortFlags = false
+	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
+	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "share it with nobody (default)").NoOptDefVal = "true"
+	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
+	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
+	f.IntVarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	f.Var(&set.ttl, "ttl", "the lock stays taken for `SECONDS` (default 30)")
+	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, also if it is given back before")
+	f.StringVar(&set.label, "label", "padlock acquire", "tell others that `TEXT` is what the lock is held for")
+	keyFlag(c, &set.keyFile, "write the key into `FILE`, for you only, instead of standard output")
+	return c
+}
+
+func (a *app) acquire(ctx context.Context, set *taking, name string) error {
+	if set.conflict < 0 || set.conflict > 255 {
+		return usage("--conflict-exit-code %d: an exit status is from 0 to 255", set.conflict)
+	}
+	l, err := a.lasting(ctx, "acquire", name)
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	place, err := newKeyPlace(set.keyFile)
+	if err != nil {
+		return err
+	}
+	defer place.drop()
+	ctx, stop := interruptible(ctx)
+	lock, err := l.Acquire(ctx, name, set.options()...)
+	if s := stop(); s != nil {
+		if err == nil {
+			_ = lock.Release() // else its lease runs out
+		}
+		return interruptedBy(s, name)
+	}
+	if err != nil {
+		return a.notTaken(set, name, err)
+	}
+	return a.handOver(lock, place)
+}
+
+func (set *taking) options() []padlock.Option {
+	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
+	if set.shared {
+		opts = append(opts, padlock.Shared())
+	}
+	switch {
+	case set.nonblock:
+		opts = append(opts, padlock.Wait(0))
+	case set.wait.given:
+		opts = append(opts, padlock.Wait(set.wait.d))
+	}
+	if set.ttl.given {
+		opts = append(opts, padlock.TTL(set.ttl.d))
+	}
+	return opts
+}
+
+// notTaken says why there is no lock.
+func (a *app) notTaken(set *taking, name string, err error) *failure {
+	why := a.unsuccessful(name, "taken", err)
+	if why.status != exitHeld {
+		return why
+	}
+	why.status, why.note.Exit = set.conflict, set.conflict
+	if set.wait.d > 0 && !set.nonblock {
+		why.note.Message += "; waited " + span(set.wait.d) + " in vain"
+	}
+	return why
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+const breakLong = `break takes a lock away from whoever holds it, or ends its cool-down. It does not
+stop the holder, who goes on working until padlock tells it, at its next renewal,
+that the lock is lost: first make sure that it is dead, or end it. Then the next
+in line gets the lock.
+
+Only what was seen is broken. Either give the fence that padlock status has shown
+by --fence: if somebody else has the lock by now, the fence is another and nothing
+is done (exit status 75). Or let break show who holds the lock and answer its
+question; --yes answers it beforehand, for whoever holds the lock at that moment.
+Holders other than padlock have no fence of their own: of two, one after the other,
+break cannot tell which it ends.
+
+Exit status:
+` + verbStatuses
+
+// broken is what break prints in JSON.
+type broken struct {
+	named
+	Broken  bool   `json:"broken"`
+	Fence   uint64 `json:"fence,omitempty"` // above that of all whose holds were ended
+	Holders []hold `json:"holders"`         // who had it, as seen before
+}
+
+// breaking is what the flags of break say.
+type breaking struct {
+	fence    uint64
+	fenced   bool // --fence was given
+	yes      bool
+	question func(text string) bool // nil if there is nobody to ask
+}
+
+func (a *app) breakCommand() *cobra.Command {
+	set := &breaking{}
+	c := &cobra.Command{
+		Use:   "break [FLAGS] NAME",
+		Short: "Take a lock away from whoever holds it",
+		Long:  breakLong,
+		Example: `  padlock status nightly-report
+  padlock break --fence 1763600000123456 nightly-report
+  padlock break nightly-report`,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			set.fenced = c.Flags().Changed("fence")
+			if !a.json && isTerminal(os.Stdin) && isTerminal(os.Stderr) {
+				set.question = ask
+			}
+			return a.breakLock(c.Context(), set, args[0])
+		},
+	}
+	c.Flags().SortFlags = false
+	c.Flags().Uint64Var(&set.fence, "fence", 0, "break it only if its fence is `N`, as padlock status has shown")
+	c.Flags().BoolVar(&set.yes, "yes", false, "do not ask")
+	return c
+}
+
+// ask asks a person. Only the whole word is a yes.
+func ask(text string) bool {
+	fmt.Fprint(os.Stderr, text)
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	return strings.TrimSpace(line) == "yes"
+}
+
+func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
+	l, err := a.locker(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	s, err := l.Inspect(ctx, name)
+	if err != nil {
+		return a.unknown(name, err)
+	}
+	out := broken{named: newNamed(name), Holders: newState(&s).Holders}
+	switch {
+	case set.fenced && s.Fence != set.fence:
+		return notThatOne(name, s.Fence)
+	case len(s.Holds) == 0:
+		return a.tellBroken(out, show(name)+" is free; there is nothing to break")
+	}
+	if err := a.confirm(set, &s); err != nil {
+		return err
+	}
+	fence, err := l.Break(ctx, name, s.Fence)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return a.unbreakable(&s)
+	case errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrUncertain):
+		return notThatOne(name, 0)
+	case err != nil:
+		return a.unsuccessful(name, "broken", err)
+	}
+	out.Broken, out.Fence = true, fence
+	return a.tellBroken(out, show(name)+" is broken: it was "+sentence(s.Holds[0], time.Now()))
+}
+
+// confirm makes sure that the user means what he would break.
+func (a *app) confirm(set *breaking, s *padlock.State) error {
+	switch {
+	case set.fenced || set.yes:
+		return nil
+	case set.question == nil && s.Fence == 0:
+		return usage("%s is %s; if that is to be ended: padlock break --yes %s", show(s.Name), sentence(s.Holds[0], time.Now()), show(s.Name))
+	case set.question == nil:
+		return usage("%s is %s; if that is to be ended: padlock break --fence %d %s", show(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, show(s.Name))
+	}
+	text := strings.Join(lines(s, time.Now()), "\n") +
+		"\nBreaking it does not stop who holds it. Type yes to break it: "
+	if !set.question(text) {
+		return fail(1, "unbroken", s.Name, "nothing was broken")
+	}
+	return nil
+}
+
+func (a *app) tellBroken(out broken, text string) error {
+	if a.json {
+		return a.print(a.stdout, out)
+	}
+	_, err := fmt.Fprintln(a.stdout, text)
+	return err
+}
+
+// notThatOne is the failure to break what is there no more.
+func notThatOne(name string, fence uint64) *failure {
+	text := "its fence is another"
+	if fence != 0 {
+		text = fmt.Sprintf("its fence is %d", fence)
+	}
+	return fail(exitHeld, "changed", name, "%s is not what it was when it was looked at: %s by now; nothing was broken (padlock status %s)", show(name), text, show(name))
+}
+
+// unbreakable says how to end what only its holder can end.
+func (a *app) unbreakable(s *padlock.State) *failure {
+	how := "its holds end with the processes that have them"
+	for _, h := range s.Holds {
+		switch {
+		case h.Cooling:
+			how = "a cool-down ends by itself" + endText(h.Until, time.Now())
+		case h.PID != 0:
+			how += fmt.Sprintf("; end process %d", h.PID)
+		}
+	}
+	return fail(exitUsage, "unsupported", s.Name, "%s cannot break a lock: %s", a.place(), how)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+)
+
+// interruptible returns a context that ends when this program is asked to end,
+// so that a wait is given up in order: what was granted in that moment is given
+// back. stop returns the signal that came, or nil.
+func interruptible(from context.Context) (ctx context.Context, stop func() os.Signal) {
+	ctx, cancel := context.WithCancel(from)
+	c := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // nohup means it
+			signal.Notify(c, s)
+		}
+	}
+	var came atomic.Value
+	go func() {
+		select {
+		case s := <-c:
+			came.Store(s)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() os.Signal {
+		cancel()
+		signal.Stop(c)
+		s, _ := came.Load().(os.Signal)
+		return s
+	}
+}
+
+// interruptedBy is the failure of a verb that a signal has ended.
+func interruptedBy(s os.Signal, name string) *failure {
+	status := 128
+	if n, ok := s.(syscall.Signal); ok {
+		status += int(n)
+	}
+	return fail(status, "interrupted", name, "%s while waiting for %s; nothing is held", s, show(name))
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+// keyHelp tells of keys in the help of the verbs that read one.
+const keyHelp = `The key is read from the file of --key-file, else from $PADLOCK_KEY, else from
+standard input: never from the command line, which every user of the machine can
+see. Whoever has the key can take, extend or give back the lock.`
+
+// maxKey is more than the text of any key.
+const maxKey = 8192
+
+// readKey reads a key from where the user keeps it.
+func (a *app) readKey(file string) (padlock.Key, error) {
+	var key padlock.Key
+	text, from, err := keyText(file)
+	if err != nil {
+		return key, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
+	}
+	text = bytes.TrimSpace(text)
+	switch err := key.UnmarshalText(text); {
+	case len(text) == 0:
+		return key, usage("there is no key %s: it is what padlock acquire printed; give it by --key-file FILE, by PADLOCK_KEY, or on standard input", from)
+	case err != nil:
+		return key, usage("what is %s is no key: %s; a key is what padlock acquire printed, whole and on one line", from, reason(err))
+	}
+	return key, nil
+}
+
+func keyText(file string) (text []byte, from string, err error) {
+	if file == "" {
+		if env := os.Getenv("PADLOCK_KEY"); env != "" {
+			return []byte(env), "in PADLOCK_KEY", nil
+		}
+		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
+		return text, "on standard input", err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	text, err = io.ReadAll(io.LimitReader(f, maxKey))
+	return text, "in " + show(file), err
+}
+
+// keyFlag defines --key-file.
+func keyFlag(c *cobra.Command, file *string, what string) {
+	c.Flags().StringVar(file, "key-file", "", what)
+}
+
+// keyPlace is where the key of a new hold will be written. It is made before
+// anything is taken, so that a lock is not left behind whose key is nowhere.
+type keyPlace struct {
+	file string
+	tmp  *os.File // nil: standard output
+}
+
+func newKeyPlace(file string) (*keyPlace, error) {
+	if file == "" {
+		// A reader that is gone is to be an error, not the end of this process.
+		signal.Ignore(syscall.SIGPIPE)
+		return &keyPlace{}, nil
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".padlock-key-*") // mode 0600
+	if err != nil {
+		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; nothing was taken", show(file), pathReason(err))
+	}
+	return &keyPlace{file, tmp}, nil
+}
+
+// drop removes what was made, unless it has become the file.
+func (p *keyPlace) drop() {
+	if p.tmp != nil {
+		_ = p.tmp.Close()
+		_ = os.Remove(p.tmp.Name())
+	}
+}
+
+// write puts the key in its place, whole or not at all.
+func (p *keyPlace) write(word string) error {
+	_, err := p.tmp.WriteString(word + "\n")
+	if err == nil {
+		err = p.tmp.Sync()
+	}
+	if err = errors.Join(err, p.tmp.Close()); err == nil {
+		err = os.Rename(p.tmp.Name(), p.file)
+	}
+	if err == nil {
+		p.tmp = nil
+	}
+	return err
+}
+
+// handedOver is what acquire and adopt print in JSON.
+type handedOver struct {
+	named
+	Key     string    `json:"key,omitempty"`      // unless it is in a file
+	KeyFile string    `json:"key_file,omitempty"` // that one
+	Shared  bool      `json:"shared"`
+	Fence   uint64    `json:"fence,omitempty"`
+	Seconds float64   `json:"seconds"` // that the lock is good for
+	Until   time.Time `json:"until"`
+}
+
+// handOver gives the key of a lock to the user. A lock whose key nobody got is
+// given back.
+func (a *app) handOver(lock *padlock.Lock, place *keyPlace) error {
+	word, err := exported(lock)
+	if err == nil {
+		err = a.tellKey(lock, place, word)
+	}
+	if err == nil {
+		return nil
+	}
+	why := fail(exitOutput, "output", lock.Name(), "the key of %s could not be written: %s; the lock was given back", show(lock.Name()), pathReason(err))
+	if err := lock.Release(); err != nil {
+		why.note.Message = "the key of " + show(lock.Name()) + " could not be written, and " + a.place() + " did not confirm that the lock was given back; it runs out by itself"
+	}
+	return why
+}
+
+func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
+	left := lock.Remaining()
+	out := handedOver{
+		named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
+		Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(),
+	}
+	if place.tmp != nil {
+		if err := place.write(word); err != nil {
+			return err
+		}
+		out.Key, out.KeyFile = "", place.file
+	}
+	a.remark(lock.Name(), "%s is taken for %s; padlock extend makes that longer, padlock release gives it back", show(lock.Name()), span(left))
+	switch {
+	case a.json:
+		return a.print(a.stdout, out)
+	case out.KeyFile != "":
+		return nil
+	}
+	_, err := io.WriteString(a.stdout, word+"\n")
+	return err
+}
+
+// remark says something to a person: to scripts it would be noise.
+func (a *app) remark(name, format string, args ...any) {
+	if !a.json && isTerminal(os.Stdout) && isTerminal(os.Stderr) {
+		a.say(fail(0, "remark", name, format, args...).note)
+	}
+}
+
+// isTerminal tells whether a person may be at the other end.
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
+}
+
+// isNull tells whether a file is the device that swallows everything.
+func isNull(st fs.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(st, null)
+}
+
+// pathReason is the text of an error of the file system without the operation,
+// and without the name of a file that only padlock knows.
+func pathReason(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err.Error()
+	}
+	return err.Error()
+}
+
+// lasting opens a store whose locks can outlive this process.
+func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, error) {
+	l, err := a.locker(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if bound := l.Guarantees().Bound; bound != 0 {
+		a.close(l)
+		return nil, fail(exitUsage, "unsupported", name, "%s keeps a lock only as long as the %s that took it lives, so there is nothing for %s to do: use padlock run, or with --store or PADLOCK_STORE a store with leases: %s", a.place(), bound, verb, withLeases)
+	}
+	return l, nil
+}

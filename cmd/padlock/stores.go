@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/open"
+)
+
+const storesLong = `stores lists the kinds of stores, how their URLs begin, and what each promises.
+With URL, or with --used for the one that the other verbs use here, it says what
+that store promises as it is configured, and what its server was found to be.
+
+  LEASE      locks end by themselves, so acquire works
+  ENDS WITH  what a lock does not outlive, beside its lease
+  RESTART    locks are kept when the server, or the machine, restarts
+  FAILOVER   … when a replica takes over
+  CLOCK SET  nobody gets a lock twice because a clock is set
+  FULL       a store that is full drops no locks
+  FENCE      fences grow for ever (durable)
+  SHARED     run --shared works
+  IN ORDER   who waits gets a turn in the order of arrival, over all processes
+  AT LEAST   run --at-least works
+
+"partly" is explained by padlock stores URL.`
+
+// withLeases are the stores of which a lock can outlive the process that took it.
+const withLeases = "redis:, rediss:, redis+unix:, redis+sentinel:, redis+cluster:, symfony+redis:, symfony+rediss:, or quorum: and all: of those"
+
+// kind is a row of the table: a sample that is opened and not asked.
+type kind struct {
+	schemes []string
+	url     string
+}
+
+func kinds(dir string) []kind {
+	const member = "store=redis%3A//localhost%3Flazy=yes"
+	return []kind{
+		{[]string{"file", "symfony+flock"}, "file://" + dir},
+		{[]string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster", "symfony+redis", "symfony+rediss"}, "redis://localhost?lazy=yes"},
+		{[]string{"quorum"}, "quorum:?" + strings.Join([]string{member, member, member}, "&")},
+		{[]string{"all"}, "all:?" + member + "&" + member},
+	}
+}
+
+// promised are guarantees in JSON.
+type promised struct {
+	Schemes  []string  `json:"schemes,omitempty"` // of the table
+	URL      string    `json:"url,omitempty"`     // of one store, without secrets
+	Store    string    `json:"store"`
+	Lease    bool      `json:"lease"`
+	EndsWith string    `json:"ends_with"`         // nothing, connection or process
+	Restart  string    `json:"survives_restart"`  // yes, partly or no
+	Failover string    `json:"survives_failover"` // …
+	ClockSet string    `json:"safe_clock_jump"`
+	Eviction string    `json:"safe_eviction"`
+	Fence    string    `json:"fence"` // none, per session or durable
+	Shared   bool      `json:"shared"`
+	Promote  string    `json:"promotion"` // none, re-grant or atomic
+	FIFO     bool      `json:"fifo"`
+	CoolDown bool      `json:"cool_down"`
+	MinTTL   float64   `json:"min_ttl_seconds,omitempty"`
+	MaxTTL   float64   `json:"max_ttl_seconds,omitempty"`
+	Notes    []string  `json:"notes"`
+	Found    []finding `json:"found,omitempty"` // what the server was found to be
+}
+
+// finding is what a server says of itself.
+type finding struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// The bounds of a TTL where the store has none of its own.
+const (
+	minTTL = 100 * time.Millisecond
+	maxTTL = 24 * time.Hour
+)
+
+func newPromised(g padlock.Guarantees) promised {
+	p := promised{
+		Store: g.Store, Lease: g.Lease, EndsWith: g.Bound.String(),
+		Restart: g.SurvivesRestart.String(), Failover: g.SurvivesFailover.String(),
+		ClockSet: g.SafeClockJump.String(), Eviction: g.SafeEviction.String(), Fence: g.Fence.String(),
+		Shared: g.Shared, Promote: g.Promotion.String(), FIFO: g.FIFO, CoolDown: g.CoolDown,
+		Notes: append([]string{}, g.Notes...),
+	}
+	if g.Lease {
+		least, most := max(g.MinTTL, minTTL), g.MaxTTL
+		if most == 0 {
+			most = maxTTL
+		}
+		p.MinTTL, p.MaxTTL = least.Seconds(), most.Seconds()
+	}
+	return p
+}
+
+func (a *app) storesCommand() *cobra.Command {
+	var used bool
+	c := &cobra.Command{
+		Use:   "stores [FLAGS] [URL]",
+		Short: "Tell what stores there are and what they promise",
+		Long:  storesLong,
+		Example: `  padlock stores
+  padlock stores --used
+  padlock stores 'redis://db7?durable=yes'`,
+		DisableFlagsInUseLine: true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("one URL at a time; see %s --help", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				a.storeURL = args[0]
+			}
+			if used || a.storeURL != "" {
+				return a.oneStore(c.Context())
+			}
+			return a.allStores(c.Context())
+		},
+	}
+	c.Flags().BoolVar(&used, "used", false, "tell of the store that the other verbs use here")
+	return c
+}
+
+func (a *app) allStores(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "padlock-stores-")
+	if err != nil {
+		return fail(exitOutput, "output", "", "no directory for a sample can be made: %s", pathReason(err))
+	}
+	defer os.RemoveAll(dir)
+	var rows []promised
+	for _, k := range kinds(dir) {
+		s, err := open.Store(ctx, k.url)
+		if err != nil {
+			return a.explain("", err)
+		}
+		p := newPromised(s.Guarantees())
+		p.Schemes = k.schemes
+		rows = append(rows, p)
+		if err := s.Close(); err != nil {
+			return a.explain("", err)
+		}
+	}
+	if a.json {
+		for _, p := range rows {
+			if err := a.print(a.stdout, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.storeTable(rows)
+}
+
+func (a *app) storeTable(rows []promised) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STORE\tLEASE\tENDS WITH\tRESTART\tFAILOVER\tCLOCK SET\tFULL\tFENCE\tSHARED\tIN ORDER\tAT LEAST")
+	for _, p := range rows {
+		fmt.Fprintln(w, strings.Join([]string{
+			p.Schemes[0] + ":", yesNo(p.Lease), p.EndsWith, p.Restart, p.Failover, p.ClockSet, p.Eviction, p.Fence,
+			yesNo(p.Shared), yesNo(p.FIFO), yesNo(p.CoolDown),
+		}, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var also []string
+	for _, p := range rows {
+		if len(p.Schemes) > 1 {
+			also = append(also, strings.Join(p.Schemes[1:], ":, ")+": as "+p.Schemes[0]+":")
+		}
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s; quorum: and all: here of redis:.\npadlock stores URL tells more of one; padlock stores --help says what the columns mean.\n", strings.Join(also, "; "))
+	return err
+}
+
+func (a *app) oneStore(ctx context.Context) error {
+	l, err := a.locker(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	p := newPromised(l.Guarantees())
+	if url, err := a.url(); err == nil {
+		p.URL = open.Redacted(url)
+	}
+	found, err := l.Status(ctx)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return a.explain("", err)
+	}
+	for _, f := range found {
+		p.Found = append(p.Found, finding(f))
+	}
+	if a.json {
+		return a.print(a.stdout, p)
+	}
+	return a.storePage(p)
+}
+
+func (a *app) storePage(p promised) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	row := func(name, value string) { fmt.Fprintln(w, name+"\t"+value) }
+	row("store", p.Store+" ("+p.URL+")")
+	lease := "none: a lock lasts until it is given back, or the " + p.EndsWith + " ends"
+	if p.Lease {
+		lease = fmt.Sprintf("%s to %s", span(seconds64(p.MinTTL)), span(seconds64(p.MaxTTL)))
+	}
+	row("lease", lease)
+	row("ends with", p.EndsWith)
+	row("survives a restart", p.Restart)
+	row("survives a failover", p.Failover)
+	row("safe when a clock is set", p.ClockSet)
+	row("safe when it is full", p.Eviction)
+	row("fence", p.Fence)
+	row("shared locks", yesNo(p.Shared))
+	row("promotion", p.Promote)
+	row("in order", yesNo(p.FIFO))
+	row("at least, cool-down", yesNo(p.CoolDown))
+	for i, n := range p.Notes {
+		row([]string{"notes", ""}[min(i, 1)], n)
+	}
+	for _, f := range p.Found {
+		value := printable(f.Value)
+		if f.Advice != "" {
+			value += ": " + f.Advice
+		}
+		row("found: "+f.Name, value)
+	}
+	return w.Flush()
+}
+
+func seconds64(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

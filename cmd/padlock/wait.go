@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+const waitLong = `wait ends when the lock NAME is free, without taking it: somebody else may have it
+when you look again. To do something while it is free, use padlock run. wait stands
+in no queue, and looks again and again: at least once a second, less often while
+the store is out of reach, and gives up when that has lasted half a minute.
+
+Exit status:
+  0    it is free
+  75   it was not, in the time of --wait
+` + commonStatuses
+
+// waited is what wait prints in JSON.
+type waited struct {
+	state
+	Seconds float64 `json:"seconds"` // that it took
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var bound seconds
+	c := &cobra.Command{
+		Use:   "wait [FLAGS] NAME",
+		Short: "Wait until a lock is free, without taking it",
+		Long:  waitLong,
+		Example: `  padlock wait -w 10m deploy && echo "the deploy is over"
+  padlock wait deploy; padlock status deploy`,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		RunE:                  func(c *cobra.Command, args []string) error { return a.wait(c.Context(), bound, args[0]) },
+	}
+	c.Flags().SetNormalizeFunc(likeFlock)
+	c.Flags().VarP(&bound, "wait", "w", "wait at most `SECONDS` (also --timeout)")
+	return c
+}
+
+func (a *app) wait(ctx context.Context, bound seconds, name string) error {
+	l, err := a.locker(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	ctx, stop := interruptible(ctx)
+	begin := time.Now()
+	w := watcher{l: l, name: name}
+	if bound.given {
+		w.until = begin.Add(bound.d)
+	}
+	s, err := w.free(ctx)
+	if sig := stop(); sig != nil {
+		return interruptedBy(sig, name)
+	}
+	took := time.Since(begin)
+	switch {
+	case err != nil:
+		return a.unknown(name, err)
+	case len(s.Holds) > 0:
+		why := heldFailure(name, &padlock.HeldError{Holds: s.Holds})
+		why.note.Message += "; waited " + span(took) + " in vain"
+		return why
+	case a.json:
+		return a.print(a.stdout, waited{newState(&s), took.Seconds()})
+	}
+	a.remark(name, "%s is free, after %s", show(name), span(took))
+	return nil
+}
+
+// watcher looks at a name until it is free.
+type watcher struct {
+	l     *padlock.Locker
+	name  string
+	until time.Time // zero: for ever
+	pause time.Duration
+	since time.Time // of the first failure in a row
+}
+
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+	// outage is how long a store may be out of reach while it is watched.
+	outage = 30 * time.Second
+)
+
+// free returns what it saw last: a name that is free, or one that was not in
+// time.
+func (w *watcher) free(ctx context.Context) (padlock.State, error) {
+	first := true
+	for {
+		s, err := w.l.Inspect(ctx, w.name)
+		switch {
+		case err == nil:
+			w.since = time.Time{}
+			if len(s.Holds) == 0 || w.over() {
+				return s, nil
+			}
+		case first || !errors.Is(err, padlock.ErrUnavailable) || w.givesUp():
+			return s, err
+		}
+		first = false
+		if err := w.rest(ctx); err != nil {
+			return s, err
+		}
+	}
+}
+
+func (w *watcher) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }
+
+// givesUp tells whether the store has been silent for too long, or for longer
+// than the caller waits.
+func (w *watcher) givesUp() bool {
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
+	return w.over() || time.Since(w.since) > outage
+}
+
+// rest lets some time pass, longer from look to look.
+func (w *watcher) rest(ctx context.Context) error {
+	w.pause = min(max(w.pause*3/2, firstPause), lastPause)
+	d := w.pause - time.Duration(rand.Int64N(int64(w.pause/4)))
+	if !w.until.IsZero() {
+		d = max(min(d, time.Until(w.until)), 0)
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the wait was given up: %w", ctx.Err())
+	}
+}
