@@ -12,14 +12,17 @@ import (
 var faultCases = []testCase{
 	{
 		name:   "lost-reply/acquire",
-		clause: "An Acquire whose reply was lost is ErrUncertain (or was repeated by the store) and never a *HeldError: asking again with the same token is granted.",
-		about:  "Store.Acquire ErrUncertain ErrHeld",
+		clause: "An Acquire whose reply was lost is ErrUncertain (or was repeated by the store) and never a *HeldError: asking again with the same token is granted, or with another where the error is ErrSpent, too.",
+		about:  "Store.Acquire ErrUncertain ErrSpent ErrHeld",
 		needs:  []need{loseReply},
 		alone:  true,
 		f: func(c *check) {
 			cl, r := c.open(), c.request(c.name())
 			err := c.blind(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
 			c.notNo(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
+			if errors.Is(err, driver.ErrSpent) {
+				r.Token = newToken()
+			}
 			l := c.again(cl, r)
 			c.refused(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
 			c.free(l)
