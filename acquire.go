@@ -162,9 +162,12 @@ func (a *attempt) prepare(name string) error {
 	if err := set.check(&l.guarantees); err != nil {
 		return err
 	}
+	if l.unfit != nil {
+		return l.unfit
+	}
 	l.mu.Lock()
 	token, closed := l.newToken(), l.closed
-	a.inLine = l.queues[name] != nil
+	a.inLine = l.queues[name] != nil || l.mayPark(name)
 	if !closed {
 		l.attempts++
 		a.counted = true
@@ -264,27 +267,37 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 		now = l.clock.Now()
 	}
 	l.mu.Lock()
+	defer l.unlock()
 	if l.closed {
-		l.mu.Unlock()
 		return errClosedMeanwhile
 	}
 	if !l.keeper.granted(a.h, sent, now, g, a.set.maxHold) {
-		l.mu.Unlock()
 		return errTooLate
 	}
+	a.settle(now)
+	return nil
+}
+
+// settle ends an attempt that has the lock since now. The caller holds mu.
+func (a *attempt) settle(now driver.Instant) {
+	l := a.l
 	l.stats.acquired++
 	if !a.within { // else Do counts until its function has returned
 		l.attempts--
+	}
+	if l.holders != nil && a.passes() {
+		l.holders[a.h.name] = a.h
+		if a.h.batch == nil {
+			a.h.batch = l.newBatch(now)
+		}
 	}
 	if a.place != nil {
 		a.line.held, a.line.holder = nil, a.h
 		a.leaveLineLocked()
 	}
 	if l.cfg.onEvent != nil {
-		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: g.Fence, Took: now.Sub(a.start)})
+		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: a.h.fence, Took: now.Sub(a.start)})
 	}
-	l.unlock()
-	return nil
 }
 
 var (

@@ -82,6 +82,7 @@ func (h *Lock) beginConversion(ctx context.Context) error {
 		other := h.converting
 		if other == nil {
 			h.converting = make(chan struct{})
+			h.locker.apart(h, true)
 		}
 		h.locker.unlock()
 		if other == nil {

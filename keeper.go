@@ -150,6 +150,7 @@ func (l *Locker) end(h *Lock, why error) {
 	if h.cancel != nil {
 		h.cancel(failed("hold", h.name, why))
 	}
+	l.apart(h, why != ErrReleased)
 	if why != ErrReleased && why != ErrClosed {
 		l.stats.lost++
 		l.event(EventLost, h, why)

@@ -52,6 +52,7 @@ type Lock struct {
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
 	renewing   *renewal
+	batch      *batch        // of holders in this Locker; nil without PassLocally
 	converting chan struct{} // closed at the end of the Promote or Demote under way
 }
 
@@ -187,6 +188,7 @@ func (h *Lock) Export() (Key, error) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	h.exported = true
+	h.locker.apart(h, true)
 	return Key{name: h.name, token: h.token, shared: h.shared}, nil
 }
 

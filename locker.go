@@ -45,8 +45,9 @@ type Locker struct {
 	drained  chan struct{} // of Close: closed when attempts is 0
 	random   *rand.ChaCha8
 	queues   map[string]*queue
-	keeper   keeper
-	cleaner  cleaner
+	heirs
+	keeper  keeper
+	cleaner cleaner
 }
 
 // New returns a Locker over store, which it owns from now on: Close closes it
@@ -73,6 +74,7 @@ func New(store Store, defaults ...LockerOption) *Locker {
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
+	l.initHeirs()
 	l.keeper.init(l)
 	l.cleaner.init(l)
 	l.reseed()

@@ -22,6 +22,9 @@ func (h *Lock) File() (*os.File, error) {
 	if err := h.over(); err != nil {
 		return nil, failed("pass", h.Name(), err)
 	}
+	h.locker.mu.Lock()
+	h.locker.apart(h, true)
+	h.locker.unlock()
 	f, err := p.File(h.Name(), h.token)
 	if err != nil {
 		return nil, failed("pass", h.Name(), err)

@@ -15,6 +15,7 @@ type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
 	gone    int     // places in line whose owners gave up
+	parking         // of the head
 
 	// What those are told who give up without having asked.
 	held   error // the last *HeldError that the store gave
@@ -23,10 +24,12 @@ type queue struct {
 
 // turn is a place in a queue.
 type turn struct {
-	ready chan struct{} // of one: it is at the head, or the store answered
+	ready chan struct{} // of one: it is at the head, or has the lock, or the store answered
 	gone  bool
+	heir  heir
 	g     driver.Grant // the store's answer
 	err   error
+	a     *attempt
 }
 
 // wait waits in line, then for the store, until the lock is granted or the
@@ -39,7 +42,7 @@ func (a *attempt) wait() error {
 	} else if err == nil {
 		err = a.head()
 	}
-	a.leaveLine()
+	a.leaveLine(err)
 	return err
 }
 
@@ -65,10 +68,12 @@ func (a *attempt) park() error {
 func (a *attempt) finish(why error) error {
 	switch {
 	case why == nil && a.leave == nil:
-		return a.head()
+		return a.called()
 	case why == nil:
 		return a.answered()
-	case a.leave != nil && !a.leave():
+	case a.leave == nil:
+		a.withdraw()
+	case !a.leave():
 		// The store's answer came in the same instant; it is given back.
 		<-a.place.ready
 		a.late = a.place.err == nil
@@ -205,24 +210,24 @@ func (a *attempt) takePlace() error {
 	if a.held != nil {
 		q.held, q.holder = a.held, nil
 	}
-	a.line, a.place = q, &turn{ready: make(chan struct{}, 1)}
+	a.line, a.place = q, &turn{ready: make(chan struct{}, 1), a: a}
 	q.waiting++
 	l.stats.waiting++
 	if l.enqueuer == nil {
 		q.line = append(q.line, a.place)
-		a.first = len(q.line) == 1
+		a.first = len(q.line) == 1 && !l.park(q)
 	}
 	return nil
 }
 
-// leaveLine gives the caller's place up, if the grant has not done so.
+// leaveLine gives the caller's place up; a grant has done so.
 //
 //go:noinline
-func (a *attempt) leaveLine() {
+func (a *attempt) leaveLine(err error) {
 	if a.stopTimer != nil {
 		a.stopTimer()
 	}
-	if a.place == nil {
+	if err == nil || a.place == nil {
 		return
 	}
 	a.l.mu.Lock()
@@ -234,19 +239,22 @@ func (a *attempt) leaveLine() {
 // The caller holds mu.
 func (a *attempt) leaveLineLocked() {
 	l, q, t := a.l, a.line, a.place
-	a.place = nil
+	if t.gone {
+		return
+	}
 	t.gone = true
 	l.stats.waiting--
 	if q.waiting--; q.waiting == 0 {
+		q.parking.over()
 		delete(l.queues, a.h.name)
 		return
 	}
 	if len(q.line) > 0 {
-		q.leave(t)
+		l.leaveLine(q, t)
 	}
 }
 
-func (q *queue) leave(t *turn) {
+func (l *Locker) leaveLine(q *queue, t *turn) {
 	if q.line[0] != t {
 		// Who gave up behind a head that stays must not be kept for ever.
 		if q.gone++; q.gone > len(q.line)/2 {
@@ -262,5 +270,8 @@ func (q *queue) leave(t *turn) {
 		q.line = q.line[1:]
 		q.gone--
 	}
-	q.line[0].ready <- struct{}{}
+	if !l.park(q) {
+		q.parked = false
+		q.line[0].ready <- struct{}{}
+	}
 }

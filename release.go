@@ -94,10 +94,18 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // that renewal found it lost
 		}
 	}
+	heir := h.heir(keep, before)
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
-	out, unsure, err := h.releaseAtStore(ctx, keep, usable)
+	var p passed
+	if heir != nil {
+		p = h.passOn(heir, usable)
+	}
+	out, unsure, err := p.out, p.unsure, error(nil)
+	if !p.done {
+		out, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
+	}
 	if before == nil && unsure && l.clock.Now() >= usable {
 		before = ErrLost // perhaps before the request that did it
 	}
@@ -111,11 +119,27 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 	return err
 }
 
-// releaseAtStore asks until the store answers, a few times; then the rest is a
-// clean-up. unsure says that an earlier request may have done it.
-func (h *Lock) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant) (out driver.Outcome, unsure bool, err error) {
+// heir is who is to have the name when h is given back, or nil; then whoever is
+// parked behind it goes to the store. The caller holds mu.
+func (h *Lock) heir(keep time.Duration, before error) (t *turn) {
 	l := h.locker
-	for i := 0; ; i++ {
+	if l.holders[h.name] != h {
+		return nil
+	}
+	if keep == 0 && before == nil {
+		t = l.chooseHeir(h.name)
+	}
+	l.apart(h, t == nil)
+	return t
+}
+
+// releaseAtStore asks until the store answers, a few times; then the rest is a
+// clean-up. unsure says that an earlier request may have done it, as may the one
+// that tried to pass h on.
+func (h *Lock) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
+	l := h.locker
+	unsure = p.unsure
+	for i := p.asked; ; i++ {
 		out, err = l.store.Release(ctx, h.name, h.token, keep)
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 			return out, unsure, err

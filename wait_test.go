@@ -22,6 +22,7 @@ func stores() map[string]padlock.Store {
 	return map[string]padlock.Store{
 		"in process":                   memstore.New(),
 		"queue in the store":           newRemote(),
+		"passes on":                    relay{newRemote()},
 		"no queue in the store":        bare{newRemote()},
 		"a queue that is out of order": refuses,
 	}

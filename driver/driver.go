@@ -267,6 +267,25 @@ type Enqueuer interface {
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 
+// Passer gives a name back and takes it for another caller of the same process,
+// with one request where it would be several.
+type Passer interface {
+	// Pass ends the exclusive hold of token as Release without a cool-down does,
+	// and then makes one try for next as Acquire does, in one step: only who
+	// waits in the store's queue comes between. next is exclusive, on the same
+	// name, replaces nothing, and has a token of its own.
+	//
+	// The Outcome is that of the Release. A Grant with TTL > 0 is the hold of
+	// next; there is one only where the Outcome is Released. Without one next's
+	// token is spent, as it is when Acquire refuses: others wait, the name cools
+	// down, or token held nothing. So a store may always leave the try out.
+	//
+	// Repeated with the same tokens it answers as the first time while next's
+	// hold is live. After ErrUncertain the two halves are as uncertain as a
+	// Release and an Acquire would be.
+	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
+}
+
 // Converter changes the mode of a live hold to r.Shared.
 type Converter interface {
 	// Convert makes one try. To exclusive (promotion) it succeeds when this is

@@ -188,6 +188,15 @@ var broken = map[bug]string{
 	enqueueIgnoresLeave:     "enqueue/leave",
 	enqueueAnswersTwice:     "enqueue/answers",
 	leaveIsAlwaysInTime:     "enqueue/leave",
+	passAboveIgnored:        "pass/above",
+	passAndKeeps:            "pass/above pass/atleast pass/hands-over pass/queue-first",
+	passForAnybody:          "pass/nothing",
+	passKeepsFence:          "pass/above pass/hands-over",
+	passNever:               "pass/hands-over pass/repeat",
+	passOvertakes:           "pass/queue-first",
+	passRefusesAgain:        "pass/repeat",
+	passThroughRest:         "pass/atleast",
+	passUnchecked:           "pass/invalid",
 }
 
 // TestBrokenStores runs the suite against a store with one bug at a time. Under
@@ -230,6 +239,7 @@ func expected(list string) (want, may []string) {
 
 func brokenWorld(b bug) *world {
 	w := newWorld(b)
+	w.passes = slices.Contains(passBugs, b)
 	switch b {
 	case cancelHidesGrant:
 		w.trip = time.Millisecond
@@ -278,8 +288,9 @@ func names(fs []Failure) (out []string) {
 // promise is seen from both sides.
 func TestRightStores(t *testing.T) {
 	kinds := map[string]func(*world){
-		"all there is":    func(w *world) {},
-		"far away":        func(w *world) { w.trip = 3 * time.Millisecond },
+		"all there is":    func(w *world) { w.passes = true },
+		"passes nothing":  func(w *world) {},
+		"far away":        func(w *world) { w.trip, w.passes = 3*time.Millisecond, true },
 		"in this process": func(w *world) { w.g.InProcess = true },
 		"bound to a connection": func(w *world) {
 			bind(w)

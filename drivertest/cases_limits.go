@@ -159,12 +159,13 @@ func (c *check) everyMethod(name string) map[string]error {
 func (c *check) optional(cl *client, r driver.Request) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{
 		"Wait":       func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err },
+		"Pass":       func(ctx context.Context) error { _, _, err := cl.Pass(ctx, newToken(), r); return err },
 		"Convert":    func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err },
 		"Inspect":    func(ctx context.Context) error { _, err := cl.Inspect(ctx, r.Name); return err },
 		"Break":      func(ctx context.Context) error { _, err := cl.Break(ctx, r.Name, 1); return err },
 		"RaiseFence": func(ctx context.Context) error { return cl.RaiseFence(ctx, r.Name, r.Token, 1) },
 	}
-	has := map[string]bool{"Wait": c.has.wait, "Convert": c.has.convert, "Inspect": c.has.inspect, "Break": c.has.breaks, "RaiseFence": c.has.raise}
+	has := map[string]bool{"Wait": c.has.wait, "Pass": c.has.pass, "Convert": c.has.convert, "Inspect": c.has.inspect, "Break": c.has.breaks, "RaiseFence": c.has.raise}
 	for method := range all {
 		if !has[method] {
 			delete(all, method)

@@ -99,6 +99,17 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return g, err
 }
 
+func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	o, g, err := cl.store.(driver.Passer).Pass(ctx, token, next)
+	if !errors.Is(err, driver.ErrInvalid) {
+		cl.forget(next.Name, next.Token)
+	}
+	cl.saw(&call{"Pass", []string{token, next.Token}, g, err == nil && handed(g), err})
+	return o, g, err
+}
+
 func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()

@@ -33,6 +33,7 @@ var (
 
 	enqueues = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
 	waits    = able("Waiter", func(a *abilities) bool { return a.wait })
+	passes   = able("Passer", func(a *abilities) bool { return a.pass })
 	converts = able("Converter", func(a *abilities) bool { return a.convert })
 	inspects = able("Inspector", func(a *abilities) bool { return a.inspect })
 	lists    = able("Lister", func(a *abilities) bool { return a.list })
@@ -79,7 +80,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities are the optional methods that a store has. A method that answers
 // errors.ErrUnsupported is as good as missing.
 type abilities struct {
-	wait, enqueue, convert, inspect, list, breaks, raise, file, report, replace bool
+	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace bool
 }
 
 // probe finds out what the store can do. What goes wrong here, other than
@@ -99,6 +100,12 @@ func (r *run) probe() (has abilities) {
 	swap.Token, swap.Replaces = newToken(), newToken()
 	_, err := s.Acquire(ctx, swap)
 	has.replace = supported(err)
+	if v, ok := s.(driver.Passer); ok {
+		next := q
+		next.Token, next.Shared = newToken(), false
+		_, _, err := v.Pass(ctx, newToken(), next)
+		has.pass = supported(err)
+	}
 	s.Acquire(ctx, q)
 	defer s.Release(context.WithoutCancel(ctx), name, q.Token, 0)
 	r.probeHeld(ctx, &has, q)
@@ -143,7 +150,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary says what the store was found to be and what went unchecked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, converts, inspects, lists, breaks, raises, files, reports, replaces} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

@@ -128,6 +128,8 @@ func (w *world) harness() Harness {
 	open := w.open
 	if w.g.InProcess {
 		open = w.openEnqueuer
+	} else if w.passes {
+		open = w.openRelay
 	}
 	return Harness{
 		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause,
@@ -288,6 +290,8 @@ func refOf(s driver.Store) *ref {
 	case passer:
 		return s.ref
 	case enqueuer:
+		return s.ref
+	case relay:
 		return s.ref
 	}
 	return s.(*ref)

@@ -24,7 +24,8 @@ type world struct {
 	g      driver.Guarantees
 	names  map[string]*entry
 	now    func() time.Time
-	timers bool          // now is Go's clock, so timers fire when it says
+	timers bool // now is Go's clock, so timers fire when it says
+	passes bool
 	trip   time.Duration // half of what a request takes
 	silent chan struct{} // closed when the server answers again; nil while it does
 	opens  []*ref

@@ -13,7 +13,7 @@ func init() {
 	table = slices.Concat(
 		acquireCases, heldCases, extendCases, releaseCases, coolDownCases, atLeastCases, replacesCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
-		waitCases, queueCases, enqueueCases, reserveCases, contextCases, faultCases,
+		waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
 		nameCases, limitCases, inspectCases, listCases, breakCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)

@@ -34,7 +34,7 @@ func newScript(files ...string) *script {
 // scripts are those of one layout.
 type scripts struct {
 	fastAcquire, fastRelease, fastExtend *script
-	fastClaim, join, pass                *script
+	fastClaim, join, pass, swap          *script
 	acquire, extend, release, wait       *script
 	convert, raise, break_, inspect      *script
 }
@@ -48,6 +48,7 @@ func newScripts(layout string) *scripts {
 		fastClaim:   newScript("fast_claim_" + layout),
 		join:        newScript("join"),
 		pass:        newScript("pass_" + layout),
+		swap:        newScript("swap_"+layout, "pass_"+layout),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
 		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
 	}

@@ -36,6 +36,7 @@ type Store struct {
 var _ interface {
 	driver.Store
 	driver.Waiter
+	driver.Passer
 	driver.Converter
 	driver.Inspector
 	driver.Lister

@@ -1,0 +1,175 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var passCases = []testCase{
+	{
+		name:   "pass/hands-over",
+		clause: "Pass ends the hold and grants the name to the next, with a full lease and a greater fence; the token before is out.",
+		about:  "Passer.Pass",
+		needs:  []need{passes},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			n := c.mustPass(l)
+			if c.g.Fence != driver.NoFence {
+				c.above(n, l.grant.Fence)
+			}
+			c.full(n.grant, n.req.TTL, "Pass")
+			c.verify(n, "after Pass")
+			c.gone(c.a, l.req.Name, l.req.Token, "of a hold that was passed on")
+			c.outcome(c.a, l.req.Name, l.req.Token, 0, "of a hold that was passed on", driver.Gone)
+			c.refused(c.b, c.request(l.req.Name), "of a name that was passed on", n)
+			c.outcome(c.a, l.req.Name, n.req.Token, 0, "of the next", driver.Released)
+			c.soon(c.b, c.request(l.req.Name), "after a passed hold was released")
+		},
+	},
+	{
+		name:   "pass/queue-first",
+		clause: "Who waits in the store's queue comes before the one who follows by Pass; that one gets nothing and keeps nothing.",
+		about:  "Passer.Pass",
+		needs:  []need{passes, waits, fifo},
+		f: func(c *check) {
+			for _, mine := range []*client{c.b, c.a} {
+				l := c.take(c.a, c.request(c.name()), "of a free name")
+				w := c.line(mine, c.request(l.req.Name), true)
+				c.queued(l.req.Name, 1)
+				if n, out := c.passOn(l, c.request(l.req.Name)); n != nil || out != driver.Released {
+					c.failf("Pass of a name that somebody waits for: %q, granted %v", out, n != nil)
+				}
+				c.free(c.got(w, "waiting for a hold that was passed on"))
+				c.soon(c.b, c.request(l.req.Name), "after Pass in vain")
+			}
+		},
+	},
+	{
+		name:   "pass/repeat",
+		clause: "Pass repeated with the same tokens answers as the first time while the next one's hold is live: Released, and the same fence.",
+		about:  "Passer.Pass",
+		needs:  []need{passes},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			n := c.mustPass(l)
+			again, out := c.passOn(l, n.req)
+			if again == nil || out != driver.Released || again.grant.Fence != n.grant.Fence {
+				c.failf("Pass had fence %d; repeated it answers %q, %+v", n.grant.Fence, out, again)
+			}
+			c.full(again.grant, n.req.TTL, "Pass, repeated")
+			c.verify(n, "after Pass, repeated")
+		},
+	},
+	{
+		name:   "pass/nothing",
+		clause: "Pass with a token that holds nothing grants nothing, and leaves the name to whoever has it.",
+		about:  "Passer.Pass",
+		needs:  []need{passes},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			old := *l
+			c.free(l)
+			c.passedNothing(&old, "of a hold that was released")
+			n := c.soon(c.b, c.request(l.req.Name), "after Pass of a hold that was released")
+			c.passedNothing(&old, "of a hold that was released, beside another")
+			c.verify(n, "after somebody else's Pass")
+			l = c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			c.lapse(l)
+			c.passedNothing(l, "of a hold that had run out")
+			c.soon(c.b, c.request(l.req.Name), "after Pass of a hold that had run out")
+		},
+	},
+	{
+		name:   "pass/atleast",
+		clause: "Pass does not end AtLeast: the name stays taken for the rest of it, and the next one gets nothing.",
+		about:  "Passer.Pass Request.AtLeast",
+		needs:  []need{passes, coolDowns},
+		f: func(c *check) {
+			r := c.request(c.name())
+			r.AtLeast = c.units(4)
+			l := c.take(c.a, r, "with AtLeast")
+			if n, _ := c.passOn(l, c.request(r.Name)); n != nil {
+				c.failf("Pass granted a name that was to stay taken")
+			}
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after Pass of a hold with AtLeast")
+		},
+	},
+	{
+		name:   "pass/above",
+		clause: "The next one's FenceAbove and AtLeast count, if Pass grants it the name.",
+		about:  "Passer.Pass Request.FenceAbove",
+		needs:  []need{passes, fences},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			r := c.request(l.req.Name)
+			r.FenceAbove = l.grant.Fence + 1_000_000
+			if n, _ := c.passOn(l, r); n != nil {
+				c.above(n, r.FenceAbove)
+			}
+			if !c.g.CoolDown {
+				return
+			}
+			l = c.take(c.a, c.request(c.name()), "of a free name")
+			r = c.request(l.req.Name)
+			r.AtLeast = c.units(4)
+			if n, _ := c.passOn(l, r); n != nil {
+				c.free(n)
+				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release by one who followed by Pass, with AtLeast")
+			}
+		},
+	},
+	{
+		name:   "pass/invalid",
+		clause: "A request to follow that is shared or replaces something, or has the holder's own token, is ErrInvalid, and the hold stays.",
+		about:  "Passer.Pass ErrInvalid",
+		needs:  []need{passes},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			shared, swap, same := c.readRequest(l.req.Name), c.swap(l), c.request(l.req.Name)
+			same.Token = l.req.Token
+			for what, r := range map[string]driver.Request{"a shared": shared, "a replacing": swap, "its own": same} {
+				if _, _, err := c.a.Pass(c.ctx, l.req.Token, r); !errors.Is(err, driver.ErrInvalid) {
+					c.failf("Pass to %s request: want ErrInvalid, got: %v", what, orGranted(err))
+				}
+			}
+			c.verify(l, "after invalid requests to follow")
+		},
+	},
+}
+
+// passOn passes l on to r. The lease is nil if r was not granted.
+func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
+	sent := c.now()
+	out, g, err := l.cl.Pass(c.ctx, l.req.Token, r)
+	if err != nil {
+		c.failf("Pass: %v", err)
+	}
+	if !handed(g) {
+		return nil, out
+	}
+	return c.leased(l.cl, r, g, sent), out
+}
+
+// mustPass passes l on, where nothing stands in the way. A store may leave the
+// try out now and then, but not always.
+func (c *check) mustPass(l *lease) *lease {
+	for range 5 {
+		n, out := c.passOn(l, c.request(l.req.Name))
+		if out != driver.Released {
+			c.failf("Pass of a live hold answers %q", out)
+		}
+		if n != nil {
+			return n
+		}
+		*l = *c.soon(l.cl, c.request(l.req.Name), "after Pass in vain")
+	}
+	c.failf("Pass has never granted a name that nobody waited for")
+	return nil
+}
+
+func (c *check) passedNothing(l *lease, what string) {
+	if n, out := c.passOn(l, c.request(l.req.Name)); n != nil || out == driver.Released {
+		c.failf("Pass %s: %q, granted %v", what, out, n != nil)
+	}
+}

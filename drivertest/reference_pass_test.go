@@ -1,0 +1,82 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	passAboveIgnored bug = "Pass does not look at FenceAbove"
+	passAndKeeps     bug = "Pass leaves the old token in"
+	passForAnybody   bug = "Pass grants a free name, whatever the token held"
+	passKeepsFence   bug = "Pass keeps the fence"
+	passNever        bug = "Pass never grants"
+	passOvertakes    bug = "Pass does not look at the queue"
+	passRefusesAgain bug = "Pass, repeated, says that nothing was released"
+	passThroughRest  bug = "Pass ends AtLeast"
+	passUnchecked    bug = "Pass does not check its request"
+)
+
+var passBugs = []bug{
+	passAboveIgnored, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
+}
+
+// relay is a store that passes names on.
+type relay struct{ *ref }
+
+func (w *world) openRelay(ctx context.Context) (driver.Store, error) {
+	s, err := w.open(ctx)
+	return relay{s.(*ref)}, err
+}
+
+// Pass implements driver.Passer.
+func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
+	if err := s.validate(&next); err != nil {
+		return o, g, err
+	}
+	if (next.Shared || next.Replaces != "" || next.Token == token) && !s.is(passUnchecked) {
+		return o, g, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
+	}
+	err = s.ask(ctx, func() error {
+		e := s.w.entry(next.Name)
+		o, g, err = s.pass(e, token, &next)
+		e.signal()
+		return err
+	})
+	if err != nil {
+		return driver.Gone, driver.Grant{}, s.blab(err, token)
+	}
+	return o, g, nil
+}
+
+func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcome, driver.Grant, error) {
+	w := s.w
+	if h := w.live(e, next.Token); h != nil && !s.is(passRefusesAgain) {
+		g, err := s.repeat(e, h, next)
+		return driver.Released, g, err
+	}
+	h := w.live(e, token)
+	if s.is(passThroughRest) && h != nil {
+		h.atLeast = time.Time{}
+	}
+	o, kept := driver.Released, h != nil && s.is(passAndKeeps)
+	if !kept {
+		o = s.release(e, token, 0)
+	}
+	waits := len(e.queue) > 0 && !s.is(passOvertakes)
+	if h == nil && !s.is(passForAnybody) || waits || s.is(passNever) || !kept && !w.free(e, next) {
+		return o, driver.Grant{}, nil
+	}
+	if s.is(passAboveIgnored) {
+		next.FenceAbove = 0
+	}
+	before := e.fence
+	n := s.add(e, next, max(next.TTL, next.AtLeast))
+	if s.is(passKeepsFence) {
+		n.fence, e.fence = before, before
+	}
+	return o, s.grant(n), nil
+}

@@ -1,0 +1,387 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// relay is a remote that passes names on.
+type relay struct{ *remote }
+
+func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
+	c := call{op: "pass", name: next.Name, token: token, ttl: next.TTL, shared: next.Shared, ctx: ctx}
+	err = r.on(c, func(ctx context.Context) error { out, g, err = r.Store.Pass(ctx, token, next); return err })
+	if err != nil || g.TTL == 0 {
+		return out, driver.Grant{}, err
+	}
+	return out, r.answer(g), nil
+}
+
+func (r relay) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	c := call{op: "raise", name: name, token: token, ctx: ctx}
+	return r.on(c, func(ctx context.Context) error { return r.Store.RaiseFence(ctx, name, token, fence) })
+}
+
+// requests are how many there were, of each kind.
+func (r *remote) requests() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[string]int{}
+	for _, c := range r.calls {
+		n[c.op]++
+	}
+	return n
+}
+
+// waiter is a goroutine that takes a lock in its turn and keeps it until it is
+// told to give it back.
+type waiter struct {
+	got    chan *padlock.Lock // closed after an error
+	err    error
+	cancel context.CancelFunc
+}
+
+func wait(t *testing.T, l *padlock.Locker, opts ...padlock.Option) *waiter {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &waiter{got: make(chan *padlock.Lock, 1), cancel: cancel}
+	go func() {
+		defer close(w.got)
+		h, err := l.Acquire(ctx, "job", opts...)
+		if w.err = err; err == nil {
+			w.got <- h
+		}
+	}()
+	synctest.Wait()
+	return w
+}
+
+func (w *waiter) lock(t *testing.T) *padlock.Lock {
+	t.Helper()
+	h := <-w.got
+	if h == nil {
+		t.Fatal(w.err)
+	}
+	return h
+}
+
+func (w *waiter) has() bool { return len(w.got) > 0 }
+
+// A lock that is given back soon goes to the next goroutine with one request,
+// in the order of their coming, and its fence grows.
+func TestPassingOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		var all []*waiter
+		for range 20 {
+			all = append(all, wait(t, l))
+		}
+		for i, w := range all {
+			fence := h.Fence()
+			release(t, h)
+			synctest.Wait()
+			if !w.has() {
+				t.Fatalf("waiter %d has not been called", i)
+			}
+			next := w.lock(t)
+			if next.Fence() <= fence {
+				t.Errorf("waiter %d has fence %d after %d", i, next.Fence(), fence)
+			}
+			if err := h.Check(t.Context()); !errors.Is(err, padlock.ErrReleased) {
+				t.Errorf("Check of a lock that was passed on: %v", err)
+			}
+			if err := next.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+			h = next
+		}
+		release(t, h)
+		n := s.requests()
+		if n["acquire"] != 1 || n["pass"] != 20 || n["release"] != 1 || n["wait"] != 0 {
+			t.Errorf("20 hand-overs among goroutines: %v", n)
+		}
+	})
+}
+
+// Who holds for longer has the next one in the store's queue, where it stands
+// in line with those of other processes: one of them, however many wait.
+func TestParkedForAMomentOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		first, second := wait(t, l), wait(t, l)
+		<-time.After(100 * time.Millisecond)
+		if n := s.requests(); n["wait"] != 1 {
+			t.Fatalf("two goroutines wait for long: %v", n)
+		}
+		other := wait(t, newLocker(t, relay{connect(s.Store)}))
+		release(t, h)
+		synctest.Wait()
+		if !first.has() {
+			t.Fatal("who came first has no turn")
+		}
+		release(t, first.lock(t))
+		synctest.Wait()
+		if !other.has() || second.has() {
+			t.Error("who came after a goroutine of another process is before it")
+		}
+		release(t, other.lock(t))
+		release(t, second.lock(t))
+	})
+}
+
+// Who waits in another process comes before the goroutine that the lock would
+// be passed on to.
+func TestPassingOnLetsOthersBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l, elsewhere := newLocker(t, s), newLocker(t, relay{connect(s.Store)})
+		h := acquire(t, l, "job")
+		here, other := wait(t, l), wait(t, elsewhere)
+		release(t, h)
+		synctest.Wait()
+		if here.has() || !other.has() {
+			t.Fatal("a lock was passed on over the head of another process")
+		}
+		fence := other.lock(t)
+		release(t, fence)
+		if h := here.lock(t); h.Fence() <= fence.Fence() {
+			t.Error("the fence fell")
+		} else {
+			release(t, h)
+		}
+	})
+}
+
+// A goroutine that gives up while the lock is on its way to it leaves nothing
+// behind, and the next has its turn.
+func TestGivingUpWhileTheLockIsPassedOn(t *testing.T) {
+	for _, where := range []string{"request", "reply"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s)
+				h := acquire(t, l, "job")
+				w, next := wait(t, l), wait(t, l)
+				map[string]func(string, trouble){"request": s.request, "reply": s.reply}[where]("pass", takes(time.Second))
+				go release(t, h)
+				<-time.After(500 * time.Millisecond)
+				w.cancel()
+				synctest.Wait()
+				if w.lockless(t); !errors.Is(w.err, context.Canceled) || !errors.Is(w.err, padlock.ErrHeld) {
+					t.Errorf("who gave up: %v", w.err)
+				}
+				release(t, next.lock(t))
+				if !free(t, s.remote, "job") {
+					t.Error("the name is not free at the end")
+				}
+			})
+		})
+	}
+}
+
+func (w *waiter) lockless(t *testing.T) {
+	t.Helper()
+	if h, ok := <-w.got; ok {
+		t.Errorf("got %v", h)
+	}
+}
+
+// Close during a hand-over waits for it and leaves nothing behind.
+func TestCloseWhileTheLockIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		other := connect(s.Store)
+		l := padlock.New(s)
+		h := acquire(t, l, "job")
+		w := wait(t, l)
+		s.reply("pass", takes(time.Second))
+		go release(t, h)
+		synctest.Wait()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if w.lockless(t); !errors.Is(w.err, padlock.ErrClosed) {
+			t.Errorf("who waited: %v", w.err)
+		}
+		if !free(t, other, "job") {
+			t.Error("the name is not free after Close")
+		}
+	})
+}
+
+// What becomes of a hand-over whose reply is lost: the release is asked again
+// and true, and whoever waits has its turn.
+func TestPassingOnWithoutAReply(t *testing.T) {
+	for where, lose := range map[string]func(relay){
+		"request":     func(s relay) { s.request("pass", lost) },
+		"reply":       func(s relay) { s.reply("pass", lost) },
+		"unsupported": func(s relay) { s.request("pass", fails(errors.ErrUnsupported)) },
+		"unavailable": func(s relay) { s.request("pass", fails(padlock.ErrUnavailable)) },
+		"silent":      func(s relay) { s.request("pass", deaf) },
+	} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s)
+				h := acquire(t, l, "job")
+				first, second := wait(t, l), wait(t, l)
+				lose(s)
+				release(t, h)
+				h = first.lock(t)
+				if err := h.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				release(t, h)
+				release(t, second.lock(t))
+				<-time.After(time.Second)
+				if !free(t, s.remote, "job") {
+					t.Error("the name is not free at the end")
+				}
+				if n := s.requests()["pass"]; where == "unsupported" && n != 1 {
+					t.Errorf("a store that does not pass on was asked %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// What is no plain exclusive lock, given back without more, is not passed on.
+func TestNotPassedOn(t *testing.T) {
+	atOnce := func(t *testing.T, h *padlock.Lock) { release(t, h) }
+	for what, c := range map[string]struct {
+		holder, waiter []padlock.Option
+		release        func(*testing.T, *padlock.Lock)
+	}{
+		"a shared hold":   {[]padlock.Option{padlock.Shared()}, nil, atOnce},
+		"a shared waiter": {nil, []padlock.Option{padlock.Shared()}, atOnce},
+		"a cool-down":     {nil, nil, func(t *testing.T, h *padlock.Lock) { release(t, h, padlock.CoolDown(time.Second)) }},
+		"a hold at least": {[]padlock.Option{padlock.HoldAtLeast(time.Minute)}, nil, atOnce},
+		"an exported hold": {nil, nil, func(t *testing.T, h *padlock.Lock) {
+			if _, err := h.Export(); err != nil {
+				t.Fatal(err)
+			}
+			release(t, h)
+		}},
+		"a demoted hold": {nil, nil, func(t *testing.T, h *padlock.Lock) {
+			if err := h.Demote(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			release(t, h)
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s, padlock.PassLocally(100, time.Minute))
+				h := acquire(t, l, "job", c.holder...)
+				w := wait(t, l, c.waiter...)
+				c.release(t, h)
+				h = w.lock(t)
+				if n := s.requests(); n["pass"] > 0 || n["release"] != 1 {
+					t.Errorf("%v", n)
+				}
+				release(t, h)
+			})
+		})
+	}
+}
+
+// A lock that is lost is not passed on, and whoever is parked behind it learns
+// of it at once.
+func TestParkedBehindALostLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s, padlock.PassLocally(100, time.Hour))
+		h := acquire(t, l, "job", padlock.TTL(10*time.Second))
+		w := wait(t, l, padlock.TTL(10*time.Second))
+		if _, err := l.Break(t.Context(), "job", h.Fence()); !errors.Is(err, errors.ErrUnsupported) {
+			t.Fatal(err)
+		}
+		if _, err := s.Store.Break(t.Context(), "job", h.Fence()); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Check(t.Context()); !errors.Is(err, padlock.ErrLost) {
+			t.Fatal(err)
+		}
+		next := w.lock(t)
+		if err := h.Release(); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("Release of a lost lock: %v", err)
+		}
+		if err := next.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, next)
+	})
+}
+
+// Thousands of goroutines come, give up and go while locks are passed on. At no
+// time do two hold the same name, fences grow, and nothing is left.
+func TestStormOfPassingOn(t *testing.T) {
+	for name, opts := range map[string][]padlock.LockerOption{
+		"by the store": nil,
+		"locally":      {padlock.PassLocally(5, 10*time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := relay{newRemote()}
+			lockers := []*padlock.Locker{newLocker(t, s, opts...), newLocker(t, relay{connect(s.Store)}, opts...)}
+			var mu sync.Mutex
+			var last uint64
+			var wg sync.WaitGroup
+			for i := range 400 {
+				wg.Go(func() {
+					for j := range 10 {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(i*j)%40)*time.Millisecond)
+						h, err := lockers[i%2].Acquire(ctx, "job")
+						if err == nil {
+							if !mu.TryLock() {
+								t.Error("two hold the lock")
+							} else {
+								if h.Fence() <= last {
+									t.Errorf("fence %d after %d", h.Fence(), last)
+								}
+								last = h.Fence()
+								mu.Unlock()
+							}
+							release(t, h)
+						}
+						cancel()
+					}
+				})
+			}
+			wg.Wait()
+			for _, l := range lockers {
+				h := acquire(t, l, "job")
+				release(t, h)
+				if st := l.Stats(); st.Held != 0 || st.Waiting != 0 || st.Lost != 0 {
+					t.Errorf("%+v", st)
+				}
+			}
+		})
+	}
+}
+
+func TestStoreOfThisProcessPassesByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memstore.New(), padlock.PassLocally(10, time.Minute))
+		h := acquire(t, l, "job")
+		w := wait(t, l)
+		release(t, h)
+		if next := w.lock(t); next.Fence() <= h.Fence() {
+			t.Error("the fence did not grow")
+		} else {
+			release(t, next)
+		}
+	})
+}

@@ -1,0 +1,304 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// crowd lines n goroutines up behind a holder.
+func crowd(t *testing.T, l *padlock.Locker, n int, opts ...padlock.Option) (*padlock.Lock, []*waiter) {
+	t.Helper()
+	h := acquire(t, l, "job", opts...)
+	var all []*waiter
+	for range n {
+		all = append(all, wait(t, l, opts...))
+	}
+	return h, all
+}
+
+// pass gives h back and returns what the next one has at once.
+func pass(t *testing.T, h *padlock.Lock, next *waiter) *padlock.Lock {
+	t.Helper()
+	release(t, h)
+	synctest.Wait()
+	if !next.has() {
+		t.Fatal("the next one has no turn")
+	}
+	return next.lock(t)
+}
+
+// Ten holders take one grant, one block of fences and one release; the next
+// ten the same. Each has a fence of its own, and who had the lock before has it
+// no more, whatever it calls.
+func TestPassingLocally(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s, padlock.PassLocally(10, time.Minute))
+		h, all := crowd(t, l, 19)
+		for i, w := range all {
+			next := pass(t, h, w)
+			if next.Fence() <= h.Fence() || (i+1)%10 != 0 && next.Fence() != h.Fence()+1 {
+				t.Errorf("holder %d has fence %d after %d", i+1, next.Fence(), h.Fence())
+			}
+			for what, err := range map[string]error{
+				"Check":  h.Check(t.Context()),
+				"Extend": h.Extend(t.Context(), 0),
+				"cause":  context.Cause(h.Context()),
+			} {
+				if !errors.Is(err, padlock.ErrReleased) {
+					t.Errorf("%s of a lock that was passed on: %v", what, err)
+				}
+			}
+			if err := h.Release(); err != nil {
+				t.Errorf("a second Release of a lock that was passed on: %v", err)
+			}
+			if err := next.Check(t.Context()); err != nil {
+				t.Errorf("the next one, after all that: %v", err)
+			}
+			h = next
+		}
+		release(t, h)
+		n := s.requests()
+		if n["acquire"] != 1 || n["raise"] != 2 || n["pass"] != 1 || n["release"] != 1 || n["wait"] != 0 {
+			t.Errorf("20 holders in batches of 10: %v", n)
+		}
+		if st := l.Stats(); st.Acquired != 20 || st.Held != 0 || st.Waiting != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// Another process has its turn after n holds, with a fence above the whole
+// block, also above those in it that nobody had.
+func TestOthersAfterABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l, elsewhere := newLocker(t, s, padlock.PassLocally(3, time.Hour)), newLocker(t, relay{connect(s.Store)})
+		h, all := crowd(t, l, 5)
+		other := wait(t, elsewhere)
+		first := h.Fence()
+		h = pass(t, h, all[0])
+		h = pass(t, h, all[1])
+		if other.has() {
+			t.Fatal("the batch ended before its time")
+		}
+		h = pass(t, h, other)
+		if h.Fence() <= first+2 {
+			t.Errorf("a block of 3 from %d on, and then another process with %d", first, h.Fence())
+		}
+		h = pass(t, h, all[2])
+		first = h.Fence()
+		all[3].cancel()
+		all[4].cancel()
+		release(t, h)
+		if h = acquire(t, elsewhere, "job"); h.Fence() <= first {
+			t.Error("the fence fell")
+		}
+		release(t, h)
+	})
+}
+
+// A batch ends with its time: nobody takes the lock over any more, and the next
+// goroutine stands in the store's queue, behind who came there before.
+func TestBatchEndsWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l, elsewhere := newLocker(t, s, padlock.PassLocally(1000, time.Second)), newLocker(t, relay{connect(s.Store)})
+		h, all := crowd(t, l, 3)
+		other := wait(t, elsewhere)
+		<-time.After(900 * time.Millisecond)
+		h = pass(t, h, all[0])
+		if n := s.requests()["wait"]; n != 0 {
+			t.Errorf("%d waiters in the store's queue before the end of the batch", n)
+		}
+		<-time.After(200 * time.Millisecond)
+		if n := s.requests()["wait"]; n != 1 {
+			t.Errorf("%d waiters in the store's queue after the end of the batch", n)
+		}
+		h = pass(t, h, other)
+		h = pass(t, h, all[1])
+		h = pass(t, h, all[2])
+		release(t, h)
+	})
+}
+
+// The lease goes on from holder to holder: it is renewed as before, and Context
+// ends when it can have ended, whoever has the lock then.
+func TestLeaseGoesOnInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		s := relay{newRemote()}
+		l := newLocker(t, s, padlock.PassLocally(100, time.Hour), padlock.TTL(ttl))
+		h, all := crowd(t, l, 12)
+		for i := range 10 {
+			<-time.After(2 * time.Second)
+			if err := h.Check(t.Context()); err != nil {
+				t.Fatalf("holder %d, after %v: %v", i, time.Duration(i+1)*2*time.Second, err)
+			}
+			h = pass(t, h, all[i])
+		}
+		s.request("extend", lost)
+		start := time.Now()
+		h = pass(t, h, all[10])
+		<-h.Context().Done()
+		if d := time.Since(start); d > ttl || !errors.Is(context.Cause(h.Context()), padlock.ErrLost) {
+			t.Errorf("renewal stopped, and %v later the lock ended: %v", d, context.Cause(h.Context()))
+		}
+		s.heal()
+		if err := h.Release(); !errors.Is(err, padlock.ErrExpired) && !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("Release after the lease: %v", err)
+		}
+		release(t, all[11].lock(t))
+	})
+}
+
+// A lease that could not be renewed for a while is not what somebody should
+// begin with.
+func TestOldLeaseIsNotPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s, padlock.PassLocally(100, time.Hour), padlock.TTL(10*time.Second))
+		h, all := crowd(t, l, 1)
+		s.request("extend", lost)
+		<-time.After(6 * time.Second)
+		h = pass(t, h, all[0])
+		if n := s.requests(); n["pass"] != 1 || h.Remaining() < 9*time.Second {
+			t.Errorf("the next one has %v left of its lease: %v", h.Remaining(), n)
+		}
+		s.heal()
+		release(t, h)
+	})
+}
+
+// To others a batch looks like one hold. Whoever would make that untrue, or
+// needs a grant of its own, is granted one by the store.
+func TestUnlikeLocksDoNotFollow(t *testing.T) {
+	for what, opts := range map[string][]padlock.Option{
+		"another TTL":     {padlock.TTL(time.Minute)},
+		"another label":   {padlock.Label("other")},
+		"MaxHold":         {padlock.MaxHold(time.Minute)},
+		"no renewal":      {padlock.NoRenewal()},
+		"a hold at least": {padlock.HoldAtLeast(time.Second)},
+		"a greater fence": {padlock.FenceAbove(driver.MaxFence / 2)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s, padlock.PassLocally(100, time.Hour))
+				h := acquire(t, l, "job")
+				next := wait(t, l, opts...)
+				h = pass(t, h, next)
+				if n := s.requests(); n["raise"] != 0 || n["pass"] != 1 {
+					t.Errorf("%v", n)
+				}
+				if state, err := l.Inspect(t.Context(), "job"); err != nil || len(state.Holds) != 1 || state.Fence != h.Fence() {
+					t.Errorf("%+v, %v; the fence is %d", state, err, h.Fence())
+				}
+				release(t, h)
+			})
+		})
+	}
+}
+
+// Whoever is handed a lock in the instant in which it gives up gives it back.
+func TestGivingUpInABatch(t *testing.T) {
+	for range 200 {
+		s := relay{newRemote()}
+		l := newLocker(t, s, padlock.PassLocally(100, time.Hour))
+		h := acquire(t, l, "job")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			h, err := l.Acquire(ctx, "job")
+			if err == nil {
+				err = h.Release()
+			}
+			done <- err
+		}()
+		for l.Stats().Waiting == 0 {
+		}
+		go cancel()
+		release(t, h)
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		release(t, acquire(t, l, "job"))
+	}
+}
+
+// Without a block of fences nothing is passed on locally: the lock is given
+// back, and the next one granted it by the store.
+func TestNoBlockOfFences(t *testing.T) {
+	for what, c := range map[string]struct {
+		why    trouble
+		raises int
+	}{
+		"unsupported": {fails(errors.ErrUnsupported), 1},
+		"unavailable": {fails(padlock.ErrUnavailable), 2},
+		"no reply":    {lost, 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s, padlock.PassLocally(100, time.Hour))
+				s.request("raise", c.why)
+				h, all := crowd(t, l, 2)
+				for _, w := range all {
+					before := h.Fence()
+					release(t, h)
+					if h = w.lock(t); h.Fence() <= before {
+						t.Error("the fence fell")
+					}
+				}
+				release(t, h)
+				if n := s.requests(); n["raise"] != c.raises || n["pass"]+n["release"] != 3 {
+					t.Errorf("%v", n)
+				}
+			})
+		})
+	}
+}
+
+// A store that lost the hold says so to whoever has it in the batch, and whoever
+// waits goes to the store.
+func TestLossInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s, padlock.PassLocally(100, time.Hour))
+		h, all := crowd(t, l, 2)
+		h = pass(t, h, all[0])
+		state, err := s.Inspect(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Store.Break(t.Context(), "job", state.Fence); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Context().Done()
+		next := all[1].lock(t)
+		if next.Fence() <= state.Fence {
+			t.Errorf("after a block up to %d the next fence is %d", state.Fence, next.Fence())
+		}
+		if err := h.Release(); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("Release of a lost lock: %v", err)
+		}
+		release(t, next)
+	})
+}
+
+func TestInvalidPassLocally(t *testing.T) {
+	for _, c := range []struct {
+		n int
+		d time.Duration
+	}{{1, time.Second}, {100_001, time.Second}, {-1, time.Second}, {10, 0}, {10, -1}, {10, 2 * time.Hour}} {
+		l := newLocker(t, newRemote(), padlock.PassLocally(c.n, c.d))
+		_, err := l.TryAcquire(t.Context(), "job")
+		wantOnly(t, err, "acquire", padlock.ErrInvalid)
+	}
+}

@@ -1,0 +1,35 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Pass implements driver.Passer.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	if err := next.Validate(&guarantees); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if next.Shared || next.Replaces != "" || next.Token == token {
+		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	defer s.unlock()
+	now := s.clock.Now()
+	e := s.entry(next.Name)
+	if h := e.live(next.Token, now); h != nil {
+		return driver.Released, s.repeat(h, &next, now), nil
+	}
+	h := e.live(token, now)
+	follows := h != nil && !h.shared
+	out := e.release(token, 0, now)
+	if follows && !e.blocked(&next, now) {
+		return out, s.grant(e, &next, now), nil
+	}
+	s.pump(e, now)
+	return out, driver.Grant{}, nil
+}

@@ -1,0 +1,64 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Pass implements driver.Passer, where the quick way is open: not with foreign
+// programs that poll, with replicas that must confirm, or for strings without
+// fences, which have no note.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	if s.config.foreign || s.config.replicas > 0 || s.config.strings && !s.config.fences {
+		return driver.Gone, driver.Grant{}, errors.ErrUnsupported
+	}
+	if err := next.Validate(&s.guarantees); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if next.Shared || next.Replaces != "" || next.Token == token {
+		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	c, err := s.ready(ctx, true)
+	if err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if s.quick(&next) && token != "" {
+		if out, g, done, err := s.swap(ctx, c, token, &next); done || err != nil {
+			return out, g, err
+		}
+	}
+	// It may be a repeat, whose first reply was lost.
+	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, next.Token, millis(next.TTL))
+	if err == nil {
+		return driver.Released, g, nil
+	}
+	if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrExpired) {
+		return driver.Gone, driver.Grant{}, err
+	}
+	out, err := s.release(ctx, next.Name, token, 0)
+	return out, driver.Grant{}, err
+}
+
+// swap hands the name from token to next, or to the first in the queue. It
+// reports whether the hold of token was ended.
+func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
+	s.handed.take(token)
+	keys, ttl := s.keys.lock(next.Name).all(), s.formats.ttl(next.TTL)
+	n, err := s.scripts.swap.run(ctx, c, &keys, counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts,
+		counted(next.Token), ttl.lease, ttl.note, s.formats.holder(&next.Holder).note).ToInt64()
+	switch {
+	case err != nil:
+		return driver.Gone, g, false, s.failure(ctx, err)
+	case n == 2: // as in pass
+		_, _ = s.run(ctx, c, s.scripts.release, next.Name, "", "0")
+	case n > 2:
+		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.told(n), TTL: ceilMillis(next.TTL)}, nil)
+	}
+	return driver.Released, g, n > 0, err
+}
