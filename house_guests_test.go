@@ -21,6 +21,7 @@ var guests = []guest{
 	{"cmd/padlock", "github.com/spf13/cobra", false, "verbs, flags, help and completion"},
 	{"cmd/padlock", "github.com/spf13/pflag", false, "cobra's flags: those with values of our own are of its types"},
 	{"cmd/padlock", "github.com/rogpeppe/go-internal/testscript", true, "the command's tests are scripts that read like documentation"},
+	{"cmd/padlock", "github.com/anishathalye/porcupine", false, "judges whether what padlock verify saw could come from a lock; it requires nothing itself"},
 	{"internal/integration", "github.com/Shopify/toxiproxy/v2", false, "proxies that lose, delay and cut what passes between a quorum and its servers"},
 	{"internal/integration", "github.com/Shopify/toxiproxy/v2", false, "cuts, delays and one-sided losses between workers and servers of the soak"},
 	{"internal/integration", "github.com/anishathalye/porcupine", false, "judges whether a history of the soak could come from a lock"},

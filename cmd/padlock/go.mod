@@ -3,6 +3,7 @@ module github.com/padlock-go/padlock/cmd/padlock
 go 1.26
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0

@@ -18,10 +18,11 @@ import (
 // The commands that scripts run, beside the system's.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"padlock":       main,
-		"padlock-lease": leaseMain, // with a store that has leases and can be made to fail
-		"sleeper":       sleeper,
-		"catcher":       catcher,
+		"padlock":        main,
+		"padlock-lease":  leaseMain,  // with a store that has leases and can be made to fail
+		"padlock-broken": brokenMain, // with a store that verify must not pass
+		"sleeper":        sleeper,
+		"catcher":        catcher,
 	})
 }
 

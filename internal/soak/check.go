@@ -10,10 +10,10 @@ import (
 
 // A Violation is a promise that was not kept.
 type Violation struct {
-	Invariant string // "I1" to "I8"
-	At        int64
-	Name      string
-	What      string
+	Invariant string `json:"invariant"` // "I1" to "I8"
+	At        int64  `json:"at"`        // as the times of events
+	Name      string `json:"name"`
+	What      string `json:"what"`
 }
 
 func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }

@@ -39,6 +39,28 @@ var stories = []struct {
 		return s
 	}},
 	{"after a worker was killed", nil, func(s []Event) []Event { s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}; return s }},
+	{"after a release that was begun by a worker that was killed then", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 20 * ms, Err: string(Released)}
+		return append(s, Event{Op: Killed, Worker: 1, At: 40 * ms})
+	}},
+	{"before a release was begun by a worker that was killed then", []string{"I1"}, func(s []Event) []Event {
+		s[2] = Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 23 * ms, Err: string(Released)}
+		return append(s, Event{Op: Killed, Worker: 1, At: 40 * ms})
+	}},
+	{"a reader after a demotion that was begun by a worker that was killed then", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 20 * ms, Err: string(Demoted)}
+		s[3].Shared = true
+		return append(s, Event{Op: Killed, Worker: 1, At: 40 * ms})
+	}},
+	{"a demotion that was not carried out", []string{"I1"}, func(s []Event) []Event {
+		begun := Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 12 * ms, Err: string(Demoted)}
+		s[2] = Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 30 * ms}
+		said := Event{Op: Demoted, Worker: 1, Name: "n", Hold: 1, Call: 12 * ms, At: 31 * ms, Err: "unavailable"}
+		return append(s, begun, said)
+	}},
+	{"after the last breath of a worker that was being killed", nil, func(s []Event) []Event {
+		return append(s[:1], Event{Op: Killed, Worker: 1, At: 1 * ms}, s[3], s[4])
+	}},
 	{"beside an exported hold", nil, func(s []Event) []Event { s[1].Op, s[1].Call, s[3].At = Exported, 10*ms, 15*ms; return s }},
 	{"the same fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 10; return s }},
 	{"a smaller fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 9; return s }},

@@ -14,6 +14,8 @@ type Court struct {
 	events []Event
 	keys   []Key
 	ended  bool
+	grants int
+	faults int
 }
 
 // thing is what a name protects.
@@ -70,6 +72,19 @@ func (c *Court) Log(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, e)
+	switch e.Op {
+	case Acquired, Adopted:
+		c.grants++
+	case Faulted:
+		c.faults++
+	}
+}
+
+// sums are the grants and faults so far.
+func (c *Court) sums() (grants, faults int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.grants, c.faults
 }
 
 // thing is called with mu held.

@@ -39,6 +39,8 @@ type Run struct {
 	Early  context.Context // ends the work before its time; nil: nothing does
 	Say    func(string)    // progress; nil: silence
 
+	SayEvery time.Duration // 0 counts as 10 s
+
 	court    *Court
 	base     int64
 	listener net.Listener
@@ -62,6 +64,9 @@ type Outcome struct {
 func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Say == nil {
 		r.Say = func(string) {}
+	}
+	if r.SayEvery == 0 {
+		r.SayEvery = 10 * time.Second
 	}
 	if err := r.firstLook(ctx); err != nil {
 		return nil, fmt.Errorf("the first look: %w", err)
@@ -161,3 +166,7 @@ func (r *Run) accept() {
 		r.serving.Go(func() { r.court.serve(conn) })
 	}
 }
+
+// Regrants reports whether a conversion lets others in between, once Do has
+// asked the store.
+func (r *Run) Regrants() bool { return r.Guarantees.Promotion == driver.Regrant }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -31,6 +32,9 @@ const (
 	Exported Op = "exported"
 	// Released: Release was called.
 	Released Op = "released"
+	// Begun: Release or Demote is about to be called, as Err says (by the name
+	// of their events). A worker that is killed then tells no more of it.
+	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released it.
 	Lost Op = "lost"
 	// Stalled: the process did not run from Call to At.
@@ -146,4 +150,14 @@ func WriteHistory(w io.Writer, events []Event) error {
 		}
 	}
 	return b.Flush()
+}
+
+// Only leaves the events of some names, and the deaths of workers.
+func Only(events []Event, names []string) (out []Event) {
+	for _, e := range events {
+		if e.Op == Killed || slices.Contains(names, e.Name) {
+			out = append(out, e)
+		}
+	}
+	return out
 }

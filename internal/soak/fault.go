@@ -105,9 +105,10 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 		if err := r.move(end); err != nil {
 			return err
 		}
-		if now()-said > int64(10*time.Second) {
+		if now()-said > int64(r.SayEvery) {
 			said = now()
-			r.Say(fmt.Sprintf("%s: %v to go", r.Name, time.Duration(end-said).Round(time.Second)))
+			grants, faults := r.court.sums()
+			r.Say(fmt.Sprintf("%s: %d grants, %d faults, %v to go", r.Name, grants, faults, time.Duration(end-said).Round(time.Second)))
 		}
 	}
 	return nil

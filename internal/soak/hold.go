@@ -21,7 +21,11 @@ type Hold struct {
 	Until  int64 // the last claim
 	Fixed  bool
 	Events []Event
-	over   bool
+	// Begun is when the worker that was killed had begun to release or demote,
+	// as BegunOp says; 0 if nothing was under way.
+	Begun   int64
+	BegunOp Op
+	over    bool
 }
 
 // Span is a time in which the holder could work in one mode, by its own window.
@@ -40,18 +44,23 @@ type Grant struct {
 // Holds puts the events of each hold together.
 func Holds(events []Event) []*Hold {
 	byID := map[int64]*Hold{}
+	dead := map[[2]int]bool{} // workers and their lives
 	var all []*Hold
 	for _, e := range ordered(events) {
 		switch e.Op {
 		case Acquired, Adopted:
 			h := &Hold{ID: e.Hold, Worker: e.Worker, Name: e.Name, Call: e.Call, At: e.At, TTL: e.TTL, Until: e.Until, Fixed: e.Fixed}
 			h.open(e)
+			if dead[[2]int{e.Worker, e.Life}] { // its last breath
+				h.close(e.At)
+			}
 			byID[e.Hold] = h
 			all = append(all, h)
 		case Killed:
+			dead[[2]int{e.Worker, e.Life}] = true
 			for _, h := range all {
 				if h.Worker == e.Worker && h.Events[0].Life == e.Life {
-					h.close(e.At)
+					h.killed(e.At)
 				}
 			}
 		default:
@@ -93,8 +102,23 @@ func (h *Hold) close(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
+// killed ends what a worker claims that is no more. What it had begun may have
+// been carried out before.
+func (h *Hold) killed(at int64) {
+	if h.Begun != 0 {
+		at = h.Begun
+	}
+	h.close(at)
+}
+
 func (h *Hold) apply(e Event) {
 	h.Events = append(h.Events, e)
+	switch e.Op {
+	case Begun:
+		h.Begun, h.BegunOp = e.At, Op(e.Err)
+	case h.BegunOp:
+		h.Begun, h.BegunOp = 0, ""
+	}
 	switch e.Op {
 	case Verified:
 		h.claims(e)

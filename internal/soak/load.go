@@ -47,6 +47,9 @@ func (l Load) fit(g *driver.Guarantees) Load {
 	}
 	l.MinTTL = max(l.MinTTL, g.MinTTL)
 	l.MaxTTL = max(l.MaxTTL, l.MinTTL)
+	if g.MaxTTL > 0 {
+		l.MinTTL, l.MaxTTL = min(l.MinTTL, g.MaxTTL), min(l.MaxTTL, g.MaxTTL)
+	}
 	return l
 }
 

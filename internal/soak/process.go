@@ -56,10 +56,11 @@ func (r *Run) KillWorker() Fault {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
+		at := now() // before, since what it held is free as soon as it is dead
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
-		r.court.Log(Event{Op: Killed, Worker: id, Life: p.life, At: now()})
+		r.court.Log(Event{Op: Killed, Worker: id, Life: p.life, At: at})
 		<-p.done
 		return nil, r.start(id, p.life+1)
 	}}

@@ -201,11 +201,20 @@ func (w *worker) verify(h *held) {
 
 func (w *worker) promote(_ context.Context, h *held) bool { return w.op(h, Promoted, h.Promote) }
 
-func (w *worker) demote(_ context.Context, h *held) bool { return w.op(h, Demoted, h.Demote) }
+func (w *worker) demote(_ context.Context, h *held) bool {
+	w.begin(h, Demoted)
+	return w.op(h, Demoted, h.Demote)
+}
+
+// begin notes what others may see before its end is noted.
+func (w *worker) begin(h *held, op Op) {
+	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
+}
 
 // release claims nothing from before the call on.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
+	w.begin(h, Released)
 	e := Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock)}
 	err := h.Release()
 	e.At, e.Err = now(), class(err)

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/integration/chaos/judge"
 	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
 	"github.com/padlock-go/padlock/internal/soak"
@@ -119,7 +118,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 			return false, err
 		}
 	}
-	v, err := judge.Check(out.Events, run.Guarantees.Promotion == driver.Regrant, "", time.Minute)
+	v, err := judge.Check(out.Events, run.Regrants(), "", time.Minute)
 	if err != nil {
 		return false, err
 	}
@@ -128,7 +127,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 		if err := keepHistory(dir, out); err != nil {
 			return false, err
 		}
-		if _, err := judge.Check(only(out.Events, v.Names), run.Guarantees.Promotion == driver.Regrant, dir, time.Minute); err != nil {
+		if _, err := judge.Check(soak.Only(out.Events, v.Names), run.Regrants(), dir, time.Minute); err != nil {
 			return false, err
 		}
 	}
@@ -168,20 +167,6 @@ func keepHistory(dir string, out *soak.Outcome) error {
 	}
 	defer f.Close()
 	return soak.WriteHistory(f, out.Events)
-}
-
-// only leaves the events of the names.
-func only(events []soak.Event, names []string) (out []soak.Event) {
-	wanted := map[string]bool{}
-	for _, n := range names {
-		wanted[n] = true
-	}
-	for _, e := range events {
-		if wanted[e.Name] || e.Op == soak.Killed {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // again judges a history that was kept.

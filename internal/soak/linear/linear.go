@@ -213,6 +213,9 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 			add(Op{action: expire}, e.Call, math.MaxInt64)
 		}
 	}
+	if h.BegunOp == soak.Demoted {
+		add(Op{action: weaken}, h.Begun, math.MaxInt64)
+	}
 	if h.Ends == 0 {
 		add(Op{action: expire}, end, math.MaxInt64)
 	}

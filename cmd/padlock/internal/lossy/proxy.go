@@ -1,0 +1,163 @@
+// Package lossy passes TCP connections on, and loses what it is told to lose.
+package lossy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Loss is what a proxy loses.
+type Loss int
+
+// Nothing, what the server answers, or all that is sent either way. A
+// connection on which anything was lost is broken off when the loss ends: the
+// rest of a stream makes no sense without what came before.
+const (
+	Nothing Loss = iota
+	Replies
+	Everything
+)
+
+// Proxy is one that listens on this machine only. It is safe for concurrent use.
+type Proxy struct {
+	to       string
+	listener net.Listener
+	mu       sync.Mutex
+	loss     Loss
+	pairs    map[*pair]bool
+	running  sync.WaitGroup
+	closed   bool
+}
+
+// pair is a client's connection and ours to the server.
+type pair struct {
+	client, server net.Conn
+	lost           bool
+}
+
+// Listen starts a proxy to the address.
+func Listen(to string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{to: to, listener: l, pairs: map[*pair]bool{}}
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close ends the proxy and all connections through it, and returns when
+// nothing of it is left.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.Reset()
+	p.running.Wait()
+	return err
+}
+
+// Lose loses from now on what is named, and ends an earlier loss.
+func (p *Proxy) Lose(what Loss) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loss = what
+	for c := range p.pairs {
+		if c.lost {
+			c.end()
+		}
+	}
+}
+
+// Reset breaks all connections off.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.pairs {
+		c.end()
+	}
+}
+
+// end closes both sides, without waiting for what is still to be sent.
+func (c *pair) end() {
+	for _, conn := range []net.Conn{c.client, c.server} {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // so that the other side is told of a reset
+		}
+		_ = conn.Close() // it is over, whatever Close says
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			time.Sleep(5 * time.Millisecond) // this connection failed, or there are too many for the moment
+			continue
+		}
+		p.running.Go(func() { p.pass(client) })
+	}
+}
+
+// pass serves one client.
+func (p *Proxy) pass(client net.Conn) {
+	server, err := net.Dial("tcp", p.to)
+	if err != nil {
+		_ = client.Close() // the client is to find that out
+		return
+	}
+	c := &pair{client: client, server: server}
+	p.mu.Lock()
+	p.pairs[c] = true
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		c.end()
+	}
+	var both sync.WaitGroup
+	both.Go(func() { p.copy(c, server, client, Everything) })
+	both.Go(func() { p.copy(c, client, server, Replies) })
+	both.Wait()
+	p.mu.Lock()
+	delete(p.pairs, c)
+	p.mu.Unlock()
+}
+
+// copy passes on one way until either side ends. What goes there is lost while
+// the loss is at least this great.
+func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
+	defer c.end()
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 && !p.loses(c, least) {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// loses reports whether what was just read is lost, and remembers it.
+func (p *Proxy) loses(c *pair, least Loss) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.loss < least {
+		return false
+	}
+	c.lost = true
+	return true
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/internal/soak/linear"
+	"github.com/padlock-go/padlock/open"
+)
+
+const verifyLong = `verify works with the locks of a store as many programs at once would, makes the
+faults that a client can make, and prints what was promised beside what was
+measured.
+
+Four processes with eight threads of work each take, hold, share, convert, hand
+over and give back some hundred locks, with leases of 0.4 to 2 seconds. Meanwhile
+processes are stopped and killed, calls are cancelled, and, where the store is a
+Redis server with one address, connections are reset and replies and requests are
+lost in a proxy of verify's own; servers behind Sentinel, in a cluster or at a
+unix socket are used without it. Nothing is done to the server itself.
+
+It uses names that begin with padlock-verify- and a number of its own, and
+touches no other. Lock files are removed at the end; on Redis the fences of its
+names run out within minutes. The load on the store is that of the busiest
+application: some thousand operations a second.
+
+A violation leaves the history, which tells what happened to every lock, in the
+directory that is named at the end. INT or TERM ends the work early and judges
+what was done until then.
+
+Exit status:
+  0    nothing was violated in what was done
+  1    something was; see the table
+  64   the command line or the store's URL is wrong
+  69   the store is out of reach, or went out of reach
+  70   verify itself failed`
+
+// verification is one run of verify.
+type verification struct {
+	app   *app
+	url   string // the store's
+	span  seconds
+	seed  uint64
+	keep  string
+	wires *wires
+	run   *soak.Run
+}
+
+const (
+	exitViolated = 1  // a promise was broken
+	exitInternal = 70 // padlock itself failed
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	v := &verification{app: a, span: seconds{d: time.Minute, given: true}}
+	c := &cobra.Command{
+		Use:   "verify [--for SECONDS]",
+		Short: "Check what a store promises, under faults",
+		Long:  verifyLong,
+		Example: `  padlock verify --store redis://db1:6379
+  padlock verify --store redis://db1:6379 --for 10m --json >verified.json
+  padlock verify --store file:///var/lib/shared-locks`,
+		DisableFlagsInUseLine: true,
+		Args:                  noArgs,
+		RunE:                  func(c *cobra.Command, _ []string) error { return v.do(c.Context()) },
+	}
+	c.Flags().Var(&v.span, "for", "how long to work; then locks are looked at for some more `SECONDS`")
+	c.Flags().Uint64Var(&v.seed, "seed", 0, "of all dice, a `NUMBER` to draw the same faults again (default another each time)")
+	c.Flags().StringVar(&v.keep, "keep", "", "where a history with violations is left, a `DIRECTORY` (default a new one for temporary files)")
+	return c
+}
+
+// workerVerb is how verify starts itself again for each of its processes.
+const workerVerb = "verify-worker"
+
+func verifyWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    workerVerb,
+		Short:  "Work for padlock verify, which starts this",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(os.Interrupt) // from a terminal it reaches all of them; verify tells them when to end
+			soak.PlayWorker(openVerified)
+			return usage("%s is started by padlock verify only", workerVerb)
+		},
+	}
+}
+
+// openVerified opens the store for verify and its processes; tests break it. It
+// remembers nothing of the server from one process to the next, as verify leaves
+// nothing behind.
+var openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
+	return open.Store(ctx, url, open.BetweenProcesses())
+}
+
+const (
+	verifyProcesses  = 4
+	verifyGoroutines = 8
+)
+
+func (v *verification) do(ctx context.Context) error {
+	url, err := v.app.url()
+	if err != nil {
+		return fail(exitUnavailable, "unavailable", "", "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
+	}
+	v.url = briefFences(url)
+	if err := v.prepare(ctx); err != nil {
+		return err
+	}
+	defer v.wires.close()
+	early, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(early, stop) // a second signal ends the process, and its workers with it
+	v.run.Early = early
+	out, err := v.run.Do(ctx)
+	if err != nil {
+		return v.failed(err)
+	}
+	f, err := v.judge(ctx, out)
+	if err != nil {
+		return v.failed(err)
+	}
+	v.sweep(ctx)
+	return v.tell(f)
+}
+
+// prepare fills in the run.
+func (v *verification) prepare(ctx context.Context) error {
+	// Before there are proxies, which would answer for a server that is away.
+	store, err := openVerified(ctx, v.url)
+	if err != nil {
+		return v.app.explain("", err)
+	}
+	if err := store.Close(); err != nil {
+		return v.failed(err)
+	}
+	if v.seed == 0 {
+		v.seed = uint64(time.Now().UnixNano()) % 1e9
+	}
+	load := soak.DefaultLoad()
+	load.Prefix = fmt.Sprintf("padlock-verify-%s:", rand.Text()[:12])
+	v.wires = newWires()
+	var config []string
+	for range verifyProcesses {
+		url, err := v.wires.through(v.url)
+		if err != nil {
+			v.wires.close()
+			return v.failed(err)
+		}
+		config = append(config, url)
+	}
+	tail := min(v.span.d/5, 10*time.Second)
+	v.run = &soak.Run{
+		Name: v.app.place(), Seed: v.seed, For: v.span.d - tail, Tail: tail,
+		Workers: verifyProcesses, Goroutines: verifyGoroutines, Load: load,
+		Stages: [][]string{config}, Args: []string{workerVerb},
+		Open:  func(ctx context.Context, _ string) (padlock.Store, error) { return openVerified(ctx, v.url) },
+		Every: 150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
+		Say: func(text string) { v.app.say(note{Event: "progress", Message: text}) },
+	}
+	workers := append(v.run.StopWorker(), v.run.KillWorker())
+	for i := range workers {
+		workers[i].Weight = 2
+	}
+	v.run.Faults = append(v.wires.faults(), workers...)
+	return nil
+}
+
+// failed is the end without a judgement.
+func (v *verification) failed(err error) error {
+	if errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
+		return v.app.explain("", err)
+	}
+	return fail(exitInternal, "error", "", "verify failed: %s", reason(err))
+}
+
+// judge asks all checkers, and keeps the history if one of them says no.
+func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
+	if err := v.reachable(ctx); err != nil {
+		return nil, err
+	}
+	f := &measured{Report: soak.NewReport(v.run, out), url: v.app.place(), unproxied: v.wires.unproxied}
+	regrant := v.run.Regrants()
+	var err error
+	if f.verdict, err = linear.Check(porcupineJudge, out.Events, regrant, "", time.Minute); err != nil {
+		return nil, err
+	}
+	f.Verdict = f.verdict.String()
+	if f.Sum() == 0 && f.verdict.Illegal == 0 {
+		return f, nil
+	}
+	return f, v.keepHistory(f, out, regrant)
+}
+
+// reachable tells a store that went away during the run from one that broke
+// its promises.
+func (v *verification) reachable(ctx context.Context) error {
+	store, err := openVerified(ctx, v.url)
+	if err != nil {
+		return err
+	}
+	l := padlock.New(store)
+	defer v.app.close(l)
+	lock, err := l.Acquire(ctx, v.run.Load.Prefix+"gate", padlock.Wait(5*time.Second))
+	if errors.Is(err, padlock.ErrUnavailable) {
+		return err
+	}
+	if err == nil {
+		_ = lock.Release() // that it is reached is all that is asked
+	}
+	return nil
+}
+
+// keepHistory writes history, report and pictures into a directory.
+func (v *verification) keepHistory(f *measured, out *soak.Outcome, regrant bool) error {
+	f.kept = v.keep
+	var err error
+	if f.kept == "" {
+		f.kept, err = os.MkdirTemp("", "padlock-verify-")
+	} else {
+		err = os.MkdirAll(f.kept, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(f.kept, "history.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(soak.WriteHistory(file, out.Events), file.Close()); err != nil {
+		return err
+	}
+	if f.verdict.Illegal == 0 {
+		return nil
+	}
+	_, err = linear.Check(porcupineJudge, soak.Only(out.Events, f.verdict.Names), regrant, f.kept, time.Minute)
+	return err
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/lossy"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/open"
+)
+
+// wires are the proxies between verify's processes and the servers.
+type wires struct {
+	all       []*lossy.Proxy
+	unproxied []string // stores on a server that no proxy stands before, as they may be shown
+}
+
+func newWires() *wires { return &wires{} }
+
+// close ends all of them.
+func (w *wires) close() {
+	for _, p := range w.all {
+		_ = p.Close() // nobody uses it any more
+	}
+}
+
+// through returns the URL of a store with new proxies before its servers, of
+// its members too.
+func (w *wires) through(rawURL string) (string, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return "", padlock.ErrInvalid // open said more of it
+	}
+	query := u.Query()
+	switch u.Scheme {
+	case "quorum", "all":
+		for i, member := range query["store"] {
+			if query["store"][i], err = w.through(member); err != nil {
+				return "", err
+			}
+		}
+		return u.Scheme + ":?" + query.Encode(), nil
+	case "redis", "rediss":
+		if u.Host != "" && !query.Has("node") {
+			return w.before(u, query)
+		}
+	case "file":
+		return rawURL, nil
+	}
+	if shown := open.Redacted(rawURL); !slices.Contains(w.unproxied, shown) {
+		w.unproxied = append(w.unproxied, shown)
+	}
+	return rawURL, nil
+}
+
+// before puts a proxy before the server of u.
+func (w *wires) before(u *url.URL, query url.Values) (string, error) {
+	host, port := u.Hostname(), u.Port()
+	if port == "" {
+		port = "6379"
+	}
+	p, err := lossy.Listen(net.JoinHostPort(host, port))
+	if err != nil {
+		return "", err
+	}
+	w.all = append(w.all, p)
+	if tls := u.Scheme == "rediss" || query.Get("tls") == "yes"; tls && !query.Has("server-name") {
+		query.Set("server-name", host) // the certificate is for the server, not for the proxy
+	}
+	there := *u
+	there.Host, there.RawQuery = p.Addr(), query.Encode()
+	return there.String(), nil
+}
+
+// faults are what the proxies can do.
+func (w *wires) faults() []soak.Fault {
+	if len(w.all) == 0 {
+		return nil
+	}
+	on := soak.Targets("connection", len(w.all))
+	lose := func(kind string, what lossy.Loss) soak.Fault {
+		return soak.Fault{Kind: kind, On: on, Last: time.Second, Grace: 4 * time.Second, Weight: 3, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+			w.all[i].Lose(what)
+			return func() error { w.all[i].Lose(lossy.Nothing); return nil }, nil
+		}}
+	}
+	reset := soak.Fault{Kind: "reset", On: on, Grace: 4 * time.Second, Weight: 3, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+		w.all[i].Reset()
+		return nil, nil
+	}}
+	return []soak.Fault{lose("lost replies", lossy.Replies), lose("cut", lossy.Everything), reset}
+}
+
+// briefFences has Redis keep the fences of free names for a minute only, unless
+// the URL says how long: verify's names are of no use afterwards.
+func briefFences(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return rawURL // open will say so
+	}
+	query := u.Query()
+	switch {
+	case strings.HasPrefix(u.Scheme, "redis"):
+		if !query.Has("fence-keep") {
+			query.Set("fence-keep", "1m")
+		}
+	case u.Scheme == "quorum" || u.Scheme == "all":
+		for i, member := range query["store"] {
+			query["store"][i] = briefFences(member)
+		}
+	default:
+		return rawURL
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// sweep removes the lock files of verify's own names, when nobody uses them any
+// more. What cannot be removed is told, and does no harm.
+func (v *verification) sweep(ctx context.Context) {
+	if err := v.removeFiles(ctx); err != nil {
+		v.app.say(note{Event: "left", Message: "lock files of " + v.run.Load.Prefix + " are left: " + reason(err)})
+	}
+}
+
+func (v *verification) removeFiles(ctx context.Context) error {
+	store, err := openVerified(ctx, v.url)
+	if err != nil {
+		return err
+	}
+	l := padlock.New(store)
+	defer v.app.close(l)
+	name := v.run.Load.Prefix + "gate"
+	state, err := l.Inspect(ctx, name)
+	if state.Path == "" {
+		return nil // no store of files, or none that can tell
+	}
+	_ = err // the path is known all the same
+	_, stem, _ := strings.Cut(filepath.Base(state.Path), ".")
+	stem, _, _ = strings.Cut(stem, "gate")
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(state.Path), "sf."+stem+"*"))
+	for _, file := range files {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
