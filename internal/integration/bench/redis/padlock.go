@@ -17,14 +17,18 @@ import (
 )
 
 // The rows of padlock: the layout that PHP shares, or plain strings; with
-// fences or without; by the face, or by the driver alone.
+// fences or without; by the face, or by the driver alone; with PassLocally.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"
 	oursString        = "padlock-string"
 	oursStringNoFence = "padlock-string-nofence"
 	byDriver          = "/driver"
+	locally           = "/locally" // passed on in the process
 )
+
+// batch is what may be passed on in the process before others have their turn.
+const batch, batchTime = 64, 10 * time.Millisecond
 
 func padlocks() (rows []contestant) {
 	for _, kind := range []struct {
@@ -50,6 +54,12 @@ func padlocks() (rows []contestant) {
 			contestant{name: kind.name + byDriver, in: direct, open: func(s site) (client, error) { return openDriver(open(s)) }},
 			contestant{name: kind.name, in: full, open: func(s site) (client, error) { return openFace(open(s)) }},
 		)
+		if full == allOfThem|renewing {
+			rows = append(rows, contestant{name: kind.name + locally, in: oneDrain | steadily, open: func(s site) (client, error) {
+				store, err := open(s)
+				return openFace(store, err, padlock.PassLocally(batch, batchTime))
+			}})
+		}
 	}
 	return rows
 }
@@ -57,11 +67,11 @@ func padlocks() (rows []contestant) {
 // face is padlock as applications use it.
 type face struct{ *padlock.Locker }
 
-func openFace(s *redisstore.Store, err error) (client, error) {
+func openFace(s *redisstore.Store, err error, opts ...padlock.LockerOption) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return face{padlock.New(s, padlock.TTL(ttl))}, nil
+	return face{padlock.New(s, append(opts, padlock.TTL(ttl))...)}, nil
 }
 
 func (f face) close() error { return f.Close(context.Background()) }
