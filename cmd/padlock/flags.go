@@ -104,8 +104,29 @@ func (s *signalFlag) Set(text string) error {
 	return fmt.Errorf("write a name such as TERM or INT, or a number")
 }
 
-// flockNames are the other names that flock(1) has for a flag.
-var flockNames = map[string]string{"nb": "nonblock", "nonblocking": "nonblock", "timeout": "wait"}
+// policyFlag says whom one waits for.
+type policyFlag string
+
+// policySkip does not wait for somebody who means to stay for longer.
+const policySkip policyFlag = "skip"
+
+func (p *policyFlag) String() string { return string(*p) }
+
+func (p *policyFlag) Type() string { return "POLICY" }
+
+func (p *policyFlag) Set(text string) error {
+	if text != "wait" && text != string(policySkip) {
+		return fmt.Errorf("write wait or skip")
+	}
+	*p = policyFlag(text)
+	return nil
+}
+
+// flockNames are the other names that a flag has, in flock(1) or elsewhere.
+var flockNames = map[string]string{
+	"nb": "nonblock", "nonblocking": "nonblock", "timeout": "wait",
+	"holder": "label", "holder-label": "label", "command": "shell",
+}
 
 func likeFlock(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if ours, ok := flockNames[name]; ok {

@@ -28,6 +28,7 @@ type front struct {
 	job      *supervise.Process
 	terminal *terminal     // nil if there is none
 	renewed  chan struct{} // the lease has a new end
+	progress *progress
 
 	why   *failure // why padlock ends the job: the first reason counts
 	stuck alarm    // when to tell what is still there
@@ -45,6 +46,7 @@ func (f *front) run() error {
 	if f.grace, err = f.set.grace(f.locker); err != nil {
 		return err
 	}
+	f.progress.locker = f.locker
 	f.signals = make(chan os.Signal, 64)
 	catch(f.signals, fromStart)
 	if err := f.acquire(); err != nil {
@@ -76,6 +78,7 @@ func (f *front) acquire() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	begin := time.Now()
+	defer f.progress.end()
 	result := make(chan error, 1)
 	go func() {
 		var err error
@@ -140,7 +143,7 @@ func (f *front) start() error {
 		defer spec.Keep.Close()
 	}
 	if f.lock.Expired() {
-		return fail(exitLost, "lost", f.name, "%s was lost before %s could start; nothing was run", show(f.name), show(f.args[0]))
+		return f.lostFailure("%s was lost before %s could start; nothing was run", show(f.name), show(f.args[0]))
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
@@ -180,11 +183,16 @@ func (f *front) release() *failure {
 	case err == nil:
 		f.verbose(0, "%s is given back", show(f.name))
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
-		return fail(exitLost, "lost", f.name, "%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
+		return f.lostFailure("%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
 	default:
 		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm that it was given back: " + reason(err)})
 	}
 	return nil
+}
+
+// lostFailure says that the lock was lost.
+func (f *front) lostFailure(format string, args ...any) *failure {
+	return fail(f.set.lost, "lost", f.name, format, args...)
 }
 
 // lossReason says what became of a lock that ended before its release.
@@ -222,6 +230,7 @@ func (f *front) event(e padlock.Event) {
 	}
 	waits := !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
 	if e.Kind == padlock.EventContended && waits && errors.As(e.Err, &held) {
+		f.progress.begin(held)
 		n := note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + heldText(f.name, held, time.Now())}
 		if f.set.verbose {
 			f.say(n)

@@ -11,6 +11,9 @@ func main() {
 	if supervise.Called() {
 		superviseJob()
 	}
+	if calledFlock() {
+		os.Exit((&app{stdout: os.Stdout, stderr: os.Stderr}).flock("flock", os.Args[1:]))
+	}
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 

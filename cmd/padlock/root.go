@@ -64,7 +64,7 @@ party at a time: among processes, and, with a store on a server, among machines.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%s; see %s --help", err, c.CommandPath())
 	})
-	addGroup(root, "Work under a lock:", a.runCommand())
+	addGroup(root, "Work under a lock:", a.runCommand(), a.flockCommand())
 	addGroup(root, "See who has what:", a.statusCommand(), a.lsCommand(), a.waitCommand())
 	addGroup(root, "Locks that stay when padlock ends, by their keys:", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand())
 	addGroup(root, "In need:", a.breakCommand())

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
@@ -24,6 +26,10 @@ When COMMAND has ended, what it left running is sent --signal, and KILL after
 the lock is lost, or can no longer be renewed in time, COMMAND is ended in the
 same way: nothing works on without the lock. Signals sent to padlock go on to
 COMMAND.
+
+Two processes do that: this one, and another that is the parent of COMMAND. If
+either is killed, even by kill -9, the other ends COMMAND. If this one hangs or is
+stopped (Ctrl-Z), COMMAND is ended before a lease runs out all the same.
 
 COMMAND finds in its environment PADLOCK_NAME, PADLOCK_STORE and PADLOCK_FENCE, a
 number that grows with each holder; where a lock can be handed over, PADLOCK_TOKEN,
@@ -48,15 +54,20 @@ const runExample = `  # a cron job that must not overlap itself, though it is st
   padlock run --at-most 1h --signal INT backup -- ./backup.sh
 
   # a job that is skipped is no failure
-  padlock run -n -E 0 nightly-report -- ./report.sh`
+  padlock run -n --skip-ok nightly-report -- ./report.sh
+
+  # a line for the shell, as with flock(1)
+  padlock run nightly-report -c './report.sh | mail -s report root'`
 
 // runFlags is what the flags of run say.
 type runFlags struct {
-	shared, nonblock, leave, verbose, noRenewal bool
-	wait, ttl, atLeast, atMost, killAfter       seconds
-	conflict                                    int
-	signal                                      signalFlag
-	label                                       string
+	shared, nonblock, leave, verbose, noRenewal     bool
+	shell, skipOK, unlock, noFork                   bool
+	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
+	conflict, lost                                  int
+	signal                                          signalFlag
+	label                                           string
+	policy                                          policyFlag
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -83,25 +94,44 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.SetInterspersed(false) // what stands after NAME is the command's
 	f.SetNormalizeFunc(likeFlock)
 	f.SortFlags = false
-	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
-	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "share it with nobody (default)").NoOptDefVal = "true"
-	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
-	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
-	f.IntVarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	set.defineWait(f)
 	f.BoolVarP(&set.leave, "close", "o", false, "leave alone what COMMAND leaves running, and let it not keep the lock")
-	f.BoolVar(&set.verbose, "verbose", false, "tell whom the lock is waited for, how long that took, and when it is given back")
+	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (also after NAME: -c LINE)")
+	f.BoolVarP(&set.verbose, "verbose", "v", false, "tell whom the lock is waited for, how long that took, and when it is given back")
 	f.Var(&set.ttl, "ttl", "if padlock dies, others get the lock after `SECONDS` (default 30; files: at once)")
 	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, also if COMMAND ends before")
+	f.Var(&set.coolDown, "cool-down", "keep NAME taken for `SECONDS` after COMMAND has ended")
 	f.Var(&set.atMost, "at-most", "end COMMAND after `SECONDS`")
 	f.Var(&set.killAfter, "kill-after", "from --signal to KILL let `SECONDS` pass (default 10, or a third of --ttl)")
 	f.Var(&set.signal, "signal", "the `SIGNAL` that ends COMMAND")
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "let the lock run out after --ttl, and end COMMAND before")
-	f.StringVar(&set.label, "label", "", "tell others that `TEXT` is what the lock is held for (default COMMAND)")
+	f.IntVar(&set.lost, "lost-exit-code", exitLost, "exit status `N` when the lock is lost")
+	f.StringVar(&set.label, "label", "", "tell others that `TEXT` is what the lock is held for (default COMMAND; also --holder)")
+	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
+		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
+		f.Lookup(name).Hidden = true // of flock(1), told why not
+	}
+}
+
+// defineWait defines the flags that say how the lock is taken.
+func (set *runFlags) defineWait(f *pflag.FlagSet) {
+	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
+	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "share it with nobody (default; also -e)").NoOptDefVal = "true"
+	e := f.VarPF(choice{&set.shared, false}, "exclusive-lock", "e", "")
+	e.NoOptDefVal, e.Hidden = "true", true
+	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
+	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
+	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait for a holder that means to stay longer than --wait (default wait)")
+	f.IntVarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped is no failure")
 }
 
 // run is the verb, once its flags are read.
 func (a *app) run(set *runFlags, args []string) error {
-	name, command, err := splitArgs(args)
+	name, command, err := splitArgs(args, &set.shell)
+	if err == nil && set.shell {
+		command, err = shellCommand(command)
+	}
 	if err == nil {
 		err = set.check()
 	}
@@ -116,17 +146,21 @@ func (a *app) run(set *runFlags, args []string) error {
 		set.label = command[0][:min(len(command[0]), 256)]
 	}
 	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1)}
+	f.progress = newProgress(a, name, set)
 	return f.run()
 }
 
-// splitArgs takes NAME, --, and the command apart.
-func splitArgs(args []string) (name string, command []string, err error) {
+// splitArgs takes NAME, --, and the command apart. In flock(1)'s manner -c may
+// stand between them.
+func splitArgs(args []string, shell *bool) (name string, command []string, err error) {
 	const form = "padlock run [FLAGS] NAME -- COMMAND"
 	switch {
 	case len(args) == 0:
 		return "", nil, usage("the name of the lock is missing: %s; see padlock run --help", form)
 	case len(args) > 1 && args[1] == "--":
 		command = args[2:]
+	case len(args) > 1 && (args[1] == "-c" || args[1] == "--command"):
+		*shell, command = true, args[2:]
 	case len(args) > 1 && strings.HasPrefix(args[1], "-"):
 		return "", nil, usage("%s stands after the name of the lock; flags stand before it: %s", args[1], form)
 	default:
@@ -138,12 +172,37 @@ func splitArgs(args []string) (name string, command []string, err error) {
 	return args[0], command, nil
 }
 
+// shellCommand has the user's shell run a line, as flock(1) does.
+func shellCommand(line []string) ([]string, error) {
+	if len(line) != 1 {
+		return nil, usage("-c takes one line for the shell, and there are %d arguments: put it in quotes", len(line))
+	}
+	shell := os.Getenv("SHELL")
+	if shell == "" {
+		shell = "/bin/sh"
+	}
+	return []string{shell, "-c", line[0]}, nil
+}
+
 func (set *runFlags) check() error {
 	switch {
 	case set.conflict < 0 || set.conflict > 255:
 		return usage("--conflict-exit-code %d: an exit status is from 0 to 255", set.conflict)
+	case set.lost < 0 || set.lost > 255:
+		return usage("--lost-exit-code %d: an exit status is from 0 to 255", set.lost)
+	case set.skipOK && set.conflict != exitHeld && set.conflict != 0:
+		return usage("--skip-ok means -E 0, and there is -E %d", set.conflict)
 	case set.atMost.given && set.atMost.d == 0:
 		return usage("--at-most 0: the command would not run at all")
+	case set.policy == policySkip && !set.wait.given && !set.nonblock:
+		return usage("--wait-policy skip goes by the end of --wait, which is missing")
+	case set.unlock:
+		return usage("-u: run gives back what it takes when the command has ended; a lock of padlock acquire is given back by padlock release")
+	case set.noFork:
+		return usage("-F: padlock stays beside the command, to end it when the lock is lost; padlock flock -F does not")
+	}
+	if set.skipOK {
+		set.conflict = 0
 	}
 	return nil
 }
@@ -165,6 +224,12 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 	}
 	if set.noRenewal {
 		opts = append(opts, padlock.NoRenewal())
+	}
+	if set.policy == policySkip {
+		opts = append(opts, padlock.SkipIfOutlived())
+	}
+	if set.coolDown.d > 0 {
+		opts = append(opts, padlock.CoolDown(set.coolDown.d))
 	}
 	if set.atMost.given {
 		// The command may use its grace; the lock must last until it is killed.

@@ -21,3 +21,6 @@ func interruptGroup()   {}
 
 func wantsTerminal(syscall.Signal) bool { return false }
 func byTerminal(syscall.Signal) bool    { return false }
+
+func atTerminal() bool   { return false }
+func terminalWidth() int { return 0 }

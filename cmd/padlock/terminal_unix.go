@@ -103,6 +103,23 @@ func foreground(fd uintptr) (group int, ok bool) {
 	return int(g), errno == 0
 }
 
+// atTerminal tells whether standard error is the terminal, and this process may
+// write there without disturbing another.
+func atTerminal() bool {
+	group, ok := foreground(2)
+	return ok && group == syscall.Getpgrp()
+}
+
+// terminalWidth is how many columns it has; 0 if that is not known.
+func terminalWidth() int {
+	var size struct{ rows, columns, _, _ uint16 }
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 2, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
+	if errno != 0 {
+		return 0
+	}
+	return int(size.columns)
+}
+
 func setForeground(fd uintptr, group int) error {
 	g := int32(group)
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&g)))

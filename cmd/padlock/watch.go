@@ -81,7 +81,7 @@ func (f *front) leaseLow() {
 	if f.set.noRenewal {
 		what = "runs out, as --no-renewal says"
 	}
-	f.because(fail(exitLost, "lost", f.name, "%s %s; %s is ended", show(f.name), what, show(f.args[0])))
+	f.because(f.lostFailure("%s %s; %s is ended", show(f.name), what, show(f.args[0])))
 }
 
 // lockOver is called when the lock may be somebody else's. A job that was told
@@ -92,7 +92,7 @@ func (f *front) lockOver() {
 		return
 	}
 	why := lossReason(context.Cause(f.lock.Context()))
-	f.end(fail(exitLost, "lost", f.name, "%s is lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
+	f.end(f.lostFailure("%s is lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
 }
 
 // bereft is called when somebody killed the supervisor.

@@ -118,12 +118,13 @@ func (j *Job) SignalCommand(sig syscall.Signal) { signal(j.pid, sig) }
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
 func (j *Job) killNow() {
+	rest := j.Rest() // whose children they are is lost with the command
 	select {
 	case <-j.done:
 	default:
 		signal(-j.pid, kill)
 	}
-	for _, pid := range j.Rest() {
+	for _, pid := range append(rest, j.Rest()...) {
 		signal(pid, kill)
 	}
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/flockmode"
+)
+
+const flockLong = `flock does what flock(1) does, with its command line and its exit statuses: it
+locks the file or directory FILE, which is not written, while COMMAND runs, or an
+open file of the shell by its number. Links to padlock that are called flock do
+the same.
+
+These are the kernel's locks on files, shared with every program that uses
+flock(2), and not padlock's: they have no names, no holders, no fences and no
+leases. What COMMAND leaves running keeps the lock, and is left alone. If padlock
+is killed COMMAND runs on, and has the lock unless it has closed the file.
+
+"padlock flock --help" lists the options.`
+
+// flockCommand is flock mode as a verb.
+func (a *app) flockCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "flock [OPTIONS] FILE COMMAND [ARGUMENTS…]",
+		Short: "Do what flock(1) does",
+		Long:  flockLong,
+		Example: `  padlock flock -n /run/lock/report.lock ./report.sh
+  (padlock flock 9; ./report.sh) 9>/run/lock/report.lock
+  ln -s "$(command -v padlock)" ~/bin/flock`,
+		DisableFlagsInUseLine: true,
+		DisableFlagParsing:    true, // flock(1) has its own
+		RunE: func(_ *cobra.Command, args []string) error {
+			a.status = a.flock("padlock flock", args)
+			return nil
+		},
+	}
+}
+
+func (a *app) flock(name string, args []string) int {
+	p := &flockmode.Program{Name: name, Version: build().Version, Stdout: a.stdout, Stderr: a.stderr}
+	return p.Run(args)
+}
+
+// calledFlock tells whether this program was called by the name of flock.
+func calledFlock() bool { return filepath.Base(os.Args[0]) == "flock" }

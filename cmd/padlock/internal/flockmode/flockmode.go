@@ -1,0 +1,117 @@
+// Package flockmode is flock(1): its command line, its exit statuses and its
+// locks, which are those of flock(2). It knows nothing of padlock's. Files are
+// opened and locked, never written; what the command leaves running is left
+// alone, and keeps the lock for as long as it has the file open.
+package flockmode
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Exit statuses, those of sysexits.h.
+const (
+	exitConflict    = 1
+	exitUsage       = 64
+	exitData        = 65 // the file cannot be locked
+	exitNoInput     = 66 // the file cannot be opened
+	exitUnavailable = 69 // the command cannot be run
+	exitSystem      = 71
+	exitCreate      = 73 // the file cannot be created
+)
+
+// Program is one call.
+type Program struct {
+	Name           string // by which it was called
+	Version        string
+	Stdout, Stderr io.Writer
+}
+
+// failure ends the program.
+type failure struct {
+	status int
+	text   string
+	hint   bool // to --help
+}
+
+func (f *failure) Error() string { return f.text }
+
+func fail(status int, format string, args ...any) error {
+	return &failure{status: status, text: fmt.Sprintf(format, args...)}
+}
+
+// Run does what the arguments say, and returns the exit status. It does not
+// return when the command is to take its place (-F).
+func (p *Program) Run(args []string) int {
+	status, err := p.run(args)
+	var f *failure
+	if errors.As(err, &f) {
+		if f.text != "" {
+			fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, f.text)
+		}
+		if f.hint {
+			fmt.Fprintf(p.Stderr, "Try '%s --help' for more information.\n", p.Name)
+		}
+		return f.status
+	}
+	return status
+}
+
+func (p *Program) run(args []string) (int, error) {
+	o, err := parse(args)
+	switch {
+	case err != nil:
+		return 0, err
+	case o.help:
+		fmt.Fprintf(p.Stdout, usage, p.Name)
+		return 0, nil
+	case o.version:
+		fmt.Fprintf(p.Stdout, "%s (padlock %s)\n", p.Name, p.Version)
+		return 0, nil
+	}
+	begin := time.Now()
+	l, err := o.open()
+	if err != nil {
+		return 0, err
+	}
+	if err := l.take(o); err != nil {
+		return 0, err
+	}
+	if o.verbose {
+		fmt.Fprintf(p.Stdout, "%s: getting lock took %.6f seconds\n", p.Name, time.Since(begin).Seconds())
+	}
+	if len(o.command) == 0 {
+		return 0, nil
+	}
+	if o.verbose {
+		fmt.Fprintf(p.Stdout, "%s: executing %s\n", p.Name, o.command[0])
+	}
+	return l.run(o)
+}
+
+const usage = `Usage: %[1]s [OPTIONS] FILE|DIRECTORY COMMAND [ARGUMENTS…]
+       %[1]s [OPTIONS] FILE|DIRECTORY -c LINE
+       %[1]s [OPTIONS] DESCRIPTOR
+
+Lock a file or a directory while a command runs, or a file that the shell has open
+under a number, until it closes it. This is padlock doing what flock(1) does.
+
+  -s, --shared                  share the lock with other shared ones
+  -x, -e, --exclusive           share it with nobody (default)
+  -u, --unlock                  give the lock up
+  -n, --nb, --nonblock          do not wait
+  -w, --wait, --timeout SECS    wait at most SECS, fractions allowed
+  -E, --conflict-exit-code N    exit status when it is locked or not free in time (1)
+  -o, --close                   COMMAND does not get the file, and so keeps no lock
+  -F, --no-fork                 become COMMAND instead of waiting for it
+  -c, --command LINE            run LINE by $SHELL, or /bin/sh
+      --verbose                 tell how long it took
+  -h, --help                    this
+  -V, --version                 which padlock this is
+
+Exit status: that of COMMAND; 128+N if signal N killed it; 1 locked by others (-E);
+64 usage; 65 cannot be locked; 66 cannot be opened; 69 COMMAND cannot be run;
+71 the system; 73 cannot be created.
+`

@@ -1,0 +1,223 @@
+//go:build linux || darwin || freebsd
+
+package flockmode
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+// lock is an open file.
+type lock struct {
+	fd   int
+	what string // for messages
+	flag int    // it was opened with
+}
+
+func (o *options) open() (*lock, error) {
+	if len(o.command) > 0 {
+		l := &lock{what: o.file}
+		return l, l.openWith(syscall.O_RDONLY)
+	}
+	l := &lock{fd: o.fd, what: strconv.Itoa(o.fd)}
+	// What this program has open for itself is closed on exec; what it has
+	// inherited is not.
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(l.fd), syscall.F_GETFD, 0)
+	if errno == 0 && flags&syscall.FD_CLOEXEC != 0 {
+		errno = syscall.EBADF
+	}
+	if errno != 0 {
+		return nil, fail(exitData, "%s: %v", l.what, errno)
+	}
+	return l, nil
+}
+
+// openWith creates the file if it is not there. A directory cannot be opened
+// so; POSIX lets nobody open one for writing.
+func (l *lock) openWith(access int) (err error) {
+	l.flag = access
+	l.fd, err = syscall.Open(l.what, access|syscall.O_NOCTTY|syscall.O_CREAT, 0o666)
+	if err == syscall.EISDIR {
+		l.flag = syscall.O_RDONLY
+		l.fd, err = syscall.Open(l.what, syscall.O_RDONLY|syscall.O_NOCTTY, 0)
+	}
+	status := exitNoInput
+	switch err {
+	case nil:
+		return nil
+	case syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
+		status = exitSystem
+	case syscall.EROFS, syscall.ENOSPC:
+		status = exitCreate
+	}
+	return fail(status, "cannot open lock file %s: %v", l.what, err)
+}
+
+func (o *options) how() int {
+	how := syscall.LOCK_EX
+	switch {
+	case o.unlock:
+		how = syscall.LOCK_UN
+	case o.shared:
+		how = syscall.LOCK_SH
+	}
+	if o.nonblock {
+		how |= syscall.LOCK_NB
+	}
+	return how
+}
+
+// take locks. A call that waits cannot be called off; at the end of --wait the
+// program ends, and with it the call.
+func (l *lock) take(o *options) error {
+	if o.timeout < 0 {
+		return fail(exitSystem, "a negative time cannot be waited for")
+	}
+	dieQuietly()
+	result := make(chan error, 1)
+	go func() { result <- l.flock(o) }()
+	var late <-chan time.Time
+	if o.timeout > 0 && !o.nonblock {
+		late = time.After(o.timeout)
+	}
+	select {
+	case <-late:
+		return o.conflicts("timeout while waiting to get lock")
+	case err := <-result:
+		return l.explain(o, err)
+	}
+}
+
+func (l *lock) flock(o *options) error {
+	for {
+		err := syscall.Flock(l.fd, o.how())
+		switch {
+		case err == syscall.EINTR:
+		case (err == syscall.EIO || err == syscall.EBADF) && l.mayWrite(o):
+			// NFS makes it a lock for writing, which needs a file open for that.
+			syscall.Close(l.fd)
+			if err := l.openWith(syscall.O_RDWR); err != nil || l.flag != syscall.O_RDWR {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func (l *lock) mayWrite(o *options) bool {
+	const readWrite = 4 | 2
+	return o.file != "" && !o.shared && l.flag != syscall.O_RDWR && syscall.Access(l.what, readWrite) == nil
+}
+
+func (l *lock) explain(o *options, err error) error {
+	var done *failure
+	switch {
+	case err == nil, errors.As(err, &done):
+		return err
+	case err == syscall.EWOULDBLOCK:
+		return o.conflicts("failed to get lock")
+	case err == syscall.ENOLCK || err == syscall.ENOMEM:
+		return fail(exitSystem, "%s: %v", l.what, err)
+	}
+	return fail(exitData, "%s: %v", l.what, err)
+}
+
+// conflicts is the failure that needs no words, unless they are asked for.
+func (o *options) conflicts(text string) error {
+	if !o.verbose {
+		text = ""
+	}
+	return &failure{status: o.conflict, text: text}
+}
+
+// run runs the command, which inherits the file under its number.
+func (l *lock) run(o *options) (int, error) {
+	path, err := job.Find(o.command[0])
+	if err != nil {
+		return 0, cannotRun(o.command[0], err)
+	}
+	if o.noFork {
+		return 0, cannotRun(o.command[0], become(path, o.command))
+	}
+	if o.closes {
+		syscall.CloseOnExec(l.fd)
+	}
+	pid, err := fork(path, o.command)
+	if err != nil {
+		return 0, cannotRun(o.command[0], err)
+	}
+	return wait(pid)
+}
+
+// become does as execvp(3): a script that does not say by what it is run is
+// the shell's.
+func become(path string, args []string) error {
+	err := syscall.Exec(path, args, os.Environ())
+	if err == syscall.ENOEXEC {
+		err = syscall.Exec("/bin/sh", append([]string{"sh", path}, args[1:]...), os.Environ())
+	}
+	return err
+}
+
+func fork(path string, args []string) (int, error) {
+	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}}
+	pid, err := syscall.ForkExec(path, args, attr)
+	if err == syscall.ENOEXEC {
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, args[1:]...), attr)
+	}
+	return pid, err
+}
+
+func wait(pid int) (int, error) {
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, fail(exitConflict, "the command cannot be waited for: %v", err)
+		case status.Exited():
+			return status.ExitStatus(), nil
+		case status.Signaled():
+			return 128 + int(status.Signal()), nil
+		default:
+			return exitSystem, nil
+		}
+	}
+}
+
+func cannotRun(command string, err error) error {
+	status := exitUnavailable
+	switch {
+	case errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EAGAIN):
+		status = exitSystem
+	case errors.Is(err, fs.ErrNotExist):
+		err = syscall.ENOENT
+	}
+	return fail(status, "failed to execute %s: %v", command, err)
+}
+
+// dieQuietly makes signals that Go's runtime ignores, or answers with what it
+// is doing, end this program as they end others. The command runs on, and has
+// the lock.
+func dieQuietly() {
+	c := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM} {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	go func() {
+		if s, ok := (<-c).(syscall.Signal); ok {
+			os.Exit(128 + int(s))
+		}
+	}()
+}

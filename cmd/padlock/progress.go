@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/padlock-go/padlock"
+)
+
+const (
+	// showAfter is how long a wait is not worth a word.
+	showAfter = time.Second
+	// askEvery is how often the store is asked who has the lock now.
+	askEvery = 3 * time.Second
+)
+
+// progress shows on a terminal whom a lock is waited for. On anything else it
+// is silent: cron would send mail.
+type progress struct {
+	app    *app
+	name   string
+	locker *padlock.Locker
+	shown  bool // whether there is a terminal to show it on
+	redraw bool // one line, again and again
+
+	once   sync.Once
+	cancel context.CancelFunc // nil: not begun
+	done   chan struct{}
+
+	begun time.Time
+	held  *padlock.HeldError
+	ahead int // in the queue at most, or -1 if that is not known
+	drawn bool
+}
+
+func newProgress(a *app, name string, set *runFlags) *progress {
+	term := os.Getenv("TERM")
+	return &progress{
+		app: a, name: name, shown: !a.json && !set.verbose && atTerminal(), redraw: term != "" && term != "dumb",
+		done: make(chan struct{}), ahead: -1,
+	}
+}
+
+// begin is called when the lock turns out to be held.
+func (p *progress) begin(held *padlock.HeldError) {
+	if !p.shown {
+		return
+	}
+	p.once.Do(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		p.cancel, p.held, p.begun = cancel, held, time.Now()
+		go p.show(ctx)
+	})
+}
+
+// end wipes away what is shown. Nothing is shown afterwards.
+func (p *progress) end() {
+	p.once.Do(func() {})
+	if p.cancel != nil {
+		p.cancel()
+		<-p.done
+	}
+}
+
+func (p *progress) show(ctx context.Context) {
+	defer close(p.done)
+	tick := time.NewTicker(showAfter)
+	defer tick.Stop()
+	asked := time.Now()
+	for first := true; ; first = false {
+		select {
+		case <-ctx.Done():
+			p.wipe()
+			return
+		case <-tick.C:
+		}
+		if first || time.Since(asked) >= askEvery {
+			p.ask(ctx)
+			asked = time.Now()
+		}
+		if ctx.Err() == nil {
+			p.draw()
+		}
+	}
+}
+
+// ask brings what is known up to date. A store that cannot tell leaves it.
+func (p *progress) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askEvery)
+	defer cancel()
+	s, err := p.locker.Inspect(ctx, p.name)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported), err != nil:
+		return
+	case len(s.Holds) > 0:
+		p.held = &padlock.HeldError{Holds: s.Holds}
+	}
+	// Who came first is served first: those ahead are among those that wait.
+	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
+		p.ahead = s.Waiters - 1
+	}
+}
+
+func (p *progress) text(now time.Time) string {
+	line := fmt.Sprintf("padlock: waiting for %s: %s", span(now.Sub(p.begun).Round(time.Second)), heldText(p.name, p.held, now))
+	switch {
+	case p.ahead == 0:
+		line += "; next in the queue"
+	case p.ahead > 0:
+		line += fmt.Sprintf("; at most %d ahead in the queue", p.ahead)
+	}
+	return line
+}
+
+func (p *progress) draw() {
+	if !atTerminal() { // in the background now
+		return
+	}
+	line := p.text(time.Now())
+	switch {
+	case p.redraw:
+		fmt.Fprint(p.app.stderr, "\r\x1b[K"+fit(line, terminalWidth()))
+	case !p.drawn:
+		fmt.Fprintln(p.app.stderr, line)
+	}
+	p.drawn = true
+}
+
+func (p *progress) wipe() {
+	if p.drawn && p.redraw && atTerminal() {
+		fmt.Fprint(p.app.stderr, "\r\x1b[K")
+	}
+}
+
+// fit cuts a line that would not fit in a row, and so could not be wiped away.
+func fit(line string, width int) string {
+	if width <= 1 || utf8.RuneCountInString(line) < width {
+		return line
+	}
+	runes := []rune(line)
+	return strings.TrimSpace(string(runes[:width-2])) + "…"
+}
