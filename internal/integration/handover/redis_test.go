@@ -1,0 +1,219 @@
+package handover
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// patience bounds what a test waits for.
+const patience = 60 * time.Second
+
+const name = "job"
+
+// layouts are the ways in which locks are kept.
+var layouts = map[string][]redisstore.Option{"set": nil, "string": {redisstore.PlainStrings()}}
+
+// yard is a server with the processes that use it.
+type yard struct {
+	t       *testing.T
+	ctx     context.Context
+	addr    string
+	layout  []redisstore.Option
+	seen    fence.Register
+	inside  atomic.Int64
+	highest atomic.Uint64
+	turns   atomic.Int64
+}
+
+func everyLayout(t *testing.T, f func(y *yard)) {
+	srv := server.Redis(t, server.RedisOptions{})
+	for layout, opts := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			opts := append(opts, redisstore.Prefix(layout+":"), redisstore.RestartGuard(redisstore.GuardOff))
+			f(&yard{t: t, ctx: ctx, addr: srv.Addr(), layout: opts})
+		})
+	}
+}
+
+// process is what another process would have: a client and a Locker of its own.
+func (y *yard) process(opts ...padlock.LockerOption) *padlock.Locker {
+	y.t.Helper()
+	s, err := redisstore.Open(y.ctx, rueidis.ClientOption{InitAddress: []string{y.addr}}, y.layout...)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	l := padlock.New(s, opts...)
+	y.t.Cleanup(func() {
+		if err := l.Close(context.Background()); err != nil {
+			y.t.Errorf("Close: %v", err)
+		}
+	})
+	return l
+}
+
+// once takes the lock in its turn, makes sure that it is alone and that its
+// fence is above all before, and gives it back.
+func (y *yard) once(l *padlock.Locker) bool {
+	h, err := l.Acquire(y.ctx, name)
+	if err != nil {
+		if y.ctx.Err() == nil {
+			y.t.Error(err)
+		}
+		return false
+	}
+	if n := y.inside.Add(1); n != 1 {
+		y.t.Errorf("%d hold the lock", n)
+	}
+	if last := y.highest.Swap(h.Fence()); h.Fence() <= last {
+		y.t.Errorf("fence %d after %d", h.Fence(), last)
+	}
+	if err := y.seen.Check(name, h.Fence()); err != nil {
+		y.t.Error(err)
+	}
+	y.turns.Add(1)
+	y.inside.Add(-1)
+	if err := h.Release(); err != nil {
+		y.t.Error(err)
+		return false
+	}
+	return true
+}
+
+// busy lets n goroutines of l take the lock again and again, until stopped.
+// turns counts.
+func (y *yard) busy(l *padlock.Locker, n int, turns *atomic.Int64) (stop func()) {
+	var over atomic.Bool
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			for !over.Load() && y.once(l) {
+				turns.Add(1)
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		all.Wait()
+	}
+}
+
+// Another process that waits has its turn after n holds, the first of the batch
+// included.
+func TestOthersHaveTheirTurnAfterABatch(t *testing.T) {
+	const batch, goroutines = 50, 120
+	everyLayout(t, func(y *yard) {
+		here, other := y.process(padlock.PassLocally(batch, time.Hour)), y.process()
+		first, err := here.Acquire(y.ctx, name)
+		if err != nil {
+			y.t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range goroutines {
+			all.Go(func() { y.once(here) })
+		}
+		y.until(func() bool { return here.Stats().Waiting == goroutines })
+		all.Go(func() {
+			h, err := other.Acquire(y.ctx, name)
+			if err != nil {
+				y.t.Error(err)
+				return
+			}
+			if n := y.turns.Load(); n != batch-1 {
+				y.t.Errorf("the other process had its turn after %d holds, want the %d that follow the first", n, batch-1)
+			}
+			if err := h.Release(); err != nil {
+				y.t.Error(err)
+			}
+		})
+		y.until(func() bool {
+			s, err := other.Inspect(y.ctx, name)
+			return err == nil && s.Waiters == 1 // none of here: they wait for the batch
+		})
+		if err := first.Release(); err != nil {
+			y.t.Error(err)
+		}
+		all.Wait()
+	})
+}
+
+// until polls.
+func (y *yard) until(yes func() bool) {
+	y.t.Helper()
+	for !yes() {
+		if y.ctx.Err() != nil {
+			y.t.Fatal("waited too long")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// A batch that is large enough for ever ends with its time.
+func TestOthersHaveTheirTurnInTime(t *testing.T) {
+	everyLayout(t, func(y *yard) {
+		here, other := y.process(padlock.PassLocally(100_000, 20*time.Millisecond)), y.process()
+		var turns atomic.Int64
+		stop := y.busy(here, 8, &turns)
+		defer stop()
+		for range 10 {
+			if !y.once(other) {
+				y.t.Fatal("no turn")
+			}
+		}
+	})
+}
+
+// Processes that pass locks on among their goroutines, by one request or in
+// batches, and one that does nothing of the kind, all get on.
+func TestProcessesGetOn(t *testing.T) {
+	everyLayout(t, func(y *yard) {
+		var all [4]atomic.Int64
+		for i, l := range []*padlock.Locker{
+			y.process(), y.process(), y.process(padlock.PassLocally(20, 5*time.Millisecond)), y.process(padlock.PassLocally(5, time.Second)),
+		} {
+			defer y.busy(l, 1+3*i, &all[i])()
+		}
+		for i := range all {
+			y.until(func() bool { return all[i].Load() >= 30 })
+		}
+	})
+}
+
+// The end of a block of fences is remembered by the server: a name that was
+// given back has no fence of it granted again, whoever asks.
+func TestBlockIsRemembered(t *testing.T) {
+	everyLayout(t, func(y *yard) {
+		here, other := y.process(padlock.PassLocally(100_000, time.Hour)), y.process()
+		first, err := here.Acquire(y.ctx, name)
+		if err != nil {
+			y.t.Fatal(err)
+		}
+		done := make(chan bool)
+		go func() { done <- y.once(here) }()
+		y.until(func() bool { return here.Stats().Waiting > 0 })
+		if err := first.Release(); err != nil {
+			y.t.Error(err)
+		}
+		if !<-done {
+			y.t.Fatal("no turn")
+		}
+		h, err := other.Acquire(y.ctx, name)
+		if err != nil {
+			y.t.Fatal(err)
+		}
+		defer h.Release()
+		if block := first.Fence() + 99_999; h.Fence() <= block {
+			y.t.Errorf("a block up to %d, and then fence %d", block, h.Fence())
+		}
+	})
+}
