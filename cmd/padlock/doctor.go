@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/doctor"
+)
+
+const doctorLong = `doctor looks for what makes locks in a store less safe than they seem: what the
+server, the file system, the network and the clocks are set to. For each finding it
+says what was seen, why that matters for a lock, and what to do. What could not be
+found out is told as unknown.
+
+It takes and gives back locks of its own, PADLOCK-DOCTOR… (--name), and changes
+nothing else. Run it on a machine that uses the locks, as the user that does; it
+takes a few seconds, in which it watches the clocks.
+
+A finding that is known and accepted is left out of the exit status by --accept,
+so that doctor can be run by a monitor.
+
+Exit status:
+  0    nothing was found
+  1    there are problems, or something that matters could not be found out
+  64   the command line or the store's URL is wrong
+  74   the output could not be written`
+
+// diagnosis is a finding in JSON.
+type diagnosis struct {
+	Check string `json:"check"`
+	Store string `json:"store"`         // the store, or the server of several, without secrets
+	State string `json:"state"`         // good, problem, unknown or accepted
+	Seen  string `json:"seen"`          // what was seen
+	Why   string `json:"why,omitempty"` // why that matters for a lock
+	Do    string `json:"do,omitempty"`  // what to do about it
+}
+
+// examination is what the flags of doctor say.
+type examination struct {
+	ttl, measure seconds
+	name         string
+	accept       []string
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	set := &examination{ttl: seconds{d: padlock.DefaultTTL}, measure: seconds{d: 2 * time.Second}}
+	c := &cobra.Command{
+		Use:   "doctor [FLAGS]",
+		Short: "Look for what makes locks in a store unsafe",
+		Long:  strings.ReplaceAll(doctorLong, "PADLOCK-DOCTOR", "padlock-doctor"),
+		Example: `  padlock doctor
+  PADLOCK_STORE=rediss://db7 padlock doctor --accept failover
+  padlock doctor --json --measure 30s | jq 'select(.state != "good")'`,
+		DisableFlagsInUseLine: true,
+		Args:                  noArgs,
+		RunE:                  func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), set) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringSliceVar(&set.accept, "accept", nil, "do not count what the check `NAME` finds; may be repeated")
+	f.Var(&set.measure, "measure", "watch the clocks for `SECONDS` (default 2)")
+	f.Var(&set.ttl, "ttl", "the TTL that locks in the store have, in `SECONDS` (default 30)")
+	f.StringVar(&set.name, "name", "padlock-doctor", "the lock `NAME` to try, and others that begin so")
+	return c
+}
+
+func (a *app) doctor(ctx context.Context, set *examination) error {
+	url, err := a.url()
+	if err != nil {
+		return fail(1, "finding", "", "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
+	}
+	ctx, stop := interruptible(ctx)
+	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d})
+	if s := stop(); s != nil {
+		return interruptedBy(s, set.name)
+	}
+	if errors.Is(err, padlock.ErrInvalid) {
+		return a.explain("", err)
+	}
+	if err != nil {
+		return err
+	}
+	return a.tellFindings(found, set.accept)
+}
+
+func (a *app) tellFindings(found []doctor.Finding, accept []string) error {
+	counts := map[string]int{}
+	for i := range found {
+		f := &found[i]
+		d := diagnosis{f.Check, f.Of, string(f.State), f.Seen, f.Why, f.Do}
+		if f.State != doctor.Good && slices.Contains(accept, f.Check) {
+			d.State = "accepted"
+		}
+		counts[d.State]++
+		if err := a.tellFinding(&d, i == 0 || found[i-1].Of != f.Of); err != nil {
+			return err
+		}
+	}
+	if counts["problem"]+counts["unknown"] > 0 {
+		a.status = 1
+	}
+	if a.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%d good, %d problems, %d unknown, %d accepted\n", counts["good"], counts["problem"], counts["unknown"], counts["accepted"])
+	return err
+}
+
+// tellFinding prints a finding, under the name of its store if that is new.
+func (a *app) tellFinding(d *diagnosis, heading bool) error {
+	if a.json {
+		return a.print(a.stdout, d)
+	}
+	text := ""
+	if heading {
+		text = d.Store + "\n"
+	}
+	state := d.State
+	if state == "problem" {
+		state = "PROBLEM"
+	}
+	text += fmt.Sprintf("  %-8s  %-13s  %s\n", state, d.Check, printable(d.Seen))
+	if d.Why != "" {
+		text += fmt.Sprintf("  %23s  why: %s\n  %23s  do:  %s\n", "", d.Why, "", d.Do)
+	}
+	_, err := fmt.Fprint(a.stdout, text)
+	return err
+}

@@ -1,0 +1,149 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// A fence is the time of the server, in microseconds since 1970, or the last
+// fence plus one if that is more. So every lock that is taken reads the clock by
+// which the server judges leases.
+
+// clock is what has been seen of the server's clock, beside the one by which
+// holders judge their leases: the monotonic clock of this machine.
+type clock struct {
+	base  time.Time // local times count from here
+	seen  []reading
+	trips []time.Duration
+}
+
+// reading is a fence, and between which local times it was made.
+type reading struct {
+	sent, got time.Duration
+	fence     uint64
+}
+
+func (r reading) trip() time.Duration { return r.got - r.sent }
+
+// server is the time of the server, counted from 1970.
+func (r reading) server() time.Duration { return time.Duration(r.fence) * time.Microsecond }
+
+func (c *clock) saw(sent, got time.Duration, fence uint64) {
+	c.seen = append(c.seen, reading{sent, got, fence})
+	c.trips = append(c.trips, got-sent)
+}
+
+// closest is the reading that is known best.
+func closest(seen []reading) reading {
+	return slices.MinFunc(seen, func(a, b reading) int { return cmp.Compare(a.trip(), b.trip()) })
+}
+
+// stuck tells whether the fences only count: the last one from before is ahead
+// of the server's clock.
+func (c *clock) stuck() bool {
+	first, last := c.seen[0], c.seen[len(c.seen)-1]
+	return last.server()-first.server() < (last.sent-first.got)/2
+}
+
+const (
+	// offsetLimit is how far clocks may be apart before it is told: they are not
+	// kept by anybody, or not by the same.
+	offsetLimit = time.Second
+	// driftMargin is what holders allow for: 1 %.
+	driftMargin = 0.01
+	// driftLimit is more than a clock does by itself, and more than ntpd lets it
+	// be corrected by (0.05 %): somebody slews it faster, or steps it.
+	driftLimit = 0.001
+)
+
+func (v *visit) clocks(ctx context.Context, l *padlock.Locker, c *clock) {
+	if c.stuck() {
+		v.problem("clock", "the fences of "+v.Name+" are ahead of the server's clock",
+			"that clock was set back, or another store's was ahead: as far as it was set, leases last longer than they were asked for",
+			"have the server's clock kept by NTP, slewed and never set while locks are held")
+		return
+	}
+	first := closest(c.seen)
+	v.offset(c, first)
+	v.drift(ctx, l, c, first)
+}
+
+// offset compares the server's clock with this machine's.
+func (v *visit) offset(c *clock, r reading) {
+	local := time.Duration(c.base.UnixNano()) + (r.sent+r.got)/2
+	off, give := r.server()-local, r.trip()/2
+	seen := fmt.Sprintf("the server's clock is %s, give or take %v", ahead(off), tidy(give))
+	switch {
+	case off.Abs()-give > offsetLimit:
+		v.problem("clock", seen,
+			"one of the two is not kept: when it is set right, leases end early or late by as much; and times of holders are shown wrong",
+			"have both clocks kept by NTP (chronyd, systemd-timesyncd) from the same source")
+	case off.Abs()+give > offsetLimit:
+		v.unknown("clock", seen, "whether the clocks agree cannot be told over so slow a connection", "ask from a machine that is nearer to the server")
+	default:
+		v.good("clock", seen)
+	}
+}
+
+func ahead(d time.Duration) string {
+	if d < 0 {
+		return fmt.Sprintf("%v behind this machine's", tidy(-d))
+	}
+	return fmt.Sprintf("%v ahead of this machine's", tidy(d))
+}
+
+// drift compares how fast the server's clock runs with the clock by which
+// holders judge their leases.
+func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first reading) {
+	if !pause(ctx, v.Measure) {
+		return
+	}
+	later := &clock{base: c.base}
+	if err := v.cycle(ctx, l, later); err != nil {
+		v.unknown("drift", "the second look failed: "+plain(err), "how fast the server's clock runs is not known", "ask again")
+		return
+	}
+	second := closest(later.seen)
+	local := (second.sent+second.got)/2 - (first.sent+first.got)/2
+	server := second.server() - first.server()
+	rate := float64(server-local) / float64(local)
+	give := float64((first.trip()+second.trip())/2) / float64(local)
+	seen := fmt.Sprintf("the server's clock runs %s, give or take %s, over %v", speed(rate), percent(give), tidy(local))
+	const why = "holders allow for 1 % between the clocks: when leases run out faster at the server, two have the same lock; " +
+		"a clock that is slewed may run up to 8 % off (chrony), and one that is stepped by anything"
+	switch {
+	case math.Abs(rate)-give > driftMargin:
+		v.problem("drift", seen, why, "find out what moves the clock (a step by NTP, a virtual machine that was moved or paused), and wait until it is over; let chrony slew slowly (maxslewrate 500)")
+	case math.Abs(rate)-give > driftLimit:
+		v.problem("drift", seen, why, "the clock is being corrected; let chrony slew slowly (maxslewrate 500), and look again when it has caught up")
+	case give > driftLimit:
+		v.unknown("drift", seen, why, fmt.Sprintf("watch longer: --measure %v", tidy(time.Duration(float64(v.Measure)*give/driftLimit*1.5))))
+	default:
+		v.good("drift", seen)
+	}
+}
+
+func speed(rate float64) string {
+	if rate < 0 {
+		return percent(-rate) + " slow"
+	}
+	return percent(rate) + " fast"
+}
+
+func percent(rate float64) string { return fmt.Sprintf("%.3f %%", rate*100) }
+
+// pause lets time pass.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,263 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+)
+
+// of returns how a check came out, and fails if it was not made once.
+func of(t *testing.T, found []Finding, check string) Finding {
+	t.Helper()
+	var hits []Finding
+	for _, f := range found {
+		if f.Check == check {
+			hits = append(hits, f)
+		}
+		if (f.State == Good) != (f.Why == "" && f.Do == "") || f.Seen == "" {
+			t.Errorf("%s, %s: a finding that is not good says why and what to do: %+v", f.Check, f.State, f)
+		}
+	}
+	if len(hits) != 1 {
+		t.Fatalf("%s was checked %d times: %+v", check, len(hits), found)
+	}
+	return hits[0]
+}
+
+func TestNetwork(t *testing.T) {
+	for url, want := range map[string]State{
+		"redis://localhost":                                Good,
+		"redis://127.0.0.1:7000,127.0.0.2":                 Good,
+		"redis://[::1]:6379":                               Good,
+		"redis+unix:///run/redis.sock":                     Good,
+		"rediss://user:canary@db7":                         Good,
+		"redis://user:canary@db7?tls=yes":                  Good,
+		"redis://user:canary@db7":                          Problem,
+		"redis+cluster://user:canary@127.0.0.1,db7":        Problem,
+		"rediss://user:canary@localhost?tls-verify=no":     Problem,
+		"redis+sentinel://:canary@10.0.0.1,10.0.0.2/locks": Problem,
+	} {
+		v := &visit{u: parse(url)}
+		v.network()
+		if f := of(t, v.found, "network"); f.State != want || strings.Contains(f.Seen, "canary") {
+			t.Errorf("%s: %+v", url, f)
+		}
+		if len(v.found) != 1 {
+			t.Errorf("%s: %+v", url, v.found[1:])
+		}
+	}
+	v := &visit{u: parse("rediss://db7")}
+	v.network()
+	if of(t, v.found, "password").State != Problem {
+		t.Error("no password to another machine is no problem")
+	}
+}
+
+// disk is a made-up system: directories, links (by mode), and one kind.
+type disk struct {
+	fstest.MapFS
+	links map[string]string
+	kind  string
+	left  space
+}
+
+func (d disk) Lstat(path string) (fs.FileInfo, error) {
+	if d.links[path] != "" {
+		return link{}, nil
+	}
+	return d.Stat(strings.TrimPrefix(path, "/"))
+}
+
+func (d disk) Readlink(path string) (string, error) { return d.links[path], nil }
+func (d disk) On(string) (string, space)            { return d.kind, d.left }
+
+type link struct{ fs.FileInfo }
+
+func (link) Mode() fs.FileMode { return fs.ModeSymlink }
+
+func TestDirectory(t *testing.T) {
+	roomy := space{bytes: 1 << 30, files: 1000}
+	there := fstest.MapFS{}
+	for _, d := range []string{"var/lib/locks", "tmp/locks", "srv/app/current/locks", "run/user/1000", "var/tmp"} {
+		there[d] = &fstest.MapFile{Mode: fs.ModeDir | 0o700}
+	}
+	for _, c := range []struct {
+		dir, check string
+		kind       string
+		left       space
+		want       State
+		seen       string
+	}{
+		{"/var/lib/locks", "file-system", "ext4", roomy, Good, "ext4"},
+		{"/var/lib/locks", "file-system", "nfs", roomy, Problem, "nfs"},
+		{"/var/lib/locks", "file-system", "cifs", roomy, Problem, "cifs"},
+		{"/var/lib/locks", "file-system", "overlay", roomy, Problem, "container"},
+		{"/var/lib/locks", "file-system", "tmpfs", roomy, Problem, "in memory"},
+		{"/var/lib/locks", "file-system", "", roomy, Unknown, "not known"},
+		{"/var/lib/locks", "room", "ext4", roomy, Good, "1024 MB"},
+		{"/var/lib/locks", "room", "ext4", space{bytes: 100, files: 1000}, Problem, "100 bytes"},
+		{"/var/lib/locks", "room", "ext4", space{bytes: 1 << 30}, Problem, "0 files"},
+		{"/var/lib/locks", "room", "ext4", space{bytes: 1 << 30, files: 9, readOnly: true}, Problem, "read-only"},
+		{"/var/lib/locks", "room", "", space{bytes: -1, files: -1}, Unknown, "not known"},
+		{"/var/lib/locks", "cleaners", "ext4", roomy, Good, ""},
+		{"/tmp/locks", "cleaners", "ext4", roomy, Problem, "below /tmp"},
+		{"/var/tmp", "cleaners", "ext4", roomy, Problem, "systemd-tmpfiles"},
+		{"/run/user/1000", "cleaners", "tmpfs", roomy, Problem, "last logout"},
+		{"/srv/app/current/locks", "path", "ext4", roomy, Problem, "/srv/app/current is a symbolic link to releases/42"},
+		{"/var/lib/locks", "path", "ext4", roomy, Good, ""},
+		{"/var/lib/nowhere", "directory", "ext4", roomy, Problem, "file does not exist"},
+	} {
+		v := &visit{u: parse("file://" + c.dir)}
+		v.directory(disk{there, map[string]string{"/srv/app/current": "releases/42"}, c.kind, c.left})
+		if f := of(t, v.found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
+			t.Errorf("%s on %s: %+v; want %s, %q", c.dir, c.kind, f, c.want, c.seen)
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	three := []string{"redis://a?lazy=yes", "redis://b:1?lazy=yes", "redis://c/2?lazy=yes"}
+	for _, c := range []struct {
+		scheme  string
+		members []string
+		want    State
+		seen    string
+	}{
+		{"quorum", three, Good, "3"},
+		{"quorum", three[:2], Problem, "2 members"},
+		{"quorum", append([]string{"redis://d"}, three...), Problem, "4 members"},
+		{"quorum", []string{"redis://a", "redis://b", "redis://a/"}, Problem, "redis://a is a member twice"},
+		{"quorum", []string{"redis://a:1", "redis://a:2", "redis://b"}, Problem, "on a"},
+		{"all", three[:2], Good, "2"},
+	} {
+		v := &visit{u: parse(c.scheme + ":")}
+		v.members(c.members)
+		if f := of(t, v.found, "members"); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
+			t.Errorf("%s of %v: %+v", c.scheme, c.members, f)
+		}
+	}
+	v := &visit{u: parse("quorum:")}
+	v.start(three)
+	if len(v.found) != 0 {
+		t.Errorf("members that are lazy: %+v", v.found)
+	}
+	v.start([]string{"redis://:canary@a?lazy=yes", "redis://:canary@b"})
+	if f := of(t, v.found, "start"); f.State != Problem || !strings.HasPrefix(f.Seen, "redis://b ") {
+		t.Errorf("a member that is not lazy: %+v", f)
+	}
+}
+
+// skewed is a store whose server's clock is wrong.
+type skewed struct {
+	driver.Store
+	begin time.Time
+	off   time.Duration // ahead
+	rate  float64       // fast, as a fraction
+	stuck uint64        // fences from there on only count
+	trip  time.Duration // of an acquire
+	count *uint64
+}
+
+func (s skewed) Guarantees() driver.Guarantees {
+	g := s.Store.Guarantees()
+	g.InProcess = false
+	return g
+}
+
+func (s skewed) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	<-time.After(s.trip / 2)
+	g, err := s.Store.Acquire(ctx, r)
+	g.From = 0
+	gone := time.Since(s.begin)
+	g.Fence = uint64((time.Duration(s.begin.UnixNano()) + gone + time.Duration(float64(gone)*s.rate) + s.off).Microseconds())
+	if s.stuck > 0 {
+		*s.count++
+		g.Fence = s.stuck + *s.count
+	}
+	<-time.After(s.trip / 2)
+	return g, err
+}
+
+func TestClocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		store skewed
+		check string
+		want  State
+		seen  string
+	}{
+		"right":         {skewed{trip: time.Millisecond}, "clock", Good, "0s ahead"},
+		"steady":        {skewed{trip: time.Millisecond}, "drift", Good, "runs 0.000 %"},
+		"ahead":         {skewed{trip: time.Millisecond, off: 5 * time.Second}, "clock", Problem, "5s ahead of this machine's, give or take 500µs"},
+		"behind":        {skewed{trip: time.Millisecond, off: -5 * time.Second}, "clock", Problem, "5s behind"},
+		"far away":      {skewed{trip: 3 * time.Second}, "clock", Unknown, "give or take 1.5s"},
+		"fast":          {skewed{trip: time.Millisecond, rate: 0.08}, "drift", Problem, "runs 8.0"},
+		"slow":          {skewed{trip: time.Millisecond, rate: -0.08}, "drift", Problem, "slow"},
+		"slewed":        {skewed{trip: time.Millisecond, rate: 0.005}, "drift", Problem, "runs 0.50"},
+		"as ntpd":       {skewed{trip: time.Millisecond, rate: 0.0005}, "drift", Good, "runs 0.050"},
+		"not told":      {skewed{trip: 100 * time.Millisecond, rate: 0.0005}, "drift", Unknown, "give or take"},
+		"was set back":  {skewed{trip: time.Millisecond, stuck: 1 << 51, count: new(uint64)}, "clock", Problem, "are ahead of the server's clock"},
+		"near":          {skewed{trip: time.Millisecond}, "round-trip", Good, "1ms usually, 1ms at worst"},
+		"too far":       {skewed{trip: time.Second}, "round-trip", Problem, "with a TTL of 30s"},
+		"held up, then": {skewed{trip: 400 * time.Millisecond}, "round-trip", Good, "400ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, err := open.Store(t.Context(), "memory:")
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.store.Store, c.store.begin = memory, time.Now()
+				found, err := Examine(t.Context(), "redis://localhost", Options{
+					Open: func(context.Context, string) (padlock.Store, error) { return shared{c.store}, nil },
+					Name: "doctor", TTL: 30 * time.Second, Measure: 2 * time.Second,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f := of(t, found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
+					t.Errorf("%+v; want %s, %q", f, c.want, c.seen)
+				}
+				if err := memory.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// shared is a store that is closed by somebody else.
+type shared struct{ driver.Store }
+
+func (shared) Close() error { return nil }
+
+// A look at a server says what it could not read.
+func TestUnknownIsAValue(t *testing.T) {
+	v := &visit{u: parse("redis://localhost")}
+	n := node{}
+	for _, name := range []string{"server", "role", "connected-replicas", "maxmemory", "maxmemory-policy", "persistence", "uptime", "restart-guard", "known-before"} {
+		n[name] = padlock.Finding{Name: name, Value: driver.Unknown}
+	}
+	v.node(n, padlock.Guarantees{MaxTTL: time.Minute})
+	for _, check := range []string{"version", "eviction", "persistence", "uptime", "failover", "restart-guard"} {
+		if f := of(t, v.found, check); f.State != Unknown {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A wrong URL is an error, and not a finding.
+func TestWrongURL(t *testing.T) {
+	_, err := Examine(t.Context(), "redis://:canary@localhost?x=y", Options{Open: func(ctx context.Context, url string) (padlock.Store, error) { return open.Store(ctx, url) }})
+	if !errors.Is(err, padlock.ErrInvalid) || strings.Contains(err.Error(), "canary") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// files is what the checks of a directory ask of the system.
+type files interface {
+	// Lstat is os.Lstat.
+	Lstat(path string) (fs.FileInfo, error)
+	// Readlink is os.Readlink.
+	Readlink(path string) (string, error)
+	// On says on what kind of file system path is, as "ext4", or "" if that is
+	// not known; and what is left there.
+	On(path string) (kind string, left space)
+}
+
+// space is what is left on a file system; -1 if that is not known.
+type space struct {
+	bytes, files int64
+	readOnly     bool
+}
+
+// systemFiles asks the system.
+type systemFiles struct{}
+
+func (systemFiles) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
+func (systemFiles) Readlink(path string) (string, error)   { return os.Readlink(path) }
+
+// directory looks at where lock files are kept, and tells whether it is there.
+func (v *visit) directory(sys files) bool {
+	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
+	v.links(sys, dir)
+	v.cleaners(dir)
+	if _, err := sys.Lstat(dir); err != nil {
+		v.problem("directory", dir+": "+pathReason(err), "the first lock would make it, so a name that is misspelt would be noticed by nobody, and two would not meet",
+			"make it with mkdir -m 700, or correct the URL")
+		return false
+	}
+	v.fileSystem(sys, dir)
+	return true
+}
+
+// links looks for symbolic links on the way, which releases like to change.
+func (v *visit) links(sys files, dir string) {
+	volume := filepath.VolumeName(dir)
+	at := volume + string(filepath.Separator)
+	for _, part := range strings.Split(strings.TrimPrefix(dir[len(volume):], string(filepath.Separator)), string(filepath.Separator)) {
+		at = filepath.Join(at, part)
+		st, err := sys.Lstat(at)
+		if err != nil {
+			return
+		}
+		if st.Mode()&fs.ModeSymlink == 0 || systemLink(at) {
+			continue
+		}
+		to, err := sys.Readlink(at)
+		if err != nil {
+			to = unknownValue
+		}
+		v.problem("path", fmt.Sprintf("%s is a symbolic link to %s", at, to),
+			"when it is changed, as deployments do, processes from before and after keep their locks in two directories",
+			"name a directory by a path without links that never changes")
+		return
+	}
+	v.good("path", "no symbolic link on the way to "+dir)
+}
+
+// systemLink tells of links that belong to the system and stay.
+func systemLink(path string) bool {
+	return filepath.Dir(path) == string(filepath.Separator) || path == "/var/run" || path == "/var/lock"
+}
+
+// cleaned are directories whose files are removed by age, at a logout or at a
+// boot, by whom.
+var cleaned = []struct{ dir, by string }{
+	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
+	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},
+	{"/private/tmp", "the system's daily clean-up"},
+	{"/private/var/folders", "the system's daily clean-up"},
+	{"/dev/shm", "a boot"},
+	{"/run/user", "the user's last logout"},
+}
+
+func (v *visit) cleaners(dir string) {
+	for _, c := range cleaned {
+		if dir == c.dir || strings.HasPrefix(dir, c.dir+"/") {
+			v.problem("cleaners", fmt.Sprintf("%s is below %s, which is cleaned by %s", dir, c.dir, c.by),
+				"a lock file that is removed while it is held frees the name, and then two have the same lock",
+				"use a directory such as /var/lib/NAME, or .local/state in a home")
+			return
+		}
+	}
+	v.good("cleaners", "not below a directory for temporary files")
+}
+
+// network are file systems whose locks depend on another machine or a program.
+var network = []string{"nfs", "smb", "cifs", "smb2", "fuse", "9p", "afs", "ceph", "coda", "lustre", "gpfs", "beegfs", "vboxsf", "vmhgfs", "ncp"}
+
+func (v *visit) fileSystem(sys files, dir string) {
+	kind, left := sys.On(dir)
+	const do = "use a directory on a local disk, or a server (redis://…)"
+	switch {
+	case kind == "":
+		v.unknown("file-system", "what it is is not known here", "locks on a network file system may not hold", "make sure that "+dir+" is on a local disk")
+	case slices.Contains(network, kind):
+		v.problem("file-system", kind, "other machines may not see a lock, and a broken connection can free it unnoticed", do)
+	case kind == "overlay":
+		v.problem("file-system", "overlay: the layer of this container alone", "other containers, and the next one of this service, do not see these locks: an update runs two for a moment",
+			"mount a directory of the machine into all of them, or use a server (redis://…)")
+	case kind == "tmpfs" || kind == "ramfs":
+		v.problem("file-system", kind+": in memory", "a boot forgets cool-downs, and each container or user session may have a file system of its own here, where others do not meet it", do)
+	default:
+		v.good("file-system", kind)
+	}
+	v.room(left)
+}
+
+// room looks at what is left for lock files: a few hundred bytes each.
+func (v *visit) room(left space) {
+	switch {
+	case left.readOnly:
+		v.problem("room", "the file system is read-only", "no lock can be taken", "mount it writable, or choose another directory")
+	case left.bytes >= 0 && left.bytes < 1<<20 || left.files == 0:
+		v.problem("room", fmt.Sprintf("%d bytes and %d files are left", left.bytes, left.files), "on a full disk no lock on a new name can be taken", "make room, or choose another directory")
+	case left.bytes < 0:
+		v.unknown("room", "what is left on the disk is not known", "on a full disk no lock on a new name can be taken", "see to it that there is room")
+	default:
+		v.good("room", fmt.Sprintf("%d MB are left", left.bytes>>20))
+	}
+}
+
+// pathReason is the text of an error without operation and path.
+func pathReason(err error) string {
+	if of, ok := err.(*fs.PathError); ok {
+		return of.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,165 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// works takes a lock of its own, does with it what programs do, and gives it
+// back; in passing it measures.
+func (v *visit) works(ctx context.Context, l *padlock.Locker) {
+	ctx, cancel := context.WithTimeout(ctx, patience+v.Measure)
+	defer cancel()
+	g := l.Guarantees()
+	c := &clock{base: time.Now()}
+	err := v.cycle(ctx, l, c)
+	if errors.Is(err, padlock.ErrHeld) {
+		v.unknown("rights", "the lock "+v.Name+" is held by somebody else, perhaps by another doctor", "what the user may do could not be tried", "ask again, or with another --name")
+		return
+	}
+	if err != nil {
+		v.refused("rights", err)
+		return
+	}
+	if !v.rest(ctx, l) {
+		return
+	}
+	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and given back")
+	v.roundTrip(c.trips)
+	if g.Bound != 0 || g.Fence.String() != "durable" {
+		return // no other machine's clock, or none that can be seen
+	}
+	v.clocks(ctx, l, c)
+}
+
+// A lock is taken so often to measure, less often if that takes too long.
+const (
+	looks     = 10
+	fewLooks  = 2
+	lookAbout = 3 * time.Second
+)
+
+// cycle takes and releases a lock a few times, and reads the server's clock off
+// the fences.
+func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
+	begin := time.Now()
+	for i := range looks {
+		if i >= fewLooks && time.Since(begin) > lookAbout {
+			return nil
+		}
+		sent := time.Since(c.base)
+		lock, err := l.Acquire(ctx, v.Name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"), padlock.NoRenewal())
+		if err != nil {
+			return err
+		}
+		c.saw(sent, time.Since(c.base), lock.Fence())
+		if err := lock.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest tries what else programs do with a lock.
+func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
+	name := v.Name + "-2"
+	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))
+	if err != nil {
+		v.refused("rights", err)
+		return false
+	}
+	steps := []struct {
+		what string
+		do   func() error
+	}{
+		{"extend", func() error { return lock.Extend(ctx, 0) }},
+		{"status", func() error { _, err := l.Inspect(ctx, name); return err }},
+		{"ls", func() error { _, err := l.List(ctx, name); return err }},
+		{"wait", func() error { return v.handOver(ctx, l, lock) }},
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			_ = lock.Release() // it is told below
+			v.refused("rights", fmt.Errorf("%s: %w", s.what, err))
+			return false
+		}
+	}
+	return true
+}
+
+// handOver has a second holder wait for the lock of the first.
+func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.Lock) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	waits := make(chan struct{}, 1)
+	store, err := v.Open(ctx, lenient(v.raw))
+	if err != nil {
+		return err
+	}
+	other := padlock.New(store, padlock.OnEvent(func(e padlock.Event) {
+		if e.Kind != padlock.EventContended {
+			return
+		}
+		select {
+		case waits <- struct{}{}:
+		default:
+		}
+	}))
+	defer v.close(other)
+	result := make(chan error, 1)
+	go func() {
+		lock, err := other.Acquire(ctx, first.Name(), padlock.Label("padlock doctor"), padlock.NoRenewal())
+		if err == nil {
+			err = lock.Release()
+		}
+		result <- err
+	}()
+	select {
+	case <-waits:
+	case err := <-result:
+		_ = first.Release()
+		return err
+	}
+	return errors.Join(first.Release(), <-result)
+}
+
+// refused tells that something could not be done with a lock.
+func (v *visit) refused(check string, err error) {
+	do := "see whether the server runs and is reached from here"
+	for _, denied := range []string{"NOPERM", "permission", "can't run this command"} {
+		if strings.Contains(plain(err), denied) {
+			do = "give the user all the rights that docs/stores/redis.md lists"
+		}
+	}
+	v.problem(check, plain(err), "programs that use the store fail in the same way", do)
+}
+
+// roundTrip compares how long the store takes to answer with the time that a
+// renewal has.
+func (v *visit) roundTrip(trips []time.Duration) {
+	slices.Sort(trips)
+	worst, usual := trips[len(trips)-1], trips[len(trips)/2]
+	seen := fmt.Sprintf("%v usually, %v at worst", tidy(usual), tidy(worst))
+	if worst > v.TTL/60 {
+		v.problem("round-trip", fmt.Sprintf("%s, with a TTL of %v", seen, v.TTL),
+			"a renewal has a sixth of the TTL; when answers come slower, locks that are held are lost",
+			fmt.Sprintf("use a TTL of at least %v, or a store that is nearer", tidy(60*worst)))
+		return
+	}
+	v.good("round-trip", seen)
+}
+
+// tidy rounds a time to three digits.
+func tidy(d time.Duration) time.Duration {
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d.Abs() < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}
