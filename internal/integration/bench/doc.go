@@ -1,7 +1,9 @@
 // Package bench is the parent of padlock's benchmarks beside its peers:
 //
-//	make bench         the core: files, the face, memory, idle holds (package core)
-//	make bench-redis   Redis, beside redsync, redislock and rueidislock (package redis)
+//	make bench           the core: files, the face, memory, idle holds (package core)
+//	make bench-redis     Redis, beside redsync, redislock and rueidislock (package redis)
+//	make bench-session   web sessions, beside scs, gorilla and PHP (package session)
+//	make bench-stampede  a value that many miss, beside singleflight, go-redis/cache and rueidisaside (package stampede)
 //
 // All rows of a table are measured in one run, round by round, in an order
 // that rotates, since a machine is never the same for two runs. What is

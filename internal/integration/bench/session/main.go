@@ -1,0 +1,108 @@
+//go:build linux
+
+// Command session measures what session libraries keep of a hundred requests
+// that one visitor sends at once, and how long they take: padlock's, scs,
+// gorilla/sessions, and PHP with phpredis, by itself and beside padlock. It
+// starts a Redis and PHP servers of its own. See package bench for how;
+// `make bench-session` runs it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/host"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	rounds   int
+	requests int           // at once
+	work     time.Duration // of each
+	spread   time.Duration
+	logouts  int
+	readers  int // slow ones
+	workers  int // processes of each PHP server
+}
+
+var full = plan{rounds: 5, requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32}
+
+func main() {
+	p := full
+	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
+	only := flag.String("only", "", "tables whose name matches this `regexp`")
+	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
+	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each table")
+	flag.Parse()
+	h := &host.Host{}
+	err := run(h, p, os.Stdout, os.Stderr, *only, *rows, *asJSON)
+	h.End()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "session:", err)
+		os.Exit(1)
+	}
+}
+
+func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
+	tables, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile(rows)
+	if err != nil {
+		return err
+	}
+	b := &bench{plan: p}
+	var failed error
+	if err := h.Try(func(t testing.TB) { b.stacks, failed = startStacks(t, chosen, p.workers) }); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	var results []*measure.Result
+	for _, e := range b.experiments() {
+		if !tables.MatchString(e.Name) {
+			continue
+		}
+		r := e.Run(p.rounds, progress)
+		results = append(results, r)
+		if asJSON {
+			err = errors.Join(err, r.JSON(out))
+			continue
+		}
+		r.Print(out)
+		printKept(out, r)
+	}
+	if !asJSON {
+		measure.PrintTargets(out, results)
+	}
+	return err
+}
+
+// printKept shows the counts of every round: a median would hide the one in
+// which something was lost.
+func printKept(out io.Writer, r *measure.Result) {
+	fmt.Fprintf(out, "\nround by round:\n\n")
+	for _, row := range r.Experiment.Rows {
+		var parts []string
+		for _, c := range r.Experiment.Columns {
+			if !strings.HasSuffix(c.Name, "kept") {
+				continue
+			}
+			var rounds []string
+			for _, f := range r.Trials[row.Name] {
+				if n, ok := f[c.Name]; ok {
+					rounds = append(rounds, fmt.Sprint(n))
+				}
+			}
+			parts = append(parts, c.Name+" "+strings.Join(rounds, ","))
+		}
+		fmt.Fprintf(out, "  %s: %s\n", row.Name, strings.Join(parts, "; "))
+	}
+}

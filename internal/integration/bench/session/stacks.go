@@ -1,0 +1,133 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/redissession"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+	"github.com/redis/rueidis"
+)
+
+// a builder starts stacks that share a Redis. Everything ends with t.
+type builder struct {
+	t      testing.TB
+	redis  string
+	bare   string
+	chosen *regexp.Regexp
+	stacks []*stack
+
+	workers int // of a PHP server
+}
+
+// startStacks starts those whose names match.
+func startStacks(t testing.TB, chosen *regexp.Regexp, workers int) ([]*stack, error) {
+	b := &builder{t: t, chosen: chosen, workers: workers, redis: server.Redis(t, server.RedisOptions{}).Addr()}
+	b.bare = b.serve(load.Bare())
+	b.add("no session", none, func() ([]string, error) { return []string{b.bare}, nil })
+	err := errors.Join(b.inMemory(), b.inRedis())
+	b.peers()
+	b.php()
+	return b.stacks, err
+}
+
+// add makes a row of what start starts, if it is wanted.
+func (b *builder) add(name string, m mode, start func() ([]string, error)) error {
+	if !b.chosen.MatchString(name) {
+		return nil
+	}
+	servers, err := start()
+	b.stacks = append(b.stacks, &stack{name: name, servers: servers, bare: b.bare, modes: m})
+	return err
+}
+
+func (b *builder) serve(h http.Handler) string {
+	srv := httptest.NewServer(h)
+	b.t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// options let requests wait for as long as a hundred of them work, and send
+// the cookie over plain HTTP.
+func options(l *padlock.Locker) []session.Option {
+	return []session.Option{session.WithLocker(l), session.MaxWait(time.Minute), session.WithCookie(session.Cookie{Insecure: true})}
+}
+
+func (b *builder) manager(s session.Store, l *padlock.Locker, m session.Mode) ([]string, error) {
+	sessions, err := session.New(s, options(l)...)
+	if err != nil {
+		return nil, err
+	}
+	return []string{b.serve(load.Handler(sessions, m))}, nil
+}
+
+func (b *builder) locker(s padlock.Store) *padlock.Locker {
+	l := padlock.New(s)
+	b.t.Cleanup(func() { l.Close(context.Background()) })
+	return l
+}
+
+func (b *builder) inMemory() error {
+	return errors.Join(
+		b.add("padlock Delta, memory", delta, func() ([]string, error) {
+			return b.manager(session.NewMemory(), b.locker(memstore.New()), session.Delta)
+		}),
+		b.add("padlock Exclusive, memory", exclusive, func() ([]string, error) {
+			return b.manager(session.NewMemory(), b.locker(memstore.New()), session.Exclusive)
+		}))
+}
+
+func (b *builder) inRedis() error {
+	r, err := b.connect()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		b.add("padlock Delta, Redis", delta, func() ([]string, error) {
+			l, err := b.redisLocker(redissession.Locks())
+			if err != nil {
+				return nil, err
+			}
+			return b.manager(r.Sessions(), l, session.Delta)
+		}),
+		b.add("padlock Exclusive, Redis", exclusive, func() ([]string, error) {
+			l, err := b.redisLocker(redissession.Locks())
+			if err != nil {
+				return nil, err
+			}
+			return b.manager(r.Sessions(), l, session.Exclusive)
+		}))
+}
+
+func (b *builder) clientOption() rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{b.redis}, DisableCache: true}
+}
+
+func (b *builder) connect() (*redissession.Redis, error) {
+	r, err := redissession.Open(context.Background(), b.clientOption())
+	if err == nil {
+		b.t.Cleanup(r.Close)
+	}
+	return r, err
+}
+
+func (b *builder) redisLocker(opts []redisstore.Option) (*padlock.Locker, error) {
+	s, err := redisstore.Open(context.Background(), b.clientOption(), opts...)
+	if err != nil {
+		return nil, err
+	}
+	b.t.Cleanup(func() { s.Close() })
+	return b.locker(s), nil
+}

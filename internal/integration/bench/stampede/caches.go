@@ -1,0 +1,99 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-redis/cache/v9"
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/redissession"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stampede"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidisaside"
+	"golang.org/x/sync/singleflight"
+)
+
+// A getter is a cache in Redis as one process uses it.
+type getter func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error)
+
+// contestants open a cache, by row.
+var contestants = []struct {
+	name string
+	open func(ctx context.Context, addr string) (getter, error)
+}{
+	{"padlock", func(ctx context.Context, addr string) (getter, error) { return openPadlock(ctx, addr) }},
+	{stalePadlock, func(ctx context.Context, addr string) (getter, error) {
+		return openPadlock(ctx, addr, stampede.Stale(time.Minute))
+	}},
+	{"nothing", func(_ context.Context, addr string) (getter, error) { return getOrSet(connect(addr)), nil }},
+	{"singleflight", openSingleflight},
+	{"go-redis/cache", openCache},
+	{"rueidisaside", openAside},
+}
+
+// stalePadlock serves what is stale while it is renewed.
+const stalePadlock = "padlock, Stale"
+
+func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (getter, error) {
+	o := rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
+	values, err := redissession.Open(ctx, o)
+	locks, errLocks := redisstore.Open(ctx, o)
+	if err := errors.Join(err, errLocks); err != nil {
+		return nil, err
+	}
+	c := stampede.New(padlock.New(locks), values.Values(), opts...)
+	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
+		return stampede.Remember(ctx, c, key, ttl, fn)
+	}, nil
+}
+
+func connect(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 50})
+}
+
+// getOrSet is what everybody writes first.
+func getOrSet(client *redis.Client) getter {
+	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
+		v, err := client.Get(ctx, key).Result()
+		if !errors.Is(err, redis.Nil) {
+			return v, err
+		}
+		if v, err = fn(ctx); err != nil {
+			return "", err
+		}
+		return v, client.Set(ctx, key, v, ttl).Err()
+	}
+}
+
+func openSingleflight(_ context.Context, addr string) (getter, error) {
+	var group singleflight.Group
+	get := getOrSet(connect(addr))
+	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
+		v, err, _ := group.Do(key, func() (any, error) { return get(ctx, key, ttl, fn) })
+		text, _ := v.(string)
+		return text, err
+	}, nil
+}
+
+func openCache(_ context.Context, addr string) (getter, error) {
+	c := cache.New(&cache.Options{Redis: connect(addr)})
+	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (v string, err error) {
+		err = c.Once(&cache.Item{Ctx: ctx, Key: key, Value: &v, TTL: ttl, Do: func(*cache.Item) (any, error) { return fn(ctx) }})
+		return v, err
+	}, nil
+}
+
+func openAside(_ context.Context, addr string) (getter, error) {
+	c, err := rueidisaside.NewClient(rueidisaside.ClientOption{ClientOption: rueidis.ClientOption{InitAddress: []string{addr}}})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
+		return c.Get(ctx, ttl, key, func(ctx context.Context, _ string) (string, error) { return fn(ctx) })
+	}, nil
+}

@@ -1,0 +1,206 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// childVariable makes this program, started again by itself, play one process
+// of a trial. Its value is a row and the server's address, as JSON.
+const childVariable = "PADLOCK_BENCH_STAMPEDE"
+
+// An order is a line that a child is sent.
+type order struct {
+	Key   string
+	Calls int           // at once; or
+	Rate  int           // per second,
+	Lasts time.Duration // for so long
+	Takes time.Duration // by the function
+	TTL   time.Duration
+}
+
+// A tally is the line with which a child answers an order.
+type tally struct {
+	Begun  bool // not a tally: the function has begun
+	Runs   int
+	Peak   int64    // most runs at once, over all processes
+	Values []string // different ones
+	Took   []int64  // each call, in nanoseconds
+	Late   int      // calls after the first run was over that waited for a later one
+	Errors int
+	Error  string // one of them
+}
+
+// playChild plays a process if the environment says so, and never returns
+// then.
+func playChild() {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		return
+	}
+	if err := play(text); err != nil {
+		fmt.Fprintln(os.Stderr, "a process of the trial:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// identity is a child's row and server.
+type identity struct{ Row, Addr string }
+
+func play(text string) error {
+	var who identity
+	if err := json.Unmarshal([]byte(text), &who); err != nil {
+		return err
+	}
+	c := &child{raw: redis.NewClient(&redis.Options{Addr: who.Addr}), out: json.NewEncoder(os.Stdout)}
+	for _, x := range contestants {
+		if x.name != who.Row {
+			continue
+		}
+		var err error
+		if c.get, err = x.open(context.Background(), who.Addr); err != nil {
+			return err
+		}
+	}
+	if c.get == nil {
+		return errors.New("there is no row " + who.Row)
+	}
+	if err := c.warm(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var o order
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			return err
+		}
+		if err := c.obey(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// child is one process of a trial.
+type child struct {
+	get getter
+	raw *redis.Client
+
+	mu  sync.Mutex
+	out *json.Encoder
+	t   tally
+}
+
+// warm opens the connections.
+func (c *child) warm() error {
+	_, err := c.get(context.Background(), fmt.Sprint("warm:", os.Getpid()), time.Minute, func(context.Context) (string, error) { return "", nil })
+	if err != nil {
+		return err
+	}
+	return c.say(tally{})
+}
+
+func (c *child) say(t tally) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.Encode(t)
+}
+
+func (c *child) obey(o order) error {
+	c.mu.Lock()
+	c.t = tally{}
+	c.mu.Unlock()
+	var calls sync.WaitGroup
+	if o.Calls > 0 {
+		for range o.Calls {
+			calls.Go(func() { c.call(o, false) })
+		}
+	} else {
+		c.callSteadily(o, &calls)
+	}
+	calls.Wait()
+	c.mu.Lock()
+	t := c.t
+	c.mu.Unlock()
+	return c.say(t)
+}
+
+// callSteadily begins calls at the rate that o wants. One that the machine is
+// late for begins at once.
+func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
+	start := time.Now()
+	for i := range int(o.Lasts.Seconds() * float64(o.Rate)) {
+		at := time.Second * time.Duration(i) / time.Duration(o.Rate)
+		time.Sleep(time.Until(start.Add(at)))
+		calls.Go(func() { c.call(o, at > 2*o.Takes) })
+	}
+}
+
+// call asks for the value once. late says that the first one must be there.
+func (c *child) call(o order, late bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	start := time.Now()
+	v, err := c.get(ctx, o.Key, o.TTL, func(ctx context.Context) (string, error) { return c.run(ctx, o) })
+	took := time.Since(start)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.Took = append(c.t.Took, int64(took))
+	if late && took > o.Takes/2 && madeAt(v).After(start) {
+		c.t.Late++
+	}
+	if err != nil {
+		c.t.Errors++
+		c.t.Error = err.Error()
+	} else if !slices.Contains(c.t.Values, v) && len(c.t.Values) < 300 {
+		c.t.Values = append(c.t.Values, v)
+	}
+}
+
+// runningKey counts how many make the value of key at this moment.
+func runningKey(key string) string { return "running:" + key }
+
+// run is the function. It counts in Redis how many run at once.
+func (c *child) run(ctx context.Context, o order) (string, error) {
+	now, err := c.raw.Incr(context.Background(), runningKey(o.Key)).Result()
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.t.Runs++
+	first := c.t.Runs == 1
+	c.t.Peak = max(c.t.Peak, now)
+	c.mu.Unlock()
+	if first {
+		if err := c.say(tally{Begun: true}); err != nil {
+			return "", err
+		}
+	}
+	select {
+	case <-time.After(o.Takes):
+	case <-ctx.Done():
+	}
+	err = c.raw.Decr(context.Background(), runningKey(o.Key)).Err()
+	return fmt.Sprint(os.Getpid(), " ", time.Now().UnixNano()), errors.Join(ctx.Err(), err)
+}
+
+// madeAt is when a value was made. One that was made after a call had begun is
+// one that the call waited for, or happened to see first after a delay.
+func madeAt(value string) time.Time {
+	var pid, at int64
+	if n, _ := fmt.Sscan(value, &pid, &at); n != 2 {
+		return time.Time{} // an error instead of a value
+	}
+	return time.Unix(0, at)
+}

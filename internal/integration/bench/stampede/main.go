@@ -1,0 +1,90 @@
+//go:build linux
+
+// Command stampede measures how often a value is made that many callers, in
+// four processes, miss at once, and how long they wait: with package stampede,
+// x/sync/singleflight, go-redis/cache and rueidisaside. It starts a Redis of
+// its own. See package bench for how; `make bench-stampede` runs it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/integration/bench/host"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	rounds    int
+	processes int
+	callers   int           // in each process
+	takes     time.Duration // by the function
+	rate      int           // calls per second, in each process
+	lasts     time.Duration
+	ttl       time.Duration // of values meanwhile
+	slow      time.Duration // longer than lease and TTL
+	killAfter time.Duration // the filler has begun
+}
+
+var full = plan{
+	rounds: 5, processes: 4, callers: 50, takes: 200 * time.Millisecond,
+	rate: 500, lasts: 10 * time.Second, ttl: time.Second, slow: 2500 * time.Millisecond, killAfter: time.Second,
+}
+
+func main() {
+	playChild()
+	p := full
+	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
+	only := flag.String("only", "", "tables whose name matches this `regexp`")
+	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
+	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each table")
+	flag.Parse()
+	h := &host.Host{}
+	err := run(h, p, os.Stdout, os.Stderr, *only, *rows, *asJSON)
+	h.End()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stampede:", err)
+		os.Exit(1)
+	}
+}
+
+func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
+	tables, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	b := &bench{plan: p}
+	if b.rows, err = regexp.Compile(rows); err != nil {
+		return err
+	}
+	if err := h.Try(func(t testing.TB) { b.redis = startRedis(t) }); err != nil {
+		return err
+	}
+	var results []*measure.Result
+	for _, e := range b.experiments() {
+		if !tables.MatchString(e.Name) {
+			continue
+		}
+		r := e.Run(p.rounds, progress)
+		results = append(results, r)
+		if asJSON {
+			err = errors.Join(err, r.JSON(out))
+		} else {
+			r.Print(out)
+		}
+	}
+	if !asJSON {
+		measure.PrintTargets(out, results)
+	}
+	return err
+}
+
+func startRedis(t testing.TB) string { return server.Redis(t, server.RedisOptions{}).Addr() }

@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// bench is one run.
+type bench struct {
+	plan  plan
+	redis string
+	rows  *regexp.Regexp
+	keys  int
+}
+
+// padlocks are our rows, which have targets.
+var padlocks = []string{"padlock", stalePadlock}
+
+func (b *bench) experiments() []*measure.Experiment {
+	return []*measure.Experiment{b.cold(), b.steady(), b.killed(), b.slower()}
+}
+
+// key is one that no trial had before.
+func (b *bench) key() string {
+	b.keys++
+	return fmt.Sprint("bench:", b.keys)
+}
+
+// fill adds a row for each contestant; trial is given processes of it.
+func (b *bench) fill(e *measure.Experiment, targets []measure.Target, trial func(f fleet) (measure.Figures, error)) *measure.Experiment {
+	for _, c := range contestants {
+		if !b.rows.MatchString(c.name) {
+			continue
+		}
+		e.Rows = append(e.Rows, measure.Row{Name: c.name, Run: func() (figures measure.Figures, err error) {
+			f, err := startFleet(c.name, b.redis, b.plan.processes)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, f.end()) }()
+			return trial(f)
+		}})
+		if slices.Contains(padlocks, c.name) {
+			for _, t := range targets {
+				t.Row = c.name
+				e.Targets = append(e.Targets, t)
+			}
+		}
+	}
+	return e
+}
+
+// columns that all tables have.
+var columns = []measure.Column{
+	{Name: "runs", Format: "%.0f"}, {Name: "at once", Format: "%.0f"}, {Name: "values", Format: "%.0f"}, {Name: "errors", Format: "%.0f"},
+	{Name: "p50 ms", Format: "%.0f"}, {Name: "p99 ms", Format: "%.0f"}, {Name: "slowest ms", Format: "%.0f"},
+}
+
+func (t *tally) figures() measure.Figures {
+	times := measure.Times(t.Took)
+	return measure.Figures{
+		"runs": float64(t.Runs), "at once": float64(t.Peak), "values": float64(len(t.Values)), "errors": float64(t.Errors),
+		"p50 ms": times.Micros(0.5) / 1000, "p99 ms": times.Micros(0.99) / 1000, "slowest ms": times.Micros(1) / 1000,
+	}
+}
+
+// none is a target of none at all: 0 would say that there is no target.
+const none = 0.5
+
+// cold has all callers miss at once.
+func (b *bench) cold() *measure.Experiment {
+	p := b.plan
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("%d callers in %d processes, absent key, %v to make", p.processes*p.callers, p.processes, p.takes),
+		Columns: columns,
+	}
+	limit := 1.15*millis(p.takes) + 30
+	targets := []measure.Target{{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: limit}}
+	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
+		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute})
+		return t.figures(), err
+	})
+}
+
+// steady asks all the time for a value that is soon stale.
+func (b *bench) steady() *measure.Experiment {
+	p := b.plan
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
+		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
+	}
+	// A value that takes so long to make is made anew so often at least, and
+	// once more if the end of the last one comes so.
+	least := float64(p.lasts/(p.ttl+p.takes) + 1)
+	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: none}}
+	b.fill(e, targets, func(f fleet) (measure.Figures, error) {
+		t, err := f.all(order{Key: b.key(), Rate: p.rate, Lasts: p.lasts, Takes: p.takes, TTL: p.ttl})
+		figures := t.figures()
+		figures["waited later"] = float64(t.Late)
+		return figures, err
+	})
+	if b.rows.MatchString(stalePadlock) {
+		e.Targets = append(e.Targets, measure.Target{Row: stalePadlock, Column: "waited later", AtMost: none})
+	}
+	return e
+}
+
+// killed kills the process that makes the value, and asks in another.
+func (b *bench) killed() *measure.Experiment {
+	p := b.plan
+	e := &measure.Experiment{
+		Name:    "the maker is killed with kill -9",
+		Columns: []measure.Column{{Name: "next answer ms", Format: "%.0f"}, {Name: "runs", Format: "%.0f"}, {Name: "errors", Format: "%.0f"}},
+	}
+	targets := []measure.Target{{Column: "next answer ms", AtMost: 3000}, {Column: "runs", AtMost: 1}, {Column: "errors", AtMost: none}}
+	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
+		key := b.key()
+		if err := errors.Join(f[0].order(order{Key: key, Calls: 1, Takes: time.Hour, TTL: time.Minute}), f[0].begun()); err != nil {
+			return nil, err
+		}
+		time.Sleep(p.killAfter)
+		if err := errors.Join(f[0].kill(), b.forget(key)); err != nil {
+			return nil, err
+		}
+		t, err := f[1:2].all(order{Key: key, Calls: p.callers, Takes: time.Millisecond, TTL: time.Minute})
+		figures := t.figures()
+		figures["next answer ms"] = figures["p50 ms"]
+		return figures, err
+	})
+}
+
+// forget counts down what the dead cannot.
+func (b *bench) forget(key string) error {
+	client := connect(b.redis)
+	defer client.Close()
+	return client.Del(context.Background(), runningKey(key)).Err()
+}
+
+// slower has a function that takes longer than lease and TTL.
+func (b *bench) slower() *measure.Experiment {
+	p := b.plan
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("%v to make, longer than the lease, fresh for %v", p.slow, p.ttl),
+		Columns: columns,
+	}
+	targets := []measure.Target{{Column: "at once", AtMost: 1}, {Column: "errors", AtMost: none}}
+	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
+		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.slow, TTL: p.ttl})
+		return t.figures(), err
+	})
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
