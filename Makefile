@@ -34,6 +34,14 @@ bench: ## The core beside gofrs/flock and channels, with targets; BENCHFLAGS="-q
 bench-redis: ## Redis beside redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
 	@.ci/steps bench_redis
 
+.PHONY: bench-session
+bench-session: ## Web sessions beside scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
+	@.ci/steps bench_session
+
+.PHONY: bench-stampede
+bench-stampede: ## Four processes and a stale value, beside singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
+	@.ci/steps bench_stampede
+
 .PHONY: bench-go
 bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
