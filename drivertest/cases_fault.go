@@ -20,10 +20,7 @@ var faultCases = []testCase{
 			cl, r := c.open(), c.request(c.name())
 			err := c.blind(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
 			c.notNo(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
-			if errors.Is(err, driver.ErrSpent) {
-				r.Token = newToken()
-			}
-			l := c.again(cl, r)
+			l := c.again(cl, r, errors.Is(err, driver.ErrSpent))
 			c.refused(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
 			c.free(l)
 			c.soon(c.b, c.request(r.Name), "after one Release")
@@ -237,10 +234,17 @@ func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 }
 
 // again repeats a request whose outcome is not known until it is.
-func (c *check) again(cl *client, r driver.Request) *lease {
+func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
-	c.poll(c.patience, func() bool { l, err = c.try(cl, r); return err == nil || errors.Is(err, driver.ErrHeld) })
+	c.poll(c.patience, func() bool {
+		if spent { // what is left of the try may be in the way for a moment
+			r.Token = newToken()
+		}
+		l, err = c.try(cl, r)
+		spent = spent || errors.Is(err, driver.ErrSpent)
+		return err == nil || errors.Is(err, driver.ErrHeld) && !spent
+	})
 	if err != nil {
 		c.failf("the same token's request again, the first reply being lost, was refused: %v", err)
 	}

@@ -343,3 +343,28 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 		wantHolders(t, c, "m", 1, 2, 3)
 	})
 }
+
+// What is left of a try that was cancelled is in the way of others when two
+// members are down besides; then it is uncertain.
+func TestCancelledBesideTheDead(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		for _, dead := range []int{0, 2} {
+			a, r := open(), request("n")
+			a.these(fault{mute: true}, 1, 2)
+			a.these(slow(5*time.Millisecond), 3, 4, 5)
+			for i := range dead {
+				a.links[3+i].always(down)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
+			_, err := a.Acquire(ctx, r)
+			cancel()
+			wantErr(t, err, context.DeadlineExceeded)
+			if got := errors.Is(err, driver.ErrUncertain); got != (dead == 2) {
+				t.Errorf("with %d down: %v", dead, err)
+			}
+			a.heal()
+			pass(3 * time.Second)
+			wantHolders(t, c, "n")
+		}
+	})
+}

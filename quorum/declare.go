@@ -123,6 +123,11 @@ func (t *try) lose(ctx context.Context, cause error) error {
 		return t.swapOpen(cause)
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
+	if unknown > 0 {
+		// What is left somewhere is in nobody's way as long as the others make a
+		// quorum, and for that they have to be there.
+		unknown += count(t.answers, never)
+	}
 	switch err := refusal(t.answers); {
 	case cause == nil && s.refuses(count(t.answers, held)):
 		return s.heldError(t.answers)
