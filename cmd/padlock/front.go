@@ -33,6 +33,7 @@ type front struct {
 	why   *failure // why padlock ends the job: the first reason counts
 	stuck alarm    // when to tell what is still there
 
+	unconfirmed bool         // the store did not answer the release
 	interrupted bool         // padlock itself was, not only the command
 	last        lastOfSignal // that was acted on
 }
@@ -42,7 +43,7 @@ func (f *front) run() error {
 	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.OnEvent(f.event)); err != nil {
 		return err
 	}
-	defer f.close(f.locker)
+	defer f.close()
 	if f.grace, err = f.set.grace(f.locker); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (f *front) run() error {
 	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
 	if had && !f.interrupted && isInterrupt(f.job.Exit().Signal) {
-		f.close(f.locker)
+		f.close()
 		interruptGroup()
 	}
 	switch {
@@ -185,9 +186,19 @@ func (f *front) release() *failure {
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
 		return f.lostFailure("%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
 	default:
+		f.unconfirmed = true
 		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm that it was given back: " + reason(err)})
 	}
 	return nil
+}
+
+// close joins what goes on behind. A store that has let a release wait already
+// is not waited for once more.
+func (f *front) close() {
+	if f.unconfirmed {
+		closePatience = min(closePatience, 500*time.Millisecond)
+	}
+	f.app.close(f.locker)
 }
 
 // lostFailure says that the lock was lost.

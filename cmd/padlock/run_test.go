@@ -1,0 +1,55 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+)
+
+// TestRunOnServer runs the scripts of testdata/runredis, each with a Redis
+// server of its own, which "server pause", "resume", "kill" and "restart" cut
+// off, bring back, and restart with what it knew.
+func TestRunOnServer(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("who leaves the process group is found on Linux only")
+	}
+	files, err := filepath.Glob("testdata/runredis/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no scripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			s := server.Redis(t, server.RedisOptions{Persist: true})
+			p := scripts("")
+			p.Dir, p.Files = "", []string{file}
+			p.Setup = func(env *testscript.Env) error {
+				err := setUpScript(env)
+				env.Setenv("PADLOCK_STORE", s.URL())
+				return err
+			}
+			p.Cmds["server"] = func(ts *testscript.TestScript, neg bool, args []string) { control(ts, s, args) }
+			testscript.Run(t, p)
+		})
+	}
+}
+
+func control(ts *testscript.TestScript, s *server.Server, args []string) {
+	switch strings.Join(args, " ") {
+	case "pause":
+		s.Pause()
+	case "resume":
+		s.Resume()
+	case "kill":
+		s.Kill()
+	case "restart":
+		s.Restart(true)
+	default:
+		ts.Fatalf("usage: server pause|resume|kill|restart")
+	}
+}
