@@ -46,6 +46,10 @@ bench-stampede: ## Four processes and a stale value, beside singleflight, go-red
 bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
+.PHONY: soak
+soak: ## Every store under faults for a quarter of a minute each, as CI does
+	@.ci/steps soak
+
 .PHONY: chaos
 chaos: ## Every store under faults, promised beside measured; CHAOSFLAGS="-only redis -for 5m -append ../../docs/measured.md"
 	@.ci/steps chaos
@@ -57,6 +61,14 @@ fuzz: ## Every fuzz target for FUZZTIME (10s)
 .PHONY: tidy
 tidy: ## go mod tidy
 	@.ci/steps tidy
+
+.PHONY: release
+release: ## The command for every system into dist/, with manual page, completions and checksums; VERSION=v1.2.3
+	@.ci/steps dist
+
+.PHONY: man
+man: ## The manual page, padlock.1, into bin/
+	@mkdir -p bin && go run ./cmd/padlock man >bin/padlock.1 && echo "bin/padlock.1: man -l bin/padlock.1"
 
 .PHONY: release-check
 release-check: ## Before tags: tests of every module alone, and an install from a module proxy made of this tree

@@ -69,7 +69,7 @@ party at a time: among processes, and, with a store on a server, among machines.
 	addGroup(root, "Locks that stay when padlock ends, by their keys:", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand())
 	addGroup(root, "In need:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.doctorCommand(), a.verifyCommand())
-	root.AddCommand(a.versionCommand(), verifyWorkerCommand())
+	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand())
 	return root
 }
 

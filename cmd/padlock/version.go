@@ -34,9 +34,16 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
+// release is the version of a release build, set by the linker.
+var release string
+
 // build is what `go install …@version`, or git, left in the program.
 func build() about {
 	v := about{Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	if release != "" {
+		v.Version = release
+		return v
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

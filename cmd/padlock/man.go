@@ -1,0 +1,192 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The manual page is made of what the verbs say in --help, so that the two
+// cannot differ, and of what follows.
+
+const manEnvironment = `PADLOCK_STORE
+Where locks are kept, if --store does not say it. A URL with a password belongs here, or into a file that sets it, not on the command line.
+
+PADLOCK_KEY
+A key, for padlock adopt, extend and release.
+
+PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_TOKEN, PADLOCK_EXPIRES
+Set for the command of padlock run; PADLOCK_STORE too.`
+
+const manFiles = `/var/lib/padlock
+Lock files of root, where no store is named; and what padlock remembers of servers.
+
+~/.local/state/padlock
+The same of every other user. The home is that of the user database, whatever HOME says.`
+
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man",
+		Short:   "Print the manual page",
+		Long:    "Prints the manual page of padlock, for man(1).",
+		Example: "  padlock man | man -l -\n  padlock man >/usr/local/share/man/man1/padlock.1",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := io.WriteString(a.stdout, manPage(c.Root()))
+			return err
+		},
+	}
+}
+
+// manPage is the page of padlock and its verbs.
+func manPage(root *cobra.Command) string {
+	var p page
+	p.whole(root)
+	return p.String()
+}
+
+// page is a manual page in the making.
+type page struct{ strings.Builder }
+
+// macro writes a line that formats, with its arguments quoted.
+func (p *page) macro(name string, args ...string) {
+	p.WriteString("." + name)
+	for _, arg := range args {
+		p.WriteString(` "` + strings.ReplaceAll(roff(arg), `"`, `\(dq`) + `"`)
+	}
+	p.WriteByte('\n')
+}
+
+// line writes text.
+func (p *page) line(text string) {
+	text = roff(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	p.WriteString(text + "\n")
+}
+
+// roff escapes what roff would obey.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+}
+
+func (p *page) whole(root *cobra.Command) {
+	p.macro("TH", "PADLOCK", "1", "", "padlock "+build().Version, "User Commands")
+	p.macro("SH", "NAME")
+	p.line("padlock - " + strings.ToLower(root.Short[:1]) + root.Short[1:])
+	p.macro("SH", "SYNOPSIS")
+	for i, verb := range verbs(root) {
+		if i > 0 {
+			p.macro("br")
+		}
+		p.macro("B", verb.UseLine())
+	}
+	p.macro("SH", "DESCRIPTION")
+	p.text(root.Long)
+	p.macro("SH", "OPTIONS OF ALL VERBS")
+	p.flags(root.PersistentFlags(), nil)
+	p.macro("SH", "VERBS")
+	for _, verb := range verbs(root) {
+		p.verb(verb)
+	}
+	p.macro("SH", "ENVIRONMENT")
+	p.entries(manEnvironment)
+	p.macro("SH", "FILES")
+	p.entries(manFiles)
+	p.macro("SH", "EXAMPLES")
+	p.literal(root.Example)
+	p.macro("SH", "SEE ALSO")
+	p.line("flock(1), timeout(1), https://github.com/padlock-go/padlock")
+}
+
+// verbs are those that a user calls.
+func verbs(root *cobra.Command) []*cobra.Command {
+	var list []*cobra.Command
+	for _, verb := range root.Commands() {
+		if verb.IsAvailableCommand() && verb.Name() != "help" {
+			verb.DisableFlagsInUseLine = true // what there is follows
+			list = append(list, verb)
+		}
+	}
+	return list
+}
+
+func (p *page) verb(c *cobra.Command) {
+	p.macro("SS", c.UseLine())
+	if c.Long != "" {
+		p.text(c.Long)
+	} else {
+		p.line(c.Short + ".")
+	}
+	p.flags(c.Flags(), c.Root().PersistentFlags())
+	if c.Example != "" {
+		p.macro("PP")
+		p.line("Examples:")
+		p.literal(c.Example)
+	}
+	for _, below := range verbs(c) {
+		p.macro("PP")
+		p.line(below.CommandPath() + ": " + below.Short + ".")
+	}
+}
+
+// flags lists flags as their help does, but for those that were listed before.
+func (p *page) flags(f, before *pflag.FlagSet) {
+	f.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" || before != nil && before.Lookup(f.Name) != nil {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		head := "--" + f.Name
+		if f.Shorthand != "" {
+			head = "-" + f.Shorthand + ", " + head
+		}
+		if value != "" && f.NoOptDefVal == "" {
+			head += " " + value
+		}
+		p.macro("TP")
+		p.macro("B", head)
+		p.line(usage)
+	})
+}
+
+// text writes paragraphs. Lines that are indented stay as they are.
+func (p *page) text(long string) {
+	for i, part := range strings.Split(strings.TrimSpace(long), "\n\n") {
+		if i > 0 {
+			p.macro("PP")
+		}
+		lines := strings.Split(part, "\n")
+		for len(lines) > 0 && !strings.HasPrefix(lines[0], " ") {
+			p.line(lines[0])
+			lines = lines[1:]
+		}
+		if len(lines) > 0 {
+			p.literal(strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// literal writes lines as they are.
+func (p *page) literal(text string) {
+	p.macro("RS", "2")
+	p.macro("nf")
+	for line := range strings.Lines(text) {
+		p.line(strings.TrimPrefix(strings.TrimRight(line, "\n"), "  "))
+	}
+	p.macro("fi")
+	p.macro("RE")
+}
+
+// entries writes terms, each on a line and with its text below.
+func (p *page) entries(text string) {
+	for _, entry := range strings.Split(text, "\n\n") {
+		term, about, _ := strings.Cut(entry, "\n")
+		p.macro("TP")
+		p.macro("B", term)
+		p.line(about)
+	}
+}
