@@ -75,6 +75,32 @@ func TestStoreDown(t *testing.T) {
 	b.status(503, func(s *session.Session) { s.Incr("n", 1) })
 }
 
+// locksDown are locks whose store is out of reach.
+type locksDown struct{}
+
+func (locksDown) Lock(context.Context, string, bool, time.Duration) (func() error, error) {
+	return nil, errors.New("no memory left")
+}
+
+// TestLocksDown: without its lock nothing was saved, and that is known.
+func TestLocksDown(t *testing.T) {
+	store := session.NewMemory()
+	b := newBrowser(t, newManager(t, store))
+	b.put("k", 1)
+	down := *b
+	down.m = newManager(t, store, session.WithLocks(locksDown{}))
+	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
+		down.status(503, func(s *session.Session) {
+			s.Put("k", 2)
+			if err := s.Commit(bg); !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrUnsaved) {
+				t.Error(err)
+			}
+		}, mode)
+	}
+	down.ok(func(s *session.Session) { get1[int](t, s, "k") }, session.ReadOnly)
+	has(b, "k", 1)
+}
+
 // TestLostReplyOfRegenerate: wherever the store stands, the client has a
 // session.
 func TestLostReplyOfRegenerate(t *testing.T) {

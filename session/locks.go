@@ -106,6 +106,9 @@ func (s *Session) lock(ctx context.Context, key string, shared bool) (func(), er
 	start := time.Now()
 	unlock, err := m.cfg.locks.Lock(ctx, key, shared, s.waitBound())
 	m.leaveLine(key)
+	if err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrTooManyWaiters) && !errors.Is(err, ErrUnavailable) {
+		err = both(ErrUnavailable, err) // whatever became of the lock: nothing was saved
+	}
 	m.event(Event{Kind: EventWaited, Took: time.Since(start), Err: err})
 	if err != nil {
 		return nil, err

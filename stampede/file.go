@@ -21,7 +21,8 @@ import (
 // lock store, with a writer into a new file beside the old one. If it fails,
 // the old file stays; with StaleIfError it serves, as long as that allows.
 // Whether a lost lock is noticed before the replacing is up to timing: a file
-// system checks no fences.
+// system checks no fences. A process that is killed while it writes leaves its
+// new file behind, whose name begins with a dot.
 func (c *Cache) File(ctx context.Context, path string, maxAge time.Duration, write func(ctx context.Context, w io.Writer) error, opts ...Option) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

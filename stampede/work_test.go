@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,5 +164,47 @@ func TestDir(t *testing.T) {
 	}
 	if e, _ := d.Load(ctx, "k"); e.Value == nil {
 		t.Error("Clean removed a value that is to be kept")
+	}
+}
+
+// TestNowhereToWrite: a directory that is gone is an error of File, as nothing
+// can be served; and of Remember it is none, as the value can.
+func TestNowhereToWrite(t *testing.T) {
+	ctx := t.Context()
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	dir := filepath.Join(t.TempDir(), "cache")
+	d, err := stampede.NewDir(dir, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told atomic.Int32
+	c := stampede.New(l, d, stampede.OnError(func(string, error) { told.Add(1) }))
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	v, err := stampede.Remember(ctx, c, "k", time.Hour, func(context.Context) (string, error) { return "made", nil })
+	if v != "made" || err != nil || told.Load() != 1 {
+		t.Errorf("%q, %v, OnError was told %d times", v, err, told.Load())
+	}
+	page := filepath.Join(dir, "page.html")
+	err = c.File(ctx, page, time.Hour, func(context.Context, io.Writer) error { t.Error("it writes nowhere"); return nil })
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("File: %v", err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // now a file is in its place
+		t.Fatal(err)
+	}
+	if _, err := d.Load(ctx, "k"); err == nil {
+		t.Error("Load: no error")
+	}
+	if err := c.File(ctx, page, time.Hour, nil); err == nil {
+		t.Error("File: no error")
+	}
+	if _, err := stampede.NewDir(dir, l); err == nil {
+		t.Error("NewDir: no error")
+	}
+	if err := d.Clean(ctx); err == nil {
+		t.Error("Clean: no error")
 	}
 }
