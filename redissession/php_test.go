@@ -3,6 +3,7 @@ package redissession_test
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -282,4 +283,60 @@ func TestPHPCrashed(t *testing.T) {
 	}
 	ask(t, b.raw, "DEL", "PHPREDIS_SESSION:"+id+"_LOCK")
 	b.get(c, "/set?key=k&work=0s")
+}
+
+// TestPHPWaitsOverALogout names a limit: PHP is strict about an id before it
+// waits for the lock, not after. A request that waits while Go logs out makes
+// a session of the old id, with what it sets and nothing of what was there.
+func TestPHPWaitsOverALogout(t *testing.T) {
+	t.Parallel()
+	o := at(startRedis(t).Addr())
+	b := newBoth(t, o, phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Delta)
+	b.get(b.php, "/login")
+	key := "PHPREDIS_SESSION:" + b.php.Cookie.Value
+	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), session.WithLocker(b.locker), session.PHP{}, plain, patient)
+	noError(t, err)
+	inside, goOn := make(chan bool), make(chan bool)
+	c := serve(t, m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		s := session.From(r.Context())
+		_, err := s.Has("user")
+		inside <- true
+		<-goOn
+		noError(t, errors.Join(err, s.Destroy(r.Context())))
+	})))
+	c.Cookie = b.php.Cookie
+	done := make(chan load.Report, 2)
+	one := func(c *load.Client, path string) {
+		done <- c.Run(context.Background(), load.Plan{Requests: 1, Path: func(int) string { return path }})
+	}
+	go one(c, "/logout")
+	<-inside
+	before := setsSoFar(t, b.raw)
+	go one(b.php, "/set?key=late&work=0s")
+	eventually(t, "PHP waits for the lock", func() bool { return setsSoFar(t, b.raw) > before+3 })
+	close(goOn)
+	only(t, <-done, http.StatusOK)
+	only(t, <-done, http.StatusOK)
+	if data := ask(t, b.raw, "GET", key); data != "late|i:1;" {
+		t.Errorf("the session is %q", data)
+	}
+}
+
+// setsSoFar is how often SET was called: PHP does so while it waits.
+func setsSoFar(t *testing.T, c rueidis.Client) (n int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(ask(t, c, "INFO", "commandstats"), "cmdstat_set:calls=")
+	fmt.Sscan(strings.NewReplacer(",", " ").Replace(rest), &n)
+	return n
+}
+
+func eventually(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); !yes(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("after 30 s still not: %s", what)
+		}
+	}
 }

@@ -59,13 +59,7 @@ func (c *valuesCase) gone() {
 
 func (c *valuesCase) eventually(what string, yes func() bool) {
 	c.t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); !yes(); <-tick.C {
-		if time.Now().After(end) {
-			c.t.Fatalf("after 20 s still not: %s", what)
-		}
-	}
+	eventually(c.t, what, yes)
 }
 
 var valuesCases = map[string]func(c *valuesCase){
