@@ -18,12 +18,16 @@ async function refresh() {
 }
 
 async function post(url) {
-	const answer = await fetch(url, { method: "POST", redirect: "manual" });
-	if (answer.type !== "opaqueredirect") {
-		alert(await answer.text());
+	try {
+		const answer = await fetch(url, { method: "POST", redirect: "manual" });
+		if (answer.type !== "opaqueredirect") { // not done, and the answer says why
+			alert(await answer.text());
+		}
+		others.postMessage("changed");
+		await refresh();
+	} catch {
+		alert("The shop does not answer.");
 	}
-	others.postMessage("changed");
-	await refresh();
 }
 
 document.addEventListener("submit", (event) => {
