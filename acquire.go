@@ -263,7 +263,7 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 		return err // nobody waits for it: cleaned up as if it were uncertain
 	}
 	l, now := a.l, g.From
-	if now == 0 {
+	if !l.guarantees.InProcess || now == 0 {
 		now = l.clock.Now()
 	}
 	l.mu.Lock()

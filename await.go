@@ -63,6 +63,11 @@ func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller)
 		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
 	case g.TTL == 0: // worth trying
 		a.renewToken()
+	case g.From != 0 && g.TTL > driver.MaxReservation: // it is the hold
+		if err = a.granted(g.From, g); err != nil {
+			a.doubt()
+		}
+		return err
 	}
 	return a.try(a.l.now())
 }

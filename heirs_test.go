@@ -25,6 +25,13 @@ func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out
 	return out, r.answer(g), nil
 }
 
+// Wait hands over holds that need no claim.
+func (r relay) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
+	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
+	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Wait(ctx, q, reserve); return err })
+	return g, err
+}
+
 func (r relay) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
 	c := call{op: "raise", name: name, token: token, ctx: ctx}
 	return r.on(c, func(ctx context.Context) error { return r.Store.RaiseFence(ctx, name, token, fence) })
@@ -130,6 +137,9 @@ func TestParkedForAMomentOnly(t *testing.T) {
 		synctest.Wait()
 		if !first.has() {
 			t.Fatal("who came first has no turn")
+		}
+		if n := s.requests(); n["acquire"] != 1 {
+			t.Errorf("a hold that needs no claim was claimed: %v", n)
 		}
 		release(t, first.lock(t))
 		synctest.Wait()

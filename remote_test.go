@@ -149,6 +149,7 @@ func (r *remote) Release(ctx context.Context, name, token string, keep time.Dura
 func (r *remote) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
 	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Wait(ctx, q, reserve); return err })
+	g.From, g.TTL = 0, min(g.TTL, driver.MaxReservation) // to be claimed
 	return g, err
 }
 

@@ -234,8 +234,10 @@ type Waiter interface {
 	// [MaxReservation] from when it was made. If From is zero the store does not
 	// know when that was, and it must be claimed before it is used. Acquire with
 	// the same token claims it: then it is a full lease. Release gives it up, and
-	// so does its time. (A store with Guarantees.InProcess hands over a hold
-	// with its full lease, which needs no claim.)
+	// so does its time. A Grant with From and a TTL above MaxReservation is no
+	// reservation but the hold with its full lease, which needs no claim: so a
+	// release can hand over to a waiter of its own process. (A store with
+	// Guarantees.InProcess hands over nothing else, whatever the TTL.)
 	//
 	// Without reserve Wait takes no place, keeps nobody out and hands nothing
 	// over; it is woken with all others that wait so when the name may be free.

@@ -188,6 +188,7 @@ var broken = map[bug]string{
 	enqueueIgnoresLeave:     "enqueue/leave",
 	enqueueAnswersTwice:     "enqueue/answers",
 	leaveIsAlwaysInTime:     "enqueue/leave",
+	holdIsNone:              "reserve/hold",
 	passAboveIgnored:        "pass/above",
 	passAndKeeps:            "pass/above pass/atleast pass/hands-over pass/queue-first",
 	passForAnybody:          "pass/nothing",

@@ -53,6 +53,9 @@ var reserveCases = []testCase{
 			if !ok {
 				return
 			}
+			if isHold(l.grant) {
+				return // and none that lapses
+			}
 			if l.grant.TTL > driver.MaxReservation {
 				c.errorf("the reservation lasts %v", l.grant.TTL)
 			}
@@ -79,6 +82,26 @@ var reserveCases = []testCase{
 		},
 	},
 	{
+		name:   "reserve/hold",
+		clause: "What Wait hands over with From and a TTL above MaxReservation is the hold, with its full lease; it needs no claim.",
+		about:  "Waiter.Wait Grant.From MaxReservation",
+		needs:  []need{waits, not(inProcess)},
+		f: func(c *check) {
+			for _, waiter := range []*client{c.a, c.b} {
+				l, ok := c.handedTo(waiter)
+				if !ok || !isHold(l.grant) {
+					continue // a store need not
+				}
+				c.full(l.grant, l.req.TTL, "what Wait hands over")
+				c.pass(driver.MaxReservation + c.unit)
+				c.verify(l, "that Wait handed over as a hold, and nobody claimed")
+				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
+					c.failf("Wait handed over fence %d, Acquire answers %d", l.grant.Fence, g.Fence)
+				}
+			}
+		},
+	},
+	{
 		name:   "reserve/release",
 		clause: "Release gives a reservation up, and the next in the queue gets its turn.",
 		about:  "Waiter.Wait Store.Release",
@@ -95,12 +118,18 @@ var reserveCases = []testCase{
 	},
 }
 
-// handedOver makes a reservation, and reports whether the store makes any. A
-// wake-up without one is a hint, so the waiter asks a few times.
-func (c *check) handedOver() (*lease, bool) {
+// isHold reports whether what Wait handed over is said to be no reservation.
+func isHold(g driver.Grant) bool { return g.From != 0 && g.TTL > driver.MaxReservation }
+
+// handedOver makes a reservation, and reports whether the store makes any.
+func (c *check) handedOver() (*lease, bool) { return c.handedTo(c.b) }
+
+// handedTo makes a reservation for a waiter of cl. A wake-up without one is a
+// hint, so the waiter asks a few times.
+func (c *check) handedTo(cl *client) (*lease, bool) {
 	for range 5 {
 		l := c.take(c.a, c.request(c.name()), "of a free name")
-		w := c.wait(c.b, c.request(l.req.Name), true)
+		w := c.wait(cl, c.request(l.req.Name), true)
 		c.queued(l.req.Name, 1)
 		c.free(l)
 		a := c.get(w, "waiting for a release")

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	holdIsNone       bug = "Wait hands over a reservation and says that it is the hold"
 	passAboveIgnored bug = "Pass does not look at FenceAbove"
 	passAndKeeps     bug = "Pass leaves the old token in"
 	passForAnybody   bug = "Pass grants a free name, whatever the token held"
@@ -21,7 +22,7 @@ const (
 )
 
 var passBugs = []bug{
-	passAboveIgnored, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
+	holdIsNone, passAboveIgnored, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
 }
 
 // relay is a store that passes names on.
@@ -30,6 +31,22 @@ type relay struct{ *ref }
 func (w *world) openRelay(ctx context.Context) (driver.Store, error) {
 	s, err := w.open(ctx)
 	return relay{s.(*ref)}, err
+}
+
+// Wait implements driver.Waiter. It hands over holds that need no claim.
+func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := s.ref.Wait(ctx, r, reserve)
+	if err != nil || !handed(g) || s.w.bug != "" && !s.is(holdIsNone) {
+		return g, err
+	}
+	from := driver.SystemClock().Now()
+	if s.is(holdIsNone) {
+		g.TTL = r.TTL
+	} else if g, err = s.Acquire(ctx, r); err != nil {
+		return driver.Grant{}, err
+	}
+	g.From = from
+	return g, nil
 }
 
 // Pass implements driver.Passer.

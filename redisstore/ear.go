@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type ear struct {
 	up      chan struct{} // closed while it listens
 	err     error         // why it does not
 	waiters map[uint64]*waiter
+	lines   map[string][]*waiter // those who want a name alone, in the order of their coming
 	lastID  uint64
 	ended   chan struct{} // closed when listen has returned
 }
@@ -32,36 +34,66 @@ type ear struct {
 // can be read by others and the token is secret.
 type waiter struct {
 	id     uint64
+	r      *driver.Request
+	lined  bool
 	called chan message // of a few: what does not fit is less than a look tells
 }
 
-// message is what a waiter is told: h handed over with a fence, f to look in
-// so many ms at the latest, b to try, l to look now.
+// message is what a waiter is told: h handed over with a fence, g granted with a
+// fence by a release of its own process, f to look in so many ms at the latest,
+// b to try, l to look now.
 type message struct {
 	kind  byte
 	value int64
+	from  driver.Instant // of g: when the lease began, or before
 }
 
 func (e *ear) init(s *Store) {
 	e.s, e.channel = s, newID()
 	e.up = make(chan struct{})
-	e.waiters = map[uint64]*waiter{}
+	e.waiters, e.lines = map[uint64]*waiter{}, map[string][]*waiter{}
 	e.ended = make(chan struct{})
 }
 
-func (e *ear) add() *waiter {
+func (e *ear) add(r *driver.Request, lined bool) *waiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lastID++
-	w := &waiter{e.lastID, make(chan message, 4)}
+	w := &waiter{e.lastID, r, lined, make(chan message, 4)}
 	e.waiters[w.id] = w
+	if lined {
+		e.lines[r.Name] = append(e.lines[r.Name], w)
+	}
 	return w
+}
+
+// first returns who in this process has waited longest for name, or nil.
+func (e *ear) first(name string) *waiter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if line := e.lines[name]; len(line) > 0 {
+		return line[0]
+	}
+	return nil
 }
 
 func (e *ear) remove(w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.waiters, w.id)
+	if !w.lined {
+		return
+	}
+	line := e.lines[w.r.Name]
+	if i := slices.Index(line, w); i == 0 {
+		line[0] = nil
+		line = line[1:]
+	} else {
+		line = slices.Delete(line, i, i+1)
+	}
+	if e.lines[w.r.Name] = line; len(line) == 0 {
+		delete(e.lines, w.r.Name)
+	}
 }
 
 // listening waits until the ear hears: before that, the server would take
@@ -173,7 +205,7 @@ func (e *ear) hear(m rueidis.PubSubMessage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w := e.waiters[id]; w != nil {
-		w.call(message{kind[0], atoi(what)})
+		w.call(message{kind: kind[0], value: atoi(what)})
 	}
 }
 
@@ -181,6 +213,23 @@ func (w *waiter) call(m message) {
 	select {
 	case w.called <- m:
 	default:
+	}
+}
+
+// grant tells w that it has the name. That must not be lost: nobody else is
+// told.
+func (w *waiter) grant(fence int64, from driver.Instant) {
+	m := message{'g', fence, from}
+	for {
+		select {
+		case w.called <- m:
+			return
+		default:
+		}
+		select {
+		case <-w.called: // something less
+		default:
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	}
 	if keep == 0 && !s.config.foreign {
 		way := s.quickRelease
-		if s.handed.take(token) {
+		if s.handed.take(token) || s.ear.first(name) != nil {
 			way = s.pass
 		}
 		if done, err := way(ctx, c, name, token); done || err != nil {

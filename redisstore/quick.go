@@ -154,9 +154,19 @@ func (s *Store) quickRelease(ctx context.Context, c *connected, name, token stri
 // reports whether the hold was ended.
 func (s *Store) pass(ctx context.Context, c *connected, name, token string) (bool, error) {
 	keys := s.keys.lock(name).all()
-	n, err := s.scripts.pass.four(ctx, c, &keys, counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts).ToInt64()
+	args := append(make([]string, 0, 7), counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts)
+	own := s.ear.first(name)
+	if own != nil && own.r.TTL > driver.MaxReservation {
+		ttl := s.formats.ttl(own.r.TTL)
+		args = append(args, counted(own.r.Token), ttl.lease, ttl.note, s.formats.holder(&own.r.Holder).note)
+	}
+	sent := s.clock.Now()
+	n, err := s.scripts.pass.four(ctx, c, &keys, args...).ToInt64()
 	if err != nil {
 		return false, s.failure(ctx, err)
+	}
+	if n > 2 && s.gate.open.Load() { // else it finds out when it looks
+		own.grant(n, sent)
 	}
 	if n == 2 {
 		// The hold has ended. If this fails, those who wait look for themselves.

@@ -47,7 +47,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 
-	a := wait{s: s, ctx: ends, caller: ctx, r: &r, reserve: reserve, w: s.ear.add()}
+	a := wait{s: s, ctx: ends, caller: ctx, r: &r, reserve: reserve, w: s.ear.add(&r, reserve && s.quick(&r))}
 	defer s.ear.remove(a.w)
 	g, err := a.wait()
 	if err != nil && a.sent {
@@ -113,6 +113,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, nil
 	}
 	g, err = a.s.grant(&reply)
+	g.TTL = min(g.TTL, driver.MaxReservation) // of a hold that was granted without a word: it is claimed all the same
 	return g, 0, err
 }
 
@@ -175,6 +176,8 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 			switch m.kind {
 			case 'h':
 				return driver.Grant{Fence: a.s.told(m.value), TTL: driver.MaxReservation}, true, nil
+			case 'g':
+				return driver.Grant{Fence: a.s.told(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
 			case 'b':
 				return g, true, nil
 			case 'f':

@@ -28,7 +28,7 @@ const (
 )
 
 // batch is what may be passed on in the process before others have their turn.
-const batch, batchTime = 64, 10 * time.Millisecond
+const batch, batchTime = 256, 10 * time.Millisecond
 
 func padlocks() (rows []contestant) {
 	for _, kind := range []struct {
@@ -137,6 +137,9 @@ func (p *plain) wait(ctx context.Context, r *driver.Request) error {
 		g, err := p.store.Wait(ctx, *r, true)
 		if err != nil {
 			return err
+		}
+		if g.From != 0 && g.TTL > driver.MaxReservation {
+			return nil // it needs no claim
 		}
 		if g.TTL == 0 {
 			r.Token = p.token() // the other is spent

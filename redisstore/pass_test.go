@@ -1,0 +1,147 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// bothLayouts runs f against a store of each layout, on one server.
+func bothLayouts(t *testing.T, f func(t *testing.T, s *redisstore.Store, srv *server.Server)) {
+	srv := server.Redis(t, server.RedisOptions{})
+	for layout, opts := range map[string][]redisstore.Option{"set": nil, "string": {redisstore.PlainStrings()}} {
+		t.Run(layout, func(t *testing.T) {
+			f(t, opened(t, srv.Addr(), append(opts, redisstore.Prefix(layout+":"))...), srv)
+		})
+	}
+}
+
+// A waiter of the process that releases hears of it by the reply, and has a
+// whole lease from before the release.
+func TestReleaseGrantsToItsOwnWaiter(t *testing.T) {
+	bothLayouts(t, func(t *testing.T, s *redisstore.Store, _ *server.Server) {
+		r := request("own")
+		before := take(t, s, r)
+		w := waits(t, s, r.Name)
+		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+			t.Fatal(out, err)
+		}
+		got := <-w.done
+		if got.err != nil || got.g.From == 0 || got.g.TTL != w.r.TTL || got.g.Fence <= before.Fence {
+			t.Fatalf("after fence %d: %+v, %v", before.Fence, got.g, got.err)
+		}
+		g, err := s.Extend(t.Context(), r.Name, w.r.Token, 0)
+		if err != nil || g.Fence != got.g.Fence || g.TTL <= driver.MaxReservation {
+			t.Errorf("in the store it is %+v, %v", g, err)
+		}
+		st, err := s.Inspect(t.Context(), r.Name)
+		if err != nil || len(st.Holds) != 1 || st.Holds[0].Holder != w.r.Holder || st.Waiters != 0 {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
+
+// A waiter that gives up while a release grants it the name leaves nothing
+// behind.
+func TestGivingUpWhenGranted(t *testing.T) {
+	bothLayouts(t, func(t *testing.T, s *redisstore.Store, _ *server.Server) {
+		granted := 0
+		for i := range 60 {
+			r := request("given up")
+			if _, err := s.Acquire(t.Context(), r); err != nil {
+				t.Fatalf("round %d: %v", i, err)
+			}
+			w := waits(t, s, r.Name)
+			released := make(chan error)
+			go func() {
+				_, err := s.Release(context.Background(), r.Name, r.Token, 0)
+				released <- err
+			}()
+			if i%3 != 0 { // else it gets the name
+				w.cancel()
+			}
+			got := <-w.done
+			if err := <-released; err != nil {
+				t.Fatal(err)
+			}
+			if got.err == nil {
+				granted++
+				if _, err := s.Release(t.Context(), r.Name, w.r.Token, 0); err != nil {
+					t.Fatal(err)
+				}
+			} else if !errors.Is(got.err, context.Canceled) {
+				t.Fatal(got.err)
+			}
+			eventually(t, "the name is free", func() bool {
+				st, err := s.Inspect(t.Context(), r.Name)
+				return err == nil && len(st.Holds) == 0 && st.Waiters == 0
+			})
+		}
+		if granted < 20 {
+			t.Errorf("only %d of 60 were granted the name", granted)
+		}
+	})
+}
+
+// Pass works on a server that forgot its scripts, and on names of which it knows
+// more than the plain case: tokens that came too late, waiters that gave up.
+func TestPassOffTheBeatenTrack(t *testing.T) {
+	bothLayouts(t, func(t *testing.T, s *redisstore.Store, srv *server.Server) {
+		r := request("a {b} \x00 c")
+		take(t, s, r)
+		ask(t, srv, "SCRIPT", "FLUSH", "SYNC")
+		pass := func(why string) {
+			t.Helper()
+			next := request(r.Name)
+			out, g, err := s.Pass(t.Context(), r.Token, next)
+			if out != driver.Released || g.TTL != next.TTL || err != nil {
+				t.Fatalf("%s: %v, %+v, %v", why, out, g, err)
+			}
+			r = next
+		}
+		pass("scripts forgotten")
+		if out, err := s.Release(t.Context(), r.Name, newToken(), 0); out != driver.Gone || err != nil {
+			t.Fatal(out, err)
+		}
+		pass("a token came too late")
+		w := waits(t, s, r.Name)
+		w.cancel()
+		<-w.done
+		eventually(t, "the waiter has left", func() bool { return w.queued() == 0 })
+		pass("a waiter gave up")
+		late := request(r.Name)
+		if out, err := s.Release(t.Context(), r.Name, late.Token, 0); out != driver.Gone || err != nil {
+			t.Fatal(out, err)
+		}
+		if out, g, err := s.Pass(t.Context(), r.Token, late); out != driver.Released || g.TTL != 0 || err != nil {
+			t.Fatalf("Pass to a token that was released before: %v, %+v, %v", out, g, err)
+		}
+		if st, err := s.Inspect(t.Context(), r.Name); err != nil || len(st.Holds) != 0 {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
+
+// Where Pass would be a detour it is not there.
+func TestPassUnsupported(t *testing.T) {
+	srv := server.Redis(t, server.RedisOptions{})
+	for what, opts := range map[string][]redisstore.Option{
+		"beside pollers": {redisstore.Foreign(true)},
+		"plain strings":  {redisstore.PlainStrings(), redisstore.Fences(false)},
+	} {
+		s := opened(t, srv.Addr(), append(opts, redisstore.Prefix(what))...)
+		r := request("name")
+		take(t, s, r)
+		if _, _, err := s.Pass(t.Context(), r.Token, request("name")); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := s.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil {
+			t.Errorf("%s, after Pass: %v", what, err)
+		}
+	}
+}
