@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -165,6 +166,7 @@ func (v *verification) prepare(ctx context.Context) error {
 	v.run = &soak.Run{
 		Name: v.app.place(), Seed: v.seed, For: v.span.d - tail, Tail: tail,
 		Workers: verifyProcesses, Goroutines: verifyGoroutines, Load: load,
+		Voting: strings.HasPrefix(v.url, "quorum:"),
 		Stages: [][]string{config}, Args: []string{workerVerb},
 		Open:  func(ctx context.Context, _ string) (padlock.Store, error) { return openVerified(ctx, v.url) },
 		Every: 150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,

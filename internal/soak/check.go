@@ -27,7 +27,7 @@ var Meaning = map[string]string{
 	"I5": "the loss is told, and nothing is written, at most 50 ms after the holder's own deadline (processes that stood still excepted)",
 	"I6": "a name that nobody holds is granted to who waits for it",
 	"I7": "nothing is left behind: holds, waiters, descriptors, goroutines",
-	"I8": "a name that was released is free at once",
+	"I8": "a name that was released is free at once (where a majority of servers decides, when all of them answer)",
 }
 
 // checker looks through one history.
@@ -37,7 +37,8 @@ type checker struct {
 	names  map[string][]*Hold
 	stalls map[int]spells // when a worker, or the engine, stood still
 	still  spells         // when anybody did
-	faults [][2]int64
+	faults spells
+	voting bool
 	found  []Violation
 	late   time.Duration // the worst delay of a loss signal
 }
@@ -78,6 +79,8 @@ func (c *checker) windows() {
 		case Stalled:
 			c.stalls[e.Worker] = append(c.stalls[e.Worker], [2]int64{e.Call, e.At})
 			c.still = append(c.still, [2]int64{e.Call, e.At})
+		case Voting:
+			c.voting = true
 		case Faulted:
 			c.faults = append(c.faults, [2]int64{e.Call, e.At + e.TTL + int64(time.Second)})
 		}
@@ -87,7 +90,7 @@ func (c *checker) windows() {
 		c.stalls[w] = append(list, engines...).merged()
 	}
 	c.stalls[engine] = engines.merged()
-	c.still = c.still.merged()
+	c.still, c.faults = c.still.merged(), c.faults.merged()
 }
 
 // stood is how long worker or the engine stood still between from and to. One
@@ -189,9 +192,19 @@ func (c *checker) told() {
 			continue
 		}
 		invariant, what, _ := strings.Cut(e.Err, " ")
-		if invariant == "I5" && e.At-e.Call-c.stood(e.Worker, e.Call, e.At) <= int64(lateness) {
+		switch {
+		case invariant == "I5" && e.At-e.Call-c.stood(e.Worker, e.Call, e.At) <= int64(lateness):
+			continue
+		case invariant == "I8" && e.Worker != engine && c.voting && c.disturbed(e.Call, e.At):
 			continue
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
 	}
+}
+
+// disturbed reports whether a fault was at work, or anybody stood still, between
+// from and to or shortly before.
+func (c *checker) disturbed(from, to int64) bool {
+	from -= int64(time.Second)
+	return c.faults.within(from, to)+c.still.within(from, to) > 0
 }

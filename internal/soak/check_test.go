@@ -103,6 +103,12 @@ var stories = []struct {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 		return s
 	}},
+	{"released by a majority, while a server did not answer", nil, func(s []Event) []Event {
+		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Faulted, Worker: engine, Call: 10 * ms, At: 15 * ms}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+	}},
+	{"released by a majority, while all servers answered", []string{"I8"}, func(s []Event) []Event {
+		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+	}},
 	{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
 }
 

@@ -67,7 +67,7 @@ func (o *order) play(open Opener) error {
 	watch, done := context.WithCancel(context.Background())
 	defer done()
 	watchStalls(watch, refs[o.Goroutines], o.Worker, o.Life)
-	before := count()
+	before := Count()
 	store, err := openPatiently(ctx, open, o.Config)
 	if err != nil {
 		return err
@@ -87,11 +87,11 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 }
 
 // run works with a store that it closes, and notes what is left of it then.
-func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before inventory) error {
+func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
 	main := refs[o.Goroutines]
 	locker := padlock.New(store)
-	note := func(op Op, n inventory) {
-		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(n.descriptors), Until: int64(n.goroutines)})
+	note := func(op Op, n Inventory) {
+		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
 	}
 	note(Started, before)
 	var all sync.WaitGroup
@@ -105,43 +105,12 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 	if err := locker.Close(end); err != nil {
 		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 Close: " + err.Error()})
 	}
-	after := settle(before)
+	after := before.Settle()
 	note(Ended, after)
-	if what := after.beyond(before); what != "" {
+	if what := after.Beyond(before); what != "" {
 		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 " + what})
 	}
 	return nil
-}
-
-// inventory is what a process has.
-type inventory struct {
-	descriptors, goroutines int
-}
-
-// count counts; descriptors are 0 where they cannot be told.
-func count() inventory {
-	names, _ := os.ReadDir("/proc/self/fd") // none where there is no /proc
-	return inventory{len(names), runtime.NumGoroutine()}
-}
-
-// beyond says what there is more than before, or "".
-func (n inventory) beyond(before inventory) string {
-	switch {
-	case n.descriptors > before.descriptors:
-		return fmt.Sprintf("%d descriptors are open, %d were before", n.descriptors, before.descriptors)
-	case n.goroutines > before.goroutines:
-		return fmt.Sprintf("%d goroutines run, %d did before", n.goroutines, before.goroutines)
-	}
-	return ""
-}
-
-// settle waits a little for what Close has ended, and counts.
-func settle(before inventory) inventory {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if n := count(); n.beyond(before) == "" || time.Now().After(end) {
-			return n
-		}
-	}
 }
 
 const (

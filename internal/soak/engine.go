@@ -33,6 +33,11 @@ type Run struct {
 	// there are no Stages, so that goroutines stand for processes.
 	Open Opener
 
+	// Voting: a majority of several servers decides. Release then answers when
+	// a majority has released, so that a name may still be held while another
+	// server does not answer: I8 is for times without faults.
+	Voting bool
+
 	Faults []Fault
 	Every  time.Duration   // from the end of one fault to the next, on average; 0: none
 	Lanes  int             // how many may be at work at once, each on something else; 0 counts as 1
@@ -59,6 +64,13 @@ type Outcome struct {
 	Quiet    int64 // since when there were no faults
 }
 
+// Left notes it as a violation when this process has more than before the run.
+func (o *Outcome) Left(before Inventory) {
+	if what := before.Settle().Beyond(before); what != "" {
+		o.Events = append(o.Events, Event{Op: Broken, Worker: engine, At: now(), Err: "I7 " + what})
+	}
+}
+
 // Do runs the soak and returns what happened. The error is about the machine,
 // not about the store.
 func (r *Run) Do(ctx context.Context) (*Outcome, error) {
@@ -72,6 +84,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("the first look: %w", err)
 	}
 	r.court, r.base = NewCourt(), now()
+	if r.Voting {
+		r.court.Log(Event{Op: Voting, Worker: engine, At: now()})
+	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.court, engine, 0)

@@ -47,6 +47,8 @@ const (
 	// goroutines before and after in Fence and Until.
 	Started Op = "started"
 	Ended   Op = "ended"
+	// Voting: the first event where a majority of several servers decides.
+	Voting Op = "voting"
 	// Broken: the worker or the court saw something itself; Err begins with
 	// the invariant.
 	Broken Op = "broken"

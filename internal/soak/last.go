@@ -76,7 +76,7 @@ func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 
 // await returns when the store grants locks, as after a restart guard.
 func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
-	for end := time.Now().Add(15 * time.Second); ; {
+	for end := time.Now().Add(answerPatience); ; {
 		lock, err := l.Acquire(ctx, r.Load.Prefix+"gate", padlock.Wait(time.Second))
 		if err == nil {
 			lock.Release() // whether that is true is for the checks to say
@@ -121,6 +121,7 @@ func (r *Run) names() (names []string) {
 	return names
 }
 
+// lookAt reports whether a name is as it must be.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
 	call := now()
@@ -128,37 +129,77 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: what + ": " + err.Error()})
 		return false
 	}
-	lock, err := l.Acquire(ctx, name, padlock.Wait(patience))
-	for err != nil && ctx.Err() == nil && now()-call-r.court.stood(call) < int64(patience) {
-		pause(ctx, 20*time.Millisecond) // it was not given all that time
-		lock, err = l.Acquire(ctx, name, padlock.Wait(patience))
-	}
+	lock, err := r.answer(ctx, patience, func() (*padlock.Lock, error) { return l.Acquire(ctx, name, padlock.Wait(patience)) })
 	if err != nil {
 		return broken("I6 not to be had after all workers have gone", err)
 	}
-	if err := lock.Release(); err != nil {
+	switch err := lock.Release(); {
+	case err == nil:
+	case lock.Remaining() > 0 && (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)):
 		return broken("I8 the last release", err)
+	default:
+		return true // of unknown outcome on a busy machine, so nothing follows
 	}
-	if lock, err = l.TryAcquire(ctx, name); err != nil {
+	if lock, err = r.answer(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
 		return broken("I8 released, and held all the same", err)
 	}
-	lock.Release() // seen by nothingLeft
+	_ = lock.Release() // nothingLeft sees whether that is true
 	return true
 }
 
-// nothingLeft looks for holds that nobody has.
-func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
-	states, err := l.List(ctx, r.Load.Prefix)
-	if err != nil {
-		if !errors.Is(err, errors.ErrUnsupported) {
-			r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: "I7 List: " + err.Error()})
+// answer asks until the store grants, or has said for the given time, less that
+// for which this process stood still, that somebody holds the name. A store that
+// cannot tell is asked again for some time.
+func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
+	begun, since := now(), now()
+	for {
+		lock, err := ask()
+		switch told := errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain); {
+		case err == nil || ctx.Err() != nil || now()-begun > int64(answerPatience):
+			return lock, err
+		case !told:
+			since = now()
+		case now()-since-r.court.stood(since) >= int64(held):
+			return nil, err
 		}
-		return
+		pause(ctx, 20*time.Millisecond)
 	}
+}
+
+// answerPatience is how long a store on a busy machine may be unable to answer
+// when there are no faults any more.
+const answerPatience = 30 * time.Second
+
+// nothingLeft looks for holds that nobody has and that do not run out.
+func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
+	broken := func(name, what string) {
+		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})
+	}
+	for begun := now(); ; pause(ctx, 50*time.Millisecond) {
+		left, err := r.left(ctx, l)
+		waited := time.Duration(now() - begun)
+		switch {
+		case errors.Is(err, errors.ErrUnsupported), err == nil && len(left) == 0:
+			return
+		case err != nil && waited > answerPatience:
+			broken("", "List: "+err.Error())
+			return
+		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second):
+			for _, s := range left {
+				broken(s.Name, fmt.Sprintf("%d holds and %d waiters are left", len(s.Holds), s.Waiters))
+			}
+			return
+		}
+	}
+}
+
+// left lists names that are not free.
+func (r *Run) left(ctx context.Context, l *padlock.Locker) (left []padlock.State, err error) {
+	states, err := l.List(ctx, r.Load.Prefix)
 	for _, s := range states {
 		if len(s.Holds) > 0 || s.Waiters > 0 {
-			r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: s.Name,
-				Err: fmt.Sprintf("I7 %d holds and %d waiters are left", len(s.Holds), s.Waiters)})
+			left = append(left, s)
 		}
 	}
+	return left, err
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,56 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	if !found {
 		return fmt.Errorf("%s has no %q", s.append, mark)
 	}
-	return os.WriteFile(s.append, []byte(before+line(row, all, p, v)+mark+after), 0o644)
+	page := before + line(row, all, p, v) + mark + after
+	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
+}
+
+// Between these marks of the page stands the sum of the table of covered faults
+// that begins with the third.
+const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
+
+// summed brings the sum up to date; a page without the marks stays as it is.
+func summed(page string) string {
+	head, rest, found1 := strings.Cut(page, sumBegins)
+	_, tail, found2 := strings.Cut(rest, sumEnds)
+	_, table, found3 := strings.Cut(tail, tableBegins)
+	table, _, found4 := strings.Cut(table, marks[false])
+	if !found1 || !found2 || !found3 || !found4 {
+		return page
+	}
+	return head + sumBegins + "\n" + sumOf(table) + "\n" + sumEnds + tail
+}
+
+// sumOf says how much the lines of a table have together, and how much of that
+// in runs without a violation.
+func sumOf(table string) string {
+	var all, clean struct{ runs, grants, faults int }
+	for _, text := range strings.Split(table, "\n") {
+		cells := strings.Split(text, " | ")
+		if len(cells) < 12 {
+			continue
+		}
+		grants, err1 := strconv.Atoi(cells[5])
+		number, _, _ := strings.Cut(cells[9], ":")
+		faults, err2 := strconv.Atoi(number)
+		if err1 != nil || err2 != nil {
+			continue // the head of the table
+		}
+		all.runs, all.grants, all.faults = all.runs+1, all.grants+grants, all.faults+faults
+		if strings.HasPrefix(cells[11], "0 in ") && strings.Contains(cells[12], " 0 illegal, 0 unknown") {
+			clean.runs, clean.grants, clean.faults = clean.runs+1, clean.grants+grants, clean.faults+faults
+		}
+	}
+	return fmt.Sprintf("Together: %d runs with %s grants and %s faults; in the %d without a violation %s grants and %s faults.",
+		all.runs, thousands(all.grants), thousands(all.faults), clean.runs, thousands(clean.grants), thousands(clean.faults))
+}
+
+// thousands writes a number in groups of three digits.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
 // marks end the tables of covered and of all faults.

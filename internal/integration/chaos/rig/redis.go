@@ -47,7 +47,7 @@ const serverTarget = "server"
 
 // restart kills the server and starts it again a moment later.
 func restart(kind string, servers []*server.Server, keep bool, grace time.Duration) soak.Fault {
-	return soak.Fault{Kind: kind, On: soak.Targets(serverTarget, len(servers)), Last: 300 * time.Millisecond, Grace: grace, Weight: 2, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+	return soak.Fault{Kind: kind, On: soak.Targets(serverTarget, len(servers)), Last: 300 * time.Millisecond, Grace: grace, Begin: func(_ *rand.Rand, i int) (func() error, error) {
 		s := servers[i]
 		return func() error { return try(func() { s.Restart(keep) }) }, try(s.Kill)
 	}}

@@ -31,6 +31,7 @@ type setup struct {
 	stages [][]string
 	open   soak.Opener
 	faults []soak.Fault
+	voting bool // a majority of servers decides
 }
 
 // Rows is the table: a later store adds a line.
@@ -64,7 +65,7 @@ func memory(*Site) (*setup, error) {
 func files(s *Site) (*setup, error) {
 	dir := filepath.Join(s.dir, "locks")
 	config := slices.Repeat([]string{"file://" + dir}, s.Workers)
-	return &setup{[][]string{config}, Open, []soak.Fault{removeFile(dir)}}, nil
+	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
 }
 
 func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
@@ -77,7 +78,7 @@ func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &setup{[][]string{urls(links, 0, query)}, Open, s.serverFaults(servers, links, o)}, nil
+		return &setup{stages: [][]string{urls(links, 0, query)}, open: Open, faults: s.serverFaults(servers, links, o)}, nil
 	}
 }
 
@@ -118,7 +119,7 @@ func replicated(s *Site) (*setup, error) {
 	}
 	f := &failover{servers, links, between}
 	faults := append(networkFaults(links), f.fault())
-	return &setup{[][]string{urls(links, 0, "restart-guard=known")}, Open, faults}, f.follow()
+	return &setup{stages: [][]string{urls(links, 0, "restart-guard=known")}, open: Open, faults: faults}, f.follow()
 }
 
 // together is what each worker opens: a rule and all servers.
@@ -142,7 +143,7 @@ func majority(s *Site) (*setup, error) {
 		return nil, err
 	}
 	stage := together("majority", links, "restart-guard=strict&lazy=yes")
-	return &setup{[][]string{stage}, Open, s.serverFaults(servers, links, server.RedisOptions{})}, nil
+	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
 // moving goes from the first server to the second by way of both.
@@ -157,5 +158,5 @@ func moving(s *Site) (*setup, error) {
 	}
 	const guard = "restart-guard=strict"
 	stages := [][]string{urls(links, 0, guard), together("all", links, guard), urls(links, 1, guard)}
-	return &setup{stages, Open, s.serverFaults(servers, links, server.RedisOptions{})}, nil
+	return &setup{stages: stages, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{})}, nil
 }
