@@ -123,7 +123,7 @@ func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first re
 	case math.Abs(rate)-give > driftLimit:
 		v.problem("drift", seen, why, "the clock is being corrected; let chrony slew slowly (maxslewrate 500), and look again when it has caught up")
 	case give > driftLimit:
-		v.unknown("drift", seen, why, fmt.Sprintf("watch longer: --measure %v", tidy(time.Duration(float64(v.Measure)*give/driftLimit*1.5))))
+		v.unknown("drift", seen, why, fmt.Sprintf("watch longer: --measure %v", max(2*time.Second, tidy(time.Duration(float64(v.Measure)*give/driftLimit*1.5)).Round(time.Second))))
 	default:
 		v.good("drift", seen)
 	}

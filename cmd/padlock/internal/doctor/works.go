@@ -134,7 +134,7 @@ func (v *visit) refused(check string, err error) {
 	do := "see whether the server runs and is reached from here"
 	for _, denied := range []string{"NOPERM", "permission", "can't run this command"} {
 		if strings.Contains(plain(err), denied) {
-			do = "give the user all the rights that docs/stores/redis.md lists"
+			do = "give the user all the rights that docs/stores/redis.md lists; ACL LOG on the server names what was refused"
 		}
 	}
 	v.problem(check, plain(err), "programs that use the store fail in the same way", do)
