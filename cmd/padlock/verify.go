@@ -194,16 +194,15 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 		return nil, err
 	}
 	f := &measured{Report: soak.NewReport(v.run, out), url: v.app.place(), unproxied: v.wires.unproxied}
-	regrant := v.run.Regrants()
 	var err error
-	if f.verdict, err = linear.Check(porcupineJudge, out.Events, regrant, "", time.Minute); err != nil {
+	if f.verdict, err = linear.Check(porcupineJudge, out.Events, "", time.Minute); err != nil {
 		return nil, err
 	}
 	f.Verdict = f.verdict.String()
 	if f.Sum() == 0 && f.verdict.Illegal == 0 {
 		return f, nil
 	}
-	return f, v.keepHistory(f, out, regrant)
+	return f, v.keepHistory(f, out)
 }
 
 // reachable tells a store that went away during the run from one that broke
@@ -226,7 +225,7 @@ func (v *verification) reachable(ctx context.Context) error {
 }
 
 // keepHistory writes history, report and pictures into a directory.
-func (v *verification) keepHistory(f *measured, out *soak.Outcome, regrant bool) error {
+func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
 	f.kept = v.keep
 	var err error
 	if f.kept == "" {
@@ -247,6 +246,6 @@ func (v *verification) keepHistory(f *measured, out *soak.Outcome, regrant bool)
 	if f.verdict.Illegal == 0 {
 		return nil
 	}
-	_, err = linear.Check(porcupineJudge, soak.Only(out.Events, f.verdict.Names), regrant, f.kept, time.Minute)
+	_, err = linear.Check(porcupineJudge, soak.Only(out.Events, f.verdict.Names), f.kept, time.Minute)
 	return err
 }

@@ -87,6 +87,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Voting {
 		r.court.Log(Event{Op: Voting, Worker: engine, At: now()})
 	}
+	if r.Guarantees.Promotion == driver.Regrant {
+		r.court.Log(Event{Op: Regrants, Worker: engine, At: now()})
+	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.court, engine, 0)
@@ -181,7 +184,3 @@ func (r *Run) accept() {
 		r.serving.Go(func() { r.court.serve(conn) })
 	}
 }
-
-// Regrants reports whether a conversion lets others in between, once Do has
-// asked the store.
-func (r *Run) Regrants() bool { return r.Guarantees.Promotion == driver.Regrant }

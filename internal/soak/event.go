@@ -49,6 +49,8 @@ const (
 	Ended   Op = "ended"
 	// Voting: the first event where a majority of several servers decides.
 	Voting Op = "voting"
+	// Regrants: among the first events where a conversion lets others in between.
+	Regrants Op = "regrants"
 	// Broken: the worker or the court saw something itself; Err begins with
 	// the invariant.
 	Broken Op = "broken"
@@ -154,10 +156,11 @@ func WriteHistory(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Only leaves the events of some names, and the deaths of workers.
+// Only leaves the events of some names, the deaths of workers, and what the
+// store is like.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
-		if e.Op == Killed || slices.Contains(names, e.Name) {
+		if e.Op == Killed || e.Op == Regrants || e.Op == Voting || slices.Contains(names, e.Name) {
 			out = append(out, e)
 		}
 	}

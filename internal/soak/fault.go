@@ -162,6 +162,9 @@ func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) erro
 	}
 	e.At = now()
 	r.court.Log(e)
+	if took := time.Duration(e.At - e.Call); took > last+5*time.Second {
+		r.Say(fmt.Sprintf("%s: the fault %s of %v took %v", r.Name, f.Kind, last.Round(time.Millisecond), took.Round(time.Millisecond)))
+	}
 	return nil
 }
 

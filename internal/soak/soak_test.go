@@ -2,7 +2,10 @@ package soak
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,5 +37,72 @@ func TestMemory(t *testing.T) {
 	t.Log(text.String())
 	if p.Sum() > 0 || p.Grants < 500 {
 		t.Error("that is not what memory promises")
+	}
+}
+
+// hits counts the faults that are at work on each of some things.
+type hits struct {
+	mu       sync.Mutex
+	at       [3]int
+	sum      int
+	most     int // at once
+	together bool
+}
+
+func (h *hits) begin(_ *rand.Rand, on int) (func() error, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at[on]++
+	h.sum++
+	h.most = max(h.most, h.at[0]+h.at[1]+h.at[2])
+	h.together = h.together || h.at[on] > 1
+	return func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.at[on]--
+		return nil
+	}, nil
+}
+
+func (h *hits) enough() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sum > 50
+}
+
+// Faults of two lanes are at work at once, but never on the same thing, and all
+// are undone when the run ends before its time.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	h := &hits{}
+	r := inMemory(func(s driver.Store) driver.Store { return s }, time.Hour)
+	early, stop := context.WithCancel(t.Context())
+	r.Early, r.Lanes, r.Every = early, 2, 2*time.Millisecond
+	r.Faults = []Fault{{Kind: "hit", On: Targets("thing", len(h.at)), Last: 100 * time.Millisecond, Begin: func(d *rand.Rand, on int) (func() error, error) {
+		undo, err := h.begin(d, on)
+		if h.enough() {
+			stop()
+		}
+		return undo, err
+	}}}
+	o, err := r.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewReport(r, o)
+	if h.together || h.most != 2 || h.at != [3]int{} || p.FaultSum() != h.sum {
+		t.Errorf("at once %d, on the same %v, left %v, %d of %d told", h.most, h.together, h.at, p.FaultSum(), h.sum)
+	}
+}
+
+// A machine that cannot make its faults says so.
+func TestBrokenFault(t *testing.T) {
+	t.Parallel()
+	r := inMemory(func(s driver.Store) driver.Store { return s }, time.Hour)
+	broken := errors.New("no such server")
+	r.Every = time.Millisecond
+	r.Faults = []Fault{{Kind: "hit", Begin: func(*rand.Rand, int) (func() error, error) { return nil, broken }}}
+	if _, err := r.Do(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("it ended with %v", err)
 	}
 }

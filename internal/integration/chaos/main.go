@@ -118,7 +118,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 			return false, err
 		}
 	}
-	v, err := judge.Check(out.Events, run.Regrants(), "", time.Minute)
+	v, err := judge.Check(out.Events, "", time.Minute)
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +127,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 		if err := keepHistory(dir, out); err != nil {
 			return false, err
 		}
-		if _, err := judge.Check(soak.Only(out.Events, v.Names), run.Regrants(), dir, time.Minute); err != nil {
+		if _, err := judge.Check(soak.Only(out.Events, v.Names), dir, time.Minute); err != nil {
 			return false, err
 		}
 	}
@@ -143,7 +143,8 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 	if p.Sum() == 0 && v.Illegal == 0 {
 		return
 	}
-	again := fmt.Sprintf("-seed %d -only '^%s$' -faults %s -for %v -every %v", s.Seed, row, strings.Fields(kind)[0], s.For, s.Every)
+	again := fmt.Sprintf("-seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",
+		s.Seed, row, strings.Fields(kind)[0], s.For, s.Tail, s.Every, s.Lanes, s.Workers)
 	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
 	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // beside the history, which counts
 		p.Write(f)
@@ -182,7 +183,7 @@ func (s *settings) again() error {
 	}
 	out := &soak.Outcome{Events: events, From: events[0].At, To: events[len(events)-1].At}
 	p := soak.NewReport(&soak.Run{Name: s.replay}, out)
-	v, err := judge.Check(events, false, filepath.Dir(s.replay), time.Minute)
+	v, err := judge.Check(events, filepath.Dir(s.replay), time.Minute)
 	p.Verdict = v.String()
 	p.Write(os.Stdout)
 	fmt.Println("  illegal:", v.Names)

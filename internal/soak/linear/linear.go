@@ -56,12 +56,12 @@ const (
 // cannot, and picture is not empty, it leaves a picture of them in that file.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
-// Check has judge look at all names. regrant says that a conversion lets others
-// in between. Pictures of up to three illegal pieces go to dir, unless it is
+// Check has judge look at all names. Pictures of up to three illegal pieces go to dir, unless it is
 // empty. It takes no longer than about limit: what is left is Unknown.
-func Check(judge Judge, events []soak.Event, regrant bool, dir string, limit time.Duration) (Verdict, error) {
+func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
+	regrant := slices.ContainsFunc(events, func(e soak.Event) bool { return e.Op == soak.Regrants })
 	byName := map[string][]*soak.Hold{}
 	for _, h := range soak.Holds(events) {
 		byName[h.Name] = append(byName[h.Name], h)

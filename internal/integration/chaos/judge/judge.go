@@ -12,8 +12,8 @@ import (
 )
 
 // Check is [linear.Check] with porcupine.
-func Check(events []soak.Event, regrant bool, dir string, limit time.Duration) (linear.Verdict, error) {
-	return linear.Check(Porcupine, events, regrant, dir, limit)
+func Check(events []soak.Event, dir string, limit time.Duration) (linear.Verdict, error) {
+	return linear.Check(Porcupine, events, dir, limit)
 }
 
 var model = porcupine.Model{

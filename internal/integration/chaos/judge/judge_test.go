@@ -36,7 +36,7 @@ func TestVerdicts(t *testing.T) {
 		{"adopted after the release", 1, func(_, _, b *soak.Event) { b.Op, b.Other, b.Call = soak.Adopted, 1, 25 }},
 	}
 	for _, c := range cases {
-		v, err := Check(history(c.change), false, "", time.Minute)
+		v, err := Check(history(c.change), "", time.Minute)
 		if err != nil || v.Illegal != c.illegal || v.Unknown != 0 {
 			t.Errorf("%s: %v, %v", c.name, v, err)
 		}
@@ -49,10 +49,10 @@ func TestConversions(t *testing.T) {
 	p := soak.Event{Op: soak.Promoted, Name: "n", Hold: 1, Call: 5, At: 6, Fence: 11, Until: second}
 	d := soak.Event{Op: soak.Demoted, Name: "n", Hold: 1, Call: 7, At: 8, Fence: 11, Shared: true, Until: second}
 	r := soak.Event{Op: soak.Released, Name: "n", Hold: 2, Call: 9, At: 10}
-	if v, err := Check([]soak.Event{a, p, d}, false, "", time.Minute); err != nil || v.OK != 1 {
+	if v, err := Check([]soak.Event{a, p, d}, "", time.Minute); err != nil || v.OK != 1 {
 		t.Errorf("a sole reader: %v, %v", v, err)
 	}
-	if v, err := Check([]soak.Event{a, b, p, r}, false, t.TempDir(), time.Minute); err != nil || v.Illegal != 1 {
+	if v, err := Check([]soak.Event{a, b, p, r}, t.TempDir(), time.Minute); err != nil || v.Illegal != 1 {
 		t.Errorf("two readers: %v, %v", v, err)
 	}
 }

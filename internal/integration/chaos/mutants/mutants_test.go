@@ -104,7 +104,7 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 		t.Error(err)
 		return nil, linear.Verdict{}, nil
 	}
-	v, err := judge.Check(o.Events, false, "", 10*time.Second)
+	v, err := judge.Check(o.Events, "", 10*time.Second)
 	if err != nil {
 		t.Error(err)
 	}

@@ -39,7 +39,7 @@ func short(t *testing.T, row Row) {
 		t.Fatal(err)
 	}
 	p := soak.NewReport(r, out)
-	v, err := judge.Check(out.Events, true, t.TempDir(), 20*time.Second)
+	v, err := judge.Check(out.Events, t.TempDir(), 20*time.Second)
 	p.Verdict = v.String()
 	var text strings.Builder
 	p.Write(&text)
