@@ -27,6 +27,7 @@ type shop struct {
 	cache    *stampede.Cache
 	supplier supplier
 	served   atomic.Int64 // pages
+	placed   atomic.Int64 // orders
 }
 
 func (s *shop) handler() http.Handler {
@@ -51,6 +52,7 @@ type view struct {
 	Count, Total int
 	User, Notice string
 	Served       int64
+	Placed       int64
 	Asked        int64
 	Age          time.Duration
 }
@@ -76,7 +78,7 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	v.Notice, v.Served, v.Asked = notice, s.served.Add(1), s.supplier.asked.Load()
+	v.Notice, v.Served, v.Placed, v.Asked = notice, s.served.Add(1), s.placed.Load(), s.supplier.asked.Load()
 	show(w, "page", v)
 }
 
@@ -169,6 +171,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	time.Sleep(300 * time.Millisecond) // the bank
+	s.placed.Add(1)
 	for _, l := range v.Lines {
 		ses.Delete(cartKey(l.SKU))
 	}
