@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+)
+
+// kept is a store in memory that the verbs open and close, one after the other.
+type kept struct {
+	driver.Store
+	driver.Inspector
+	driver.Breaker
+	inspect func() error
+}
+
+func (k kept) Close() error { return nil }
+
+func (k kept) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if k.inspect != nil {
+		if err := k.inspect(); err != nil {
+			return driver.State{}, err
+		}
+	}
+	return k.Inspector.Inspect(ctx, name)
+}
+
+// inMemory is a store in memory, which is closed with the test.
+func inMemory(t *testing.T) kept {
+	t.Helper()
+	s, err := open.Store(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return kept{Store: s, Inspector: s.(driver.Inspector), Breaker: s.(driver.Breaker)}
+}
+
+// use makes the verbs open s.
+func use(t *testing.T, s padlock.Store) {
+	before := openStore
+	openStore = func(context.Context, string) (padlock.Store, error) { return s, nil }
+	t.Cleanup(func() { openStore = before })
+}
+
+// A person is asked, and only a whole yes is one.
+func TestBreakAsks(t *testing.T) {
+	store := inMemory(t)
+	use(t, store)
+	l := padlock.New(store)
+	lock, err := l.Acquire(t.Context(), "deploy", padlock.NoRenewal(), padlock.Label("who"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range []bool{false, true} {
+		var out bytes.Buffer
+		a := &app{stdout: &out, stderr: &out}
+		var asked string
+		err := a.breakLock(t.Context(), &breaking{question: func(text string) bool { asked = text; return answer }}, "deploy")
+		if !strings.Contains(asked, "deploy is held by") || !strings.Contains(asked, "(who)") || !strings.Contains(asked, "fence:") {
+			t.Errorf("asked was %q", asked)
+		}
+		var f *failure
+		if answer && err != nil || !answer && (!errors.As(err, &f) || f.status != 1 || f.note.Message != "nothing was broken") {
+			t.Errorf("answer %v: %v", answer, err)
+		}
+		if err := lock.Check(t.Context()); errors.Is(err, padlock.ErrLost) != answer {
+			t.Errorf("answer %v: the holder is told %v", answer, err)
+		}
+	}
+}
+
+// Who waits rides out a store that is out of reach for a while, and not for ever.
+func TestWaitRidesOutAnOutage(t *testing.T) {
+	for _, c := range []struct {
+		outage, bound time.Duration
+		want          error
+	}{
+		{10 * time.Second, 0, nil},
+		{10 * time.Second, 5 * time.Second, padlock.ErrUnavailable},
+		{time.Hour, 0, padlock.ErrUnavailable},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, begin := inMemory(t), time.Now()
+			l := padlock.New(store)
+			lock, err := l.Acquire(t.Context(), "deploy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.inspect = func() error {
+				if gone := time.Since(begin); gone > time.Second && gone < time.Second+c.outage {
+					return driver.ErrUnavailable
+				}
+				return nil
+			}
+			time.AfterFunc(15*time.Second, func() { lock.Release() })
+			w := watcher{l: padlock.New(store), name: "deploy"}
+			if c.bound > 0 {
+				w.until = begin.Add(c.bound)
+			}
+			_, err = w.free(t.Context())
+			if !errors.Is(err, c.want) {
+				t.Errorf("an outage of %v, a wait of %v: %v; want %v", c.outage, c.bound, err, c.want)
+			}
+			if took := time.Since(begin); took > 40*time.Second {
+				t.Errorf("an outage of %v: given up after %v", c.outage, took)
+			}
+			<-time.After(15 * time.Second) // the release is over
+		})
+	}
+}
+
+// What a store answers, each verb says in its own words.
+func TestUnsuccessful(t *testing.T) {
+	t.Setenv("PADLOCK_STORE", "redis://:canary@db7")
+	a := &app{}
+	for _, c := range []struct {
+		err    error
+		deed   string
+		status int
+		want   string
+	}{
+		{padlock.ErrLost, "extended", exitLost, "x was not extended: it is lost, and somebody else may have it"},
+		{padlock.ErrExpired, "given back", exitLost, "x was not given back: it is lost, for its time had run out; nobody else took it"},
+		{errors.Join(padlock.ErrUncertain, padlock.ErrLost), "given back", exitUnavailable, "it is not known whether x was given back at the store redis://db7"},
+		{padlock.ErrUncertain, "taken", exitUnavailable, "if it was, it runs out by itself"},
+		{padlock.ErrUnavailable, "extended", exitUnavailable, "the store redis://db7 cannot be used"},
+		{padlock.ErrInvalid, "extended", exitUsage, "invalid parameter"},
+		{errors.New("a pig flew by"), "extended", exitUnavailable, "the store redis://db7 failed: a pig flew by"},
+	} {
+		f := a.unsuccessful("x", c.deed, c.err)
+		if f.status != c.status || !strings.Contains(f.Error(), c.want) || strings.Contains(f.Error(), "canary") {
+			t.Errorf("%v, %s: %d, %q; want %d, %q", c.err, c.deed, f.status, f.Error(), c.status, c.want)
+		}
+	}
+}
