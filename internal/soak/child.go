@@ -69,6 +69,9 @@ func (o *order) play(open Opener) error {
 	watchStalls(watch, refs[o.Goroutines], o.Worker, o.Life)
 	before := Count()
 	store, err := openPatiently(ctx, open, o.Config)
+	if ctx.Err() != nil && err != nil {
+		return nil // told to end before there was anything to work with
+	}
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type Court struct {
 	ended  bool
 	grants int
 	faults int
+	atWork map[int]int // workers, and in which life they have begun to work
 }
 
 // thing is what a name protects.
@@ -65,7 +66,7 @@ type referee interface {
 const lateness = 50 * time.Millisecond
 
 // NewCourt returns an empty court.
-func NewCourt() *Court { return &Court{things: map[string]*thing{}} }
+func NewCourt() *Court { return &Court{things: map[string]*thing{}, atWork: map[int]int{}} }
 
 // Log adds to the history.
 func (c *Court) Log(e Event) {
@@ -77,7 +78,17 @@ func (c *Court) Log(e Event) {
 		c.grants++
 	case Faulted:
 		c.faults++
+	case Started:
+		c.atWork[e.Worker] = e.Life
 	}
+}
+
+// begun reports whether a worker works in this life.
+func (c *Court) begun(worker, life int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, known := c.atWork[worker]
+	return known && now == life
 }
 
 // sums are the grants and faults so far.

@@ -107,6 +107,9 @@ func (r *Run) replace(id, stage int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.workers[id]
+	for end := time.Now().Add(time.Minute); !r.court.begun(id, p.life) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond) // before it works it would not end in order
+	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
