@@ -22,10 +22,10 @@
 // for it, when Wait returned the zero Grant or an error for it, or when Release
 // was called with it; a spent token is never sent to Acquire, Wait or Convert
 // again. Only an Acquire whose outcome is not known is repeated with the same
-// token, unless the answer was [ErrSpent]; and a store made of stores may ask a member again for a token that it
-// has not released there. So a store may remember for a while a token that Release found
-// nothing for, and answer ErrLost to an Acquire that was on its way and comes
-// after it.
+// token, unless the answer was [ErrSpent]; and a store made of stores may ask a
+// member again for a token that it has not released there. So a store may
+// remember for a while a token that Release found nothing for, and answer
+// ErrLost to an Acquire that was on its way and comes after it.
 //
 // An error is returned as it is, wrapped where that helps, and answers
 // [errors.Is] for one of the sentinels of this package, for
