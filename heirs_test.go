@@ -3,6 +3,8 @@ package padlock_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +19,7 @@ import (
 type relay struct{ *remote }
 
 func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
-	c := call{op: "pass", name: next.Name, token: token, ttl: next.TTL, shared: next.Shared, ctx: ctx}
+	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, shared: next.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { out, g, err = r.Store.Pass(ctx, token, next); return err })
 	if err != nil || g.TTL == 0 {
 		return out, driver.Grant{}, err
@@ -171,6 +173,11 @@ func TestPassingOnLetsOthersBefore(t *testing.T) {
 		} else {
 			release(t, h)
 		}
+		spent := s.log("pass")[0].next
+		again := slices.Concat(s.log("acquire"), s.log("wait"), s.log("pass")[1:])
+		if slices.ContainsFunc(again, func(c call) bool { return c.token == spent || c.next == spent }) {
+			t.Error("a spent token was sent again")
+		}
 	})
 }
 
@@ -198,6 +205,88 @@ func TestGivingUpWhileTheLockIsPassedOn(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// So does one that gives up while a lost reply says nothing of it.
+func TestGivingUpBeforeALostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		w := wait(t, l)
+		s.reply("pass", func(ctx context.Context, n int) error { return errors.Join(sleep(ctx, time.Second), errReset) })
+		go release(t, h)
+		synctest.Wait()
+		w.cancel()
+		w.lockless(t)
+		<-time.After(2 * time.Second)
+		if !free(t, s.remote, "job") {
+			t.Error("the name is not free at the end")
+		}
+	})
+}
+
+// A lock that is passed on to a goroutine that has given up and not yet left is
+// given back, and Close still knows who is there.
+func TestGivenToWhoGivesUp(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // who is woken runs later than who wakes
+	for name, opts := range map[string][]padlock.LockerOption{
+		"by the store": nil,
+		"locally":      {padlock.PassLocally(5, time.Minute)},
+	} {
+		given := 0
+		for range 50 {
+			s := relay{newRemote()}
+			other := connect(s.Store)
+			l := padlock.New(s, opts...)
+			h := acquire(t, l, "job")
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error)
+			go func() {
+				_, err := l.Acquire(ctx, "job")
+				done <- err
+			}()
+			for l.Stats().Waiting == 0 {
+				runtime.Gosched()
+			}
+			runtime.Gosched() // now it is parked
+			cancel()
+			release(t, h)
+			if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, padlock.ErrUncertain) {
+				t.Fatalf("%s: who gave up: %v", name, err)
+			}
+			if l.Stats().Acquired == 2 {
+				given++
+			}
+			closeMeanwhile(t, l)
+			if !free(t, other, "job") {
+				t.Fatalf("%s: the name is not free after Close", name)
+			}
+		}
+		if given == 0 {
+			t.Errorf("%s: in none of 50 rounds was the lock given to who gave up", name)
+		}
+	}
+}
+
+// closeMeanwhile closes l while a function runs under another lock: Close waits
+// for it.
+func closeMeanwhile(t *testing.T, l *padlock.Locker) {
+	t.Helper()
+	entered, returned := make(chan bool), false
+	go l.Do(context.Background(), "other", func(ctx context.Context) error {
+		close(entered)
+		<-ctx.Done()
+		for range 100 {
+			runtime.Gosched()
+		}
+		returned = true
+		return nil
+	})
+	<-entered
+	if err := l.Close(context.Background()); err != nil || !returned {
+		t.Errorf("Close: %v; the function has returned: %v", err, returned)
 	}
 }
 
@@ -248,8 +337,12 @@ func TestPassingOnWithoutAReply(t *testing.T) {
 				h := acquire(t, l, "job")
 				first, second := wait(t, l), wait(t, l)
 				lose(s)
+				start := time.Now()
 				release(t, h)
 				h = first.lock(t)
+				if d := time.Since(start); d > 10*time.Second {
+					t.Errorf("the next one had its turn after %v", d)
+				}
 				if err := h.Check(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -325,7 +418,11 @@ func TestParkedBehindALostLock(t *testing.T) {
 		if err := h.Check(t.Context()); !errors.Is(err, padlock.ErrLost) {
 			t.Fatal(err)
 		}
+		start := time.Now()
 		next := w.lock(t)
+		if d := time.Since(start); d > 0 {
+			t.Errorf("who was parked behind it had its turn after %v", d)
+		}
 		if err := h.Release(); !errors.Is(err, padlock.ErrLost) {
 			t.Errorf("Release of a lost lock: %v", err)
 		}

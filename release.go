@@ -94,7 +94,7 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // that renewal found it lost
 		}
 	}
-	heir := h.heir(keep, before)
+	heir := h.heir(keep)
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
@@ -120,13 +120,14 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 }
 
 // heir is who is to have the name when h is given back, or nil; then whoever is
-// parked behind it goes to the store. The caller holds mu.
-func (h *Lock) heir(keep time.Duration, before error) (t *turn) {
+// parked behind it goes to the store. A lock that is over has none. The caller
+// holds mu.
+func (h *Lock) heir(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.holders[h.name] != h {
 		return nil
 	}
-	if keep == 0 && before == nil {
+	if keep == 0 {
 		t = l.chooseHeir(h.name)
 	}
 	l.apart(h, t == nil)

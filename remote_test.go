@@ -32,6 +32,7 @@ type trouble func(ctx context.Context, n int) error
 
 type call struct {
 	op, name, token string
+	next            string        // token of who is passed a name
 	ttl             time.Duration // of an acquire and an extend
 	keep            time.Duration // of a release
 	shared          bool
