@@ -446,7 +446,7 @@ func TestStormOfPassingOn(t *testing.T) {
 			var mu sync.Mutex
 			var last uint64
 			var wg sync.WaitGroup
-			for i := range 400 {
+			for i := range 200 {
 				wg.Go(func() {
 					for j := range 10 {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(i*j)%40)*time.Millisecond)
