@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func (a *app) breakCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			set.fenced = c.Flags().Changed("fence")
 			if !a.json && isTerminal(os.Stdin) && isTerminal(os.Stderr) {
-				set.question = ask
+				set.question = asker(os.Stdin, os.Stderr)
 			}
 			return a.breakLock(c.Context(), set, args[0])
 		},
@@ -70,11 +71,13 @@ func (a *app) breakCommand() *cobra.Command {
 	return c
 }
 
-// ask asks a person. Only the whole word is a yes.
-func ask(text string) bool {
-	fmt.Fprint(os.Stderr, text)
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	return strings.TrimSpace(line) == "yes"
+// asker asks a person. Only the whole word is a yes.
+func asker(in io.Reader, out io.Writer) func(text string) bool {
+	return func(text string) bool {
+		fmt.Fprint(out, text)
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		return strings.TrimSpace(line) == "yes"
+	}
 }
 
 func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {

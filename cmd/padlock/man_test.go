@@ -51,6 +51,16 @@ func TestManPageTellsAllVerbsAndFlags(t *testing.T) {
 	}
 }
 
+func TestRoffIsEscaped(t *testing.T) {
+	var p page
+	p.line(`.a\b-c`)
+	p.line("'d")
+	p.macro("B", `say "-x"`)
+	if want := "\\&.a\\eb\\-c\n\\&'d\n.B \"say \\(dq\\-x\\(dq\"\n"; p.String() != want {
+		t.Errorf("got %q, want %q", p.String(), want)
+	}
+}
+
 // plainMan is the page without roff's escapes.
 func plainMan(t *testing.T, root *cobra.Command) string {
 	t.Helper()

@@ -193,21 +193,22 @@ func TestClocks(t *testing.T) {
 		check string
 		want  State
 		seen  string
+		told  string // what to do
 	}{
-		"right":         {skewed{trip: time.Millisecond}, "clock", Good, "0s ahead"},
-		"steady":        {skewed{trip: time.Millisecond}, "drift", Good, "runs 0.000 %"},
-		"ahead":         {skewed{trip: time.Millisecond, off: 5 * time.Second}, "clock", Problem, "5s ahead of this machine's, give or take 500µs"},
-		"behind":        {skewed{trip: time.Millisecond, off: -5 * time.Second}, "clock", Problem, "5s behind"},
-		"far away":      {skewed{trip: 3 * time.Second}, "clock", Unknown, "give or take 1.5s"},
-		"fast":          {skewed{trip: time.Millisecond, rate: 0.08}, "drift", Problem, "runs 8.0"},
-		"slow":          {skewed{trip: time.Millisecond, rate: -0.08}, "drift", Problem, "slow"},
-		"slewed":        {skewed{trip: time.Millisecond, rate: 0.005}, "drift", Problem, "runs 0.50"},
-		"as ntpd":       {skewed{trip: time.Millisecond, rate: 0.0005}, "drift", Good, "runs 0.050"},
-		"not told":      {skewed{trip: 100 * time.Millisecond, rate: 0.0005}, "drift", Unknown, "give or take"},
-		"was set back":  {skewed{trip: time.Millisecond, stuck: 1 << 51, count: new(uint64)}, "clock", Problem, "are ahead of the server's clock"},
-		"near":          {skewed{trip: time.Millisecond}, "round-trip", Good, "1ms usually, 1ms at worst"},
-		"too far":       {skewed{trip: time.Second}, "round-trip", Problem, "with a TTL of 30s"},
-		"held up, then": {skewed{trip: 400 * time.Millisecond}, "round-trip", Good, "400ms"},
+		"right":         {skewed{trip: time.Millisecond}, "clock", Good, "0s ahead", ""},
+		"steady":        {skewed{trip: time.Millisecond}, "drift", Good, "runs 0.000 %", ""},
+		"ahead":         {skewed{trip: time.Millisecond, off: 5 * time.Second}, "clock", Problem, "5s ahead of this machine's, give or take 500µs", ""},
+		"behind":        {skewed{trip: time.Millisecond, off: -5 * time.Second}, "clock", Problem, "5s behind", ""},
+		"far away":      {skewed{trip: 3 * time.Second}, "clock", Unknown, "give or take 1.5s", ""},
+		"fast":          {skewed{trip: time.Millisecond, rate: 0.08}, "drift", Problem, "runs 8.0", "find out what moves the clock"},
+		"slow":          {skewed{trip: time.Millisecond, rate: -0.08}, "drift", Problem, "slow", "find out"},
+		"slewed":        {skewed{trip: time.Millisecond, rate: 0.005}, "drift", Problem, "runs 0.50", "being corrected"},
+		"as ntpd":       {skewed{trip: time.Millisecond, rate: 0.0005}, "drift", Good, "runs 0.050", ""},
+		"not told":      {skewed{trip: 100 * time.Millisecond, rate: 0.0005}, "drift", Unknown, "give or take", ""},
+		"was set back":  {skewed{trip: time.Millisecond, stuck: 1 << 51, count: new(uint64)}, "clock", Problem, "are ahead of the server's clock", ""},
+		"near":          {skewed{trip: time.Millisecond}, "round-trip", Good, "1ms usually, 1ms at worst", ""},
+		"too far":       {skewed{trip: time.Second}, "round-trip", Problem, "with a TTL of 30s", ""},
+		"held up, then": {skewed{trip: 400 * time.Millisecond}, "round-trip", Good, "400ms", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -225,6 +226,9 @@ func TestClocks(t *testing.T) {
 				}
 				if f := of(t, found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
 					t.Errorf("%+v; want %s, %q", f, c.want, c.seen)
+				}
+				if f := c.told; f != "" && !strings.Contains(of(t, found, c.check).Do, f) {
+					t.Errorf("what to do is %q, want %q", of(t, found, c.check).Do, f)
 				}
 				if err := memory.Close(); err != nil {
 					t.Error(err)
