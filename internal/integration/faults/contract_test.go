@@ -1,0 +1,38 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// The whole suite on a quorum of five real servers. What it promises with some
+// of them dead, frozen or cut off is in the tests of the named scenarios: there
+// an answer may be "unavailable" for a moment, where the suite wants a plain one.
+func TestContractOnFive(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, 5)
+	drivertest.Run(t, drivertest.Harness{Open: r.open, Slow: true, Parallel: 4})
+}
+
+// open makes a quorum of all servers, without proxies, and patient with them:
+// the machine may be busy.
+func (r *rack) open(ctx context.Context) (driver.Store, error) {
+	ids := redisstore.RememberRunIDs(&runIDs{})
+	var stores []driver.Store
+	for _, srv := range r.servers {
+		o := rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true}
+		s, err := redisstore.Open(ctx, o, ids, redisstore.Lazy())
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, s)
+	}
+	return quorum.NewWith(quorum.Majority, stores, quorum.MemberTimeout(time.Second))
+}
