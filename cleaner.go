@@ -8,8 +8,8 @@ import (
 )
 
 // The cleaner gives back what may have been granted to callers that are gone,
-// on a context of its own. It is bounded: what is too much is counted and
-// lapses with its lease.
+// on a context of its own. It is bounded: what is too much, as after thousands
+// of cancels at once, is counted and lapses with its lease.
 type cleaner struct {
 	l       *Locker
 	ctx     context.Context // ends when Close gives up
@@ -23,7 +23,7 @@ type cleaner struct {
 }
 
 const (
-	maxCleanUps      = 64
+	maxCleanUps      = 1024
 	maxCleaners      = 8
 	cleanUpPatience  = 2 * time.Second
 	lateRequestDelay = 500 * time.Millisecond
@@ -80,6 +80,11 @@ func (c *cleaner) work() {
 	for len(c.jobs) > 0 {
 		j := c.jobs[0]
 		c.jobs = c.jobs[1:]
+		if c.l.clock.Now() >= j.until { // while it waited for a worker
+			c.dropped(j.cleanUp)
+			c.ended()
+			continue
+		}
 		c.l.unlock()
 		out, err := c.do(j)
 		c.l.mu.Lock()

@@ -272,10 +272,10 @@ func TestGrantAndGivingUpAtOnce(t *testing.T) {
 	})
 }
 
-const mostCleanUps = 64
+const mostCleanUps = 1024
 
-// At most 64 clean-ups are open at once, few of them on the wire; what is more
-// is counted and lapses with its lease.
+// At most 1,024 clean-ups are open at once, few of them on the wire; what is
+// more is counted and lapses with its lease, as does what waits for too long.
 func TestCleanUpsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -288,7 +288,7 @@ func TestCleanUpsAreBounded(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		if s := l.Stats(); s.Uncertain != 100 || s.CleanUps != mostCleanUps || s.CleanUpsDropped != 36 {
+		if s := l.Stats(); s.Uncertain != mostCleanUps+36 || s.CleanUps != mostCleanUps || s.CleanUpsDropped != 36 {
 			t.Errorf("%+v", s)
 		}
 		if n := len(store.log("release")); n == 0 || n > 16 {
@@ -296,6 +296,9 @@ func TestCleanUpsAreBounded(t *testing.T) {
 		}
 		store.heal()
 		<-time.After(padlock.DefaultTTL)
+		if n := len(store.log("release")); n > mostCleanUps+16 {
+			t.Errorf("%d requests for %d clean-ups", n, mostCleanUps)
+		}
 		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 36 {
 			t.Errorf("at the end: %+v", s)
 		}
@@ -303,6 +306,26 @@ func TestCleanUpsAreBounded(t *testing.T) {
 		if len(states) != 0 || err != nil {
 			t.Errorf("%d locks are left, %v", len(states), err)
 		}
+	})
+}
+
+// Clean-ups that waited until their lease was over are not asked for.
+func TestCleanUpsLapseInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.reply("acquire", lost)
+		store.request("release", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
+		l := newLocker(t, store, padlock.TTL(10*time.Second))
+		var wg sync.WaitGroup
+		for i := range 500 {
+			wg.Go(func() { l.TryAcquire(t.Context(), fmt.Sprint(i)) })
+		}
+		wg.Wait()
+		<-time.After(15 * time.Second)
+		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 500 {
+			t.Errorf("after the leases: %+v", s)
+		}
+		store.heal()
 	})
 }
 

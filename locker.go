@@ -21,6 +21,9 @@ type Store = driver.Store
 // State is what Inspect and List tell about a name.
 type State = driver.State
 
+// Hold is one hold on a name, as Inspect, List and HeldError tell of it.
+type Hold = driver.Hold
+
 // Guarantees is what a store promises.
 type Guarantees = driver.Guarantees
 

@@ -7,9 +7,6 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Hold is one hold on a name, as Inspect, List and HeldError tell of it.
-type Hold = driver.Hold
-
 // File returns a duplicate of the open file that carries the lock, to be given
 // to a child process; the caller closes it. While any copy of it is open the
 // name stays taken: beyond Release, and beyond the death of this process. A
