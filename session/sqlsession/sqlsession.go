@@ -275,6 +275,9 @@ func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []b
 
 // insert makes a row, in the place of one that has expired if there is one.
 func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Duration) (bool, error) {
+	if !plain(key) {
+		return false, fmt.Errorf("%w: sqlsession keeps at most %d bytes of printable ASCII, without a space at the end", session.ErrKey, maxKey)
+	}
 	r.sweepNowAndThen(ctx)
 	version := rand.Int64N(1 << 52)
 	done, err := r.exec(ctx, "UPDATE {table} SET data = ?, version = ?, expires = "+r.until(ttl)+" WHERE id = ? AND NOT {live}", data, version, key)
@@ -282,6 +285,16 @@ func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Dur
 		return done, err
 	}
 	return r.exec(ctx, r.d.ignore[0]+" {table} (id, version, expires, data) VALUES (?, ?, "+r.until(ttl)+", ?)"+r.d.ignore[1], key, version, data)
+}
+
+// maxKey is the width of the column id.
+const maxKey = 255
+
+// plain reports whether all databases keep key as it is and tell it from
+// others: MySQL's INSERT IGNORE would cut it or put question marks into it.
+func plain(key string) bool {
+	other := func(c rune) bool { return c < ' ' || c > '~' }
+	return len(key) <= maxKey && !strings.ContainsFunc(key, other) && !strings.HasSuffix(key, " ")
 }
 
 // tag is the version in a blob of ours; another's matches nothing.

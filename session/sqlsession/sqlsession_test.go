@@ -151,3 +151,15 @@ func TestBrokenOff(t *testing.T) {
 		t.Error("no error after the context's end")
 	}
 }
+
+func TestKeysThatWouldBeChanged(t *testing.T) {
+	fake, s := open(t)
+	for _, key := range []string{"é", "\x00", "k ", "k\n", "\xff", "\x7f", strings.Repeat("k", 256)} {
+		if _, err := s.Commit(t.Context(), key, session.Change{Create: true}); !errors.Is(err, session.ErrKey) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	if _, err := s.Commit(t.Context(), strings.Repeat("~", 255), session.Change{Create: true}); err != nil || len(fake.rows) != 1 {
+		t.Errorf("%v, %d rows", err, len(fake.rows))
+	}
+}
