@@ -47,6 +47,9 @@ func keyText(file string) (text []byte, from string, err error) {
 		if env := os.Getenv("PADLOCK_KEY"); env != "" {
 			return []byte(env), "in PADLOCK_KEY", nil
 		}
+		if isTerminal(os.Stdin) {
+			return nil, "on standard input", nil // nobody is to wonder what it waits for
+		}
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
 		return text, "on standard input", err
 	}

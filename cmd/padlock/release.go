@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,7 +13,8 @@ import (
 
 const releaseLong = `release gives a lock back. With exit status 79 the lock was lost before: what was
 done last may have been done beside somebody else. With --key-file the file is
-removed when the lock is no longer yours.
+removed when the lock is no longer yours; if that is not known it is kept, and
+release may be called again.
 
 ` + keyHelp + `
 
@@ -57,13 +58,12 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return err
 	}
 	defer a.close(l)
-	err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown.d))
-	gone := errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)
-	if file != "" && (err == nil || gone && !errors.Is(err, padlock.ErrUncertain)) {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			a.say(fail(0, "remark", name, "the key is of no use any more, but %s cannot be removed: %s", show(file), pathReason(err)).note)
-		}
+	used, err := setAside(file)
+	if err != nil {
+		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not given back", show(file), pathReason(err))
 	}
+	err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown.d))
+	used.settle(err == nil || (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)) && !errors.Is(err, padlock.ErrUncertain))
 	if err != nil {
 		return a.unsuccessful(name, "given back", err)
 	}
@@ -72,4 +72,30 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return a.print(a.stdout, released{newNamed(name), true})
 	}
 	return nil
+}
+
+// usedKey is the file of a key that is about to be of no use. It is out of the
+// way before the lock is given back: the next holder may write his key in the
+// same place, and that is not to be removed.
+type usedKey struct{ file, aside string }
+
+func setAside(file string) (usedKey, error) {
+	if file == "" {
+		return usedKey{}, nil
+	}
+	u := usedKey{file, fmt.Sprintf("%s.used-%d", file, os.Getpid())}
+	return u, os.Rename(file, u.aside)
+}
+
+// settle removes the file if its key is of no use any more, or puts it back.
+func (u usedKey) settle(useless bool) {
+	if u.file == "" {
+		return
+	}
+	if !useless {
+		if err := os.Link(u.aside, u.file); err != nil {
+			return // nor is what is there now replaced
+		}
+	}
+	_ = os.Remove(u.aside) // a key of no use may stay
 }

@@ -73,6 +73,8 @@ func (a *app) explain(name string, err error) *failure {
 		return heldFailure(name, held)
 	case errors.Is(err, padlock.ErrHeld):
 		return heldFailure(name, &padlock.HeldError{})
+	case errors.Is(err, padlock.ErrInvalid) && strings.HasPrefix(what, "TTL is ") && strings.HasPrefix(a.place(), "the store redis"):
+		return fail(exitUsage, "usage", name, "%s; max-ttl=DURATION in the store's URL allows up to 24h", what)
 	case errors.Is(err, padlock.ErrInvalid):
 		return fail(exitUsage, "usage", name, "%s", what)
 	case errors.Is(err, errors.ErrUnsupported):

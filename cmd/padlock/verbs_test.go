@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,6 +24,14 @@ type kept struct {
 	driver.Inspector
 	driver.Breaker
 	inspect func() error
+	release func() (driver.Outcome, error)
+}
+
+func (k kept) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if k.release != nil {
+		return k.release()
+	}
+	return k.Store.Release(ctx, name, token, keep)
 }
 
 func (k kept) Close() error { return nil }
@@ -148,6 +159,56 @@ func TestWaitRidesOutAnOutage(t *testing.T) {
 			}
 			<-time.After(150 * time.Second) // the release is over
 		})
+	}
+}
+
+// The next holder may write his key where the last one had his, as soon as the
+// lock is given back; and a key is kept while it may be of use.
+func TestReleaseRemovesItsOwnKeyOnly(t *testing.T) {
+	for _, c := range []struct {
+		next    string // what the next holder writes
+		outcome driver.Outcome
+		err     error
+		want    string
+	}{
+		{"next", driver.Released, nil, "next"},
+		{"", driver.Released, nil, ""},
+		{"", driver.Gone, nil, ""},
+		{"", driver.Gone, driver.ErrUnavailable, "mine"},
+		{"", driver.Gone, driver.ErrUncertain, "mine"},
+		{"next", driver.Gone, driver.ErrUnavailable, "next"},
+	} {
+		file := filepath.Join(t.TempDir(), "key")
+		store := inMemory(t)
+		store.release = func() (driver.Outcome, error) {
+			if c.next != "" {
+				if err := os.WriteFile(file, []byte(c.next), 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+			return c.outcome, c.err
+		}
+		use(t, store)
+		l := padlock.New(store)
+		lock, err := l.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, err := exported(lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(mine), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := &app{stdout: io.Discard, stderr: io.Discard}
+		if err := a.release(t.Context(), file, seconds{}); (err == nil) != (c.outcome == driver.Released) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		text, _ := os.ReadFile(file)
+		if got := string(text); got != strings.ReplaceAll(c.want, "mine", mine) {
+			t.Errorf("%+v: the file holds %q", c, got)
+		}
 	}
 }
 
