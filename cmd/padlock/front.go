@@ -153,8 +153,8 @@ func (f *front) start() error {
 	}
 	if f.terminal != nil {
 		workInBackground()
-		if f.terminal.interactive() && f.terminal.give(f.job.Group()) {
-			f.job.Continue() // it may have been stopped for reading too early
+		if f.terminal.interactive() {
+			f.terminal.give(f.job.Group()) // who reads too early is stopped, and that is heard of
 		}
 	}
 	f.verbose(0, "%s runs with %s", show(f.args[0]), show(f.name))

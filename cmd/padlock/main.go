@@ -21,6 +21,5 @@ func main() {
 func superviseJob() {
 	signals := make(chan os.Signal, 64)
 	catch(signals, fromStart)
-	back := foregroundOfParent()
-	supervise.Main(signals, back)
+	supervise.Main(signals, foregroundOfParent())
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -52,4 +54,20 @@ func control(ts *testscript.TestScript, s *server.Server, args []string) {
 	default:
 		ts.Fatalf("usage: server pause|resume|kill|restart")
 	}
+}
+
+// TestDisk runs the scripts of testdata/disk in a file system of their own,
+// which can be full or read-only: in a name space of the kernel's, where any
+// user may mount.
+func TestDisk(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there are no name spaces")
+	}
+	if out, err := exec.Command("unshare", "-rm", "true").CombinedOutput(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("unshare: %v\n%s", err, out)
+		}
+		t.Skipf("this user may not mount anything here: %v", err)
+	}
+	testscript.Run(t, scripts("testdata/disk"))
 }

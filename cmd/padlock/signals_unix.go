@@ -49,7 +49,6 @@ func ends(s os.Signal) bool {
 func forCommand(s os.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
 
 func isPipe(s os.Signal) bool     { return s == syscall.SIGPIPE }
-func isStop(s os.Signal) bool     { return s == syscall.SIGTSTP }
 func isContinue(s os.Signal) bool { return s == syscall.SIGCONT }
 
 func isInterrupt(s syscall.Signal) bool { return s == syscall.SIGINT }

@@ -19,7 +19,6 @@ func ends(os.Signal) bool { return true }
 func forCommand(os.Signal) bool { return false }
 
 func isPipe(os.Signal) bool     { return false }
-func isStop(os.Signal) bool     { return false }
 func isContinue(os.Signal) bool { return false }
 
 func isInterrupt(s syscall.Signal) bool { return s == syscall.SIGINT }

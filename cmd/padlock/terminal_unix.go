@@ -72,7 +72,7 @@ func interruptGroup() {
 }
 
 // stopSelf stops this process as the command was stopped, so that the shell
-// notices. It returns when somebody wakes it.
+// notices. It may return before that is done.
 func (t *terminal) stopSelf() {
 	t.given = false // the shell takes it
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -84,7 +84,7 @@ func (t *terminal) stopSelf() {
 func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
 // foregroundOfParent returns what gives the foreground back to the group that
-// the parent is in now, should another group have it that is gone by then.
+// the parent is in now, when the parent is gone and another group has it.
 func foregroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {

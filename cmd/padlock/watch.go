@@ -159,16 +159,13 @@ func (f *front) heard(s os.Signal, relayed bool) {
 	f.interrupted = f.interrupted || isInterrupt(sig)
 	switch {
 	case !ok || isPipe(s):
-	case isStop(s):
-		f.job.Signal(sig)
-		f.pause()
 	case isContinue(s):
 		f.resume()
 	case forCommand(s):
 		f.job.SignalCommand(sig)
 	case f.commandEnded() && ends(s):
 		f.killNow() // whoever asks again does not want to wait for the rest
-	default:
+	default: // a stop too: when the command has stopped, padlock does
 		f.job.Signal(sig)
 	}
 }
@@ -194,12 +191,20 @@ func (f *front) stopped(sig syscall.Signal) {
 	}
 }
 
-// pause stops padlock beside its job. Without a terminal nobody would wake it,
-// and the lock is renewed meanwhile.
+// pause stops padlock beside its job, until somebody wakes it. Without a
+// terminal nobody would, and the lock is renewed meanwhile.
 func (f *front) pause() {
-	if f.terminal != nil {
-		f.terminal.stopSelf()
+	if f.terminal == nil {
+		return
 	}
+	f.terminal.stopSelf()
+	for s := range f.signals { // the thread that does this may be the last to stop
+		if isContinue(s) {
+			break
+		}
+		f.heard(s, false)
+	}
+	f.resume() // before it is heard of once more that the job is stopped
 }
 
 // resume wakes the job, if the lock has outlived the pause.

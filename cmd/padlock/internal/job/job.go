@@ -37,7 +37,6 @@ type Job struct {
 	platform
 	pid     int
 	leave   bool
-	taken   bool         // over, from another process that was the command's parent
 	adopts  bool         // what the command leaves behind becomes our child
 	before  map[int]bool // children of this process that are not the job's
 	exit    Exit

@@ -10,7 +10,9 @@ import (
 const kill = syscall.SIGKILL
 
 // platform is what a Job needs on one system only.
-type platform struct{}
+type platform struct {
+	taken bool // over, from another process that was the command's parent
+}
 
 // signal sends to a process, or to a group by its negative number. That it is
 // gone already is what the caller wants.

@@ -109,9 +109,9 @@ func Called() bool {
 }
 
 // Main is the supervisor's program. It hears signals, which the front acts on.
-// When the front has died and the job is ended, after is called with the
-// command's process group.
-func Main(signals <-chan os.Signal, after func(group int)) {
+// When the front has died orphan is called with the command's process group,
+// before the job is ended.
+func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for f := range strings.FieldsSeq(os.Getenv(variable)) {
 		fd, err := strconv.Atoi(f)
@@ -126,9 +126,6 @@ func Main(signals <-chan os.Signal, after func(group int)) {
 	if len(fds) > 1 {
 		keep = os.NewFile(uintptr(fds[1]), "lock")
 	}
-	alone, group := serve(os.NewFile(uintptr(fds[0]), "front"), keep, signals)
-	if alone && group != 0 {
-		after(group)
-	}
+	serve(os.NewFile(uintptr(fds[0]), "front"), keep, signals, orphan)
 	os.Exit(0)
 }

@@ -17,7 +17,7 @@ func (w *within) open() (io.ReadWriteCloser, error) {
 	go func() {
 		defer close(w.done)
 		defer supervisor.Close()
-		serve(supervisor, nil, nil)
+		serve(supervisor, nil, nil, func(int) {})
 	}()
 	return front, nil
 }

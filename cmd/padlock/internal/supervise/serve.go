@@ -18,7 +18,8 @@ const nap = 300 * time.Millisecond
 type server struct {
 	spec   *jobSpec
 	job    *job.Job
-	orders <-chan *order // closed when the front is gone
+	orphan func(group int) // called when the front has died
+	orders <-chan *order   // closed when the front is gone
 	out    chan<- *news
 
 	lease  *moment       // when the lock ends; nil if never
@@ -29,14 +30,14 @@ type server struct {
 }
 
 // serve runs the job that the first order is about, until nothing is left of
-// it or, with Leave, until the command has ended. It reports whether the front
-// died meanwhile, and the command's process group.
-func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal) (alone bool, group int) {
+// it or, with Leave, until the command has ended. orphan is called with the
+// command's process group when the front has died, before the job is ended.
+func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(json.NewDecoder(conn), first, orders)
 	o, ok := <-first
 	if !ok || o.Job == nil {
-		return true, 0
+		return
 	}
 	out, sent := make(chan *news, 64), make(chan struct{})
 	go transmit(json.NewEncoder(conn), out, sent)
@@ -44,19 +45,18 @@ func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal) (alone b
 		close(out)
 		<-sent
 	}()
-	s := &server{spec: o.Job, orders: orders, out: out, lease: o.Job.Lease}
+	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, lease: o.Job.Lease}
 	if err := s.start(keep); err != nil {
 		errno, ok := err.(syscall.Errno)
 		if !ok {
 			errno = syscall.EINVAL
 		}
 		s.tell(&news{Is: isFailed, Errno: int(errno)})
-		return false, 0
+		return
 	}
 	s.tell(&news{Is: isStarted, PID: s.job.Group()})
 	s.watch(signals)
 	s.tell(&news{Is: isGone})
-	return s.alone, s.job.Group()
 }
 
 func receive(in *json.Decoder, first, orders chan<- *order) {
@@ -154,7 +154,12 @@ func (s *server) obey(o *order) {
 	case doSignalCommand:
 		s.job.SignalCommand(syscall.Signal(o.Signal))
 	case doContinue:
+		select {
+		case <-s.job.Stopped(): // old news
+		default:
+		}
 		s.job.Continue()
+		s.tell(&news{Is: isWoken})
 	case doLease:
 		s.lease = o.Lease
 	case doEnd:
@@ -167,6 +172,7 @@ func (s *server) obey(o *order) {
 // frontDied ends the job: nobody keeps the lock any more.
 func (s *server) frontDied() {
 	s.alone = true
+	s.orphan(s.job.Group())
 	s.kill()
 }
 

@@ -52,8 +52,9 @@ type Process struct {
 	group   atomic.Int64
 	exit    job.Exit
 	killed  atomic.Bool
-	ours    atomic.Bool // the supervisor was killed by us, for it hung
-	over    bool        // nothing is left, the supervisor said
+	waking  atomic.Int64 // calls of Continue that are not carried out yet
+	ours    atomic.Bool  // the supervisor was killed by us, for it hung
+	over    bool         // nothing is left, the supervisor said
 	started chan error
 	done    chan struct{}
 	gone    chan struct{}
@@ -140,8 +141,18 @@ func (p *Process) SignalCommand(sig syscall.Signal) {
 	p.send(&order{Do: doSignalCommand, Signal: int(sig)})
 }
 
-// Continue wakes what was stopped.
-func (p *Process) Continue() { p.send(&order{Do: doContinue}) }
+// Continue wakes what was stopped. That it was is not told any more.
+func (p *Process) Continue() {
+	p.waking.Add(1)
+	for {
+		select {
+		case <-p.stopped:
+		default:
+			p.send(&order{Do: doContinue})
+			return
+		}
+	}
+}
 
 // Lease says how long the lock is good for from now on.
 func (p *Process) Lease(left time.Duration) { p.send(&order{Do: doLease, Lease: until(left)}) }
@@ -209,7 +220,11 @@ func (p *Process) hear(n *news) {
 		p.over = true
 		p.started <- syscall.Errno(n.Errno)
 	case isStopped:
-		tell(p.stopped, n.Signal)
+		if p.waking.Load() == 0 {
+			tell(p.stopped, n.Signal)
+		}
+	case isWoken:
+		p.waking.Add(-1)
 	case isHeard:
 		tell(p.heard, n.Signal)
 	case isLow:

@@ -39,6 +39,7 @@ const (
 	isStarted = "started"
 	isFailed  = "failed"
 	isStopped = "stopped"
+	isWoken   = "woken"
 	isHeard   = "heard"
 	isLow     = "low"
 	isKilled  = "killed"

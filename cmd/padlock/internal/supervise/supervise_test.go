@@ -1,0 +1,233 @@
+//go:build unix
+
+package supervise_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+)
+
+// The supervisor is this program, started again.
+func TestMain(m *testing.M) {
+	if supervise.Called() {
+		supervise.Main(nil, func(int) {})
+	}
+	os.Exit(m.Run())
+}
+
+const patience = 20 * time.Second
+
+// deaf does not end when it is told to.
+const deaf = `trap "" TERM; echo $$ $PPID >pids.new; mv pids.new pids; while :; do sleep 60; done`
+
+// polite says how it ended.
+const polite = `trap "echo told >told; exit 7" TERM; echo $$ $PPID >pids.new; mv pids.new pids; while :; do sleep 0.01; done`
+
+func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise.Process {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	path, err := job.Find("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := supervise.Spec{Title: "test", Path: path, Args: []string{"sh", "-c", script}, Env: os.Environ(), Signal: syscall.SIGTERM, Grace: patience, Lease: supervise.Forever}
+	if change != nil {
+		change(&s)
+	}
+	p, err := supervise.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		await(t, p.Gone(), "the job is gone")
+	})
+	return p
+}
+
+func await(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("after %v still not: %s", patience, what)
+	}
+}
+
+// pids waits until the command says who it and its parent are.
+func pids(t *testing.T) (command, supervisor int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		if text, err := os.ReadFile("pids"); err == nil {
+			f := strings.Fields(string(text))
+			command, _ = strconv.Atoi(f[0])
+			supervisor, _ = strconv.Atoi(f[1])
+			return command, supervisor
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the command did not begin")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func open(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return false
+	default:
+		return true
+	}
+}
+
+func TestExit(t *testing.T) {
+	for script, want := range map[string]int{"exit 42": 42, "kill -USR1 $$": 128 + int(syscall.SIGUSR1)} {
+		p := start(t, script, nil)
+		await(t, p.Gone(), "it ends")
+		if got := p.Exit().Status(); got != want || !open(p.Bereft()) || !open(p.Low()) {
+			t.Errorf("%s: exit status %d, want %d; bereft %v, low %v", script, got, want, !open(p.Bereft()), !open(p.Low()))
+		}
+	}
+}
+
+func TestCommandThatCannotBeRun(t *testing.T) {
+	for path, want := range map[string]error{filepath.Join(t.TempDir(), "missing"): fs.ErrNotExist, t.TempDir(): fs.ErrPermission} {
+		_, err := supervise.Start(supervise.Spec{Path: path, Args: []string{path}, Lease: supervise.Forever})
+		if !errors.Is(err, want) || errors.Is(err, supervise.ErrStart) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
+func TestEndedBeforeTheLeaseIs(t *testing.T) {
+	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = time.Second, 500*time.Millisecond })
+	await(t, p.Low(), "the lease is low")
+	await(t, p.Gone(), "the job has ended")
+	if got := p.Exit().Status(); got != 7 && got != 128+9 { // the machine may have been slow
+		t.Errorf("exit status %d, want 7", got)
+	}
+}
+
+func TestKilledBeforeTheLeaseEnds(t *testing.T) {
+	begin := time.Now()
+	const lease = 2 * time.Second
+	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lease, 100*time.Millisecond })
+	await(t, p.Gone(), "the job has ended")
+	if got := p.Exit().Signal; got != syscall.SIGKILL || open(p.Low()) {
+		t.Errorf("ended by %v, low %v", got, !open(p.Low()))
+	}
+	if took := time.Since(begin); took < lease-100*time.Millisecond {
+		t.Errorf("it had %v of a lease of %v", took, lease)
+	}
+}
+
+func TestRenewedLease(t *testing.T) {
+	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = patience, 0 })
+	p.Lease(time.Hour)
+	p.Lease(time.Millisecond)
+	await(t, p.Gone(), "the last word counts")
+}
+
+func TestEndAndKill(t *testing.T) {
+	p := start(t, polite, nil)
+	pids(t)
+	p.End(patience)
+	await(t, p.Gone(), "it ends when it is told")
+	if got := p.Exit().Status(); got != 7 {
+		t.Errorf("exit status %d, want 7", got)
+	}
+	p = start(t, deaf, nil)
+	pids(t)
+	p.End(time.Millisecond)
+	await(t, p.Gone(), "it is killed")
+	if !open(p.Bereft()) {
+		t.Error("the supervisor counts as killed by others")
+	}
+}
+
+func TestSupervisorKilled(t *testing.T) {
+	p := start(t, deaf, nil)
+	_, supervisor := pids(t)
+	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, p.Bereft(), "that is noticed")
+	await(t, p.Gone(), "the job is killed")
+	if got := p.Exit().Signal; got != syscall.SIGKILL {
+		t.Errorf("ended by %v", got)
+	}
+}
+
+func TestSupervisorThatHangs(t *testing.T) {
+	p := start(t, deaf, nil)
+	_, supervisor := pids(t)
+	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	await(t, p.Gone(), "the front does its work")
+	if !open(p.Bereft()) {
+		t.Error("it counts as killed by others")
+	}
+}
+
+func TestKeepsTheFile(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p := start(t, deaf, func(s *supervise.Spec) { s.Keep = w })
+	pids(t)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_, _ = r.Read(make([]byte, 1))
+	}()
+	select {
+	case <-closed:
+		t.Fatal("nobody has the file while the job runs")
+	case <-time.After(50 * time.Millisecond):
+	}
+	p.Kill()
+	await(t, p.Gone(), "the job is gone")
+	await(t, closed, "the file is closed with it")
+}
+
+func TestStoppedAndContinued(t *testing.T) {
+	p := start(t, "kill -STOP $$; exit 3", nil)
+	select {
+	case sig := <-p.Stopped():
+		if sig != syscall.SIGSTOP {
+			t.Errorf("stopped by %v", sig)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody said that it stopped")
+	}
+	p.Continue()
+	await(t, p.Gone(), "it goes on")
+	if got := p.Exit().Status(); got != 3 {
+		t.Errorf("exit status %d, want 3", got)
+	}
+}
+
+func TestAnyBytes(t *testing.T) {
+	p := start(t, `test "$ODD" = "$(printf "\377\n\376")" && exit 4`, func(s *supervise.Spec) { s.Env = append(s.Env, "ODD=\xff\n\xfe") })
+	await(t, p.Gone(), "it ends")
+	if got := p.Exit().Status(); got != 4 {
+		t.Errorf("exit status %d, want 4", got)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestTerminal runs the scripts of testdata/tty, in which somebody works at a
+// terminal, with a shell that has job control:
+//
+//	login               opens the terminal
+//	shell LINE…         types a line when the shell is ready for one
+//	type TEXT…          types a line for whoever reads it
+//	press KEY…          presses keys, as tmux names them
+//	[!] screen REGEXP   waits until the screen shows that, or does not
+func TestTerminal(t *testing.T) {
+	tmux, err := exec.LookPath("tmux")
+	switch {
+	case runtime.GOOS != "linux":
+		t.Skip("terminals are tested on Linux")
+	case err != nil:
+		t.Fatal("tmux is missing; it is in .ci/packages")
+	}
+	p := scripts("testdata/tty")
+	p.Setup = func(env *testscript.Env) error {
+		w := &window{tmux: tmux, socket: filepath.Join(env.WorkDir, "tmux")}
+		env.Values[windowKey{}] = w
+		env.Defer(func() { _ = exec.Command(w.tmux, "-S", w.socket, "kill-server").Run() })
+		return setUpScript(env)
+	}
+	for name, f := range map[string]func(*window, *testscript.TestScript, bool, []string){
+		"login": (*window).login, "shell": (*window).shell, "type": (*window).typeLine, "press": (*window).press, "screen": (*window).screen,
+	} {
+		p.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) {
+			f(ts.Value(windowKey{}).(*window), ts, neg, args)
+		}
+	}
+	testscript.Run(t, p)
+}
+
+type windowKey struct{}
+
+// window is a terminal with somebody at it.
+type window struct{ tmux, socket string }
+
+func (w *window) do(ts *testscript.TestScript, args ...string) string {
+	c := exec.Command(w.tmux, append([]string{"-S", w.socket, "-f", os.DevNull}, args...)...)
+	c.Dir = ts.MkAbs(".")
+	for _, v := range []string{"PATH", "PADLOCK_STORE", "FAULTS", "HOME", "TMPDIR"} {
+		c.Env = append(c.Env, v+"="+ts.Getenv(v))
+	}
+	c.Env = append(c.Env, "LC_ALL=C.UTF-8", "PS1=> ")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		ts.Fatalf("tmux %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (w *window) login(ts *testscript.TestScript, _ bool, _ []string) {
+	w.do(ts, "new-session", "-d", "-x", "150", "-y", "50", "bash", "--norc", "--noprofile", "-i")
+}
+
+// shell does not type ahead: what comes while the shell sets the terminal for a
+// program, or for itself, may get lost.
+func (w *window) shell(ts *testscript.TestScript, neg bool, args []string) {
+	until(ts, "the shell is ready", func() bool {
+		return strings.HasSuffix(strings.TrimSpace(w.do(ts, "capture-pane", "-p", "-J")), ">")
+	})
+	w.typeLine(ts, neg, args)
+}
+
+func (w *window) typeLine(ts *testscript.TestScript, _ bool, args []string) {
+	w.do(ts, "send-keys", "-l", strings.Join(args, " "))
+	w.do(ts, "send-keys", "Enter")
+}
+
+func (w *window) press(ts *testscript.TestScript, _ bool, args []string) {
+	w.do(ts, append([]string{"send-keys"}, args...)...)
+}
+
+func (w *window) screen(ts *testscript.TestScript, neg bool, args []string) {
+	re, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	shown := ""
+	defer func() { ts.Logf("[screen]\n%s", strings.TrimSpace(shown)) }()
+	until(ts, "the screen shows "+args[0], func() bool {
+		shown = w.do(ts, "capture-pane", "-p", "-J")
+		return re.MatchString(shown) != neg
+	})
+}
