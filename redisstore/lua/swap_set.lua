@@ -9,7 +9,8 @@ do
   if not v or string.sub(v, 18, 17 + #a) ~= a then return 0 end
   local state = string.sub(v, 18 + #a, 31 + #a)
   if state ~= 'h0000000000000' and string.byte(state) ~= 72 then return 0 end -- 72: H
-  if string.byte(v) == 45 or call('EXISTS', KEYS[4], KEYS[5]) == 0 and not call('ZSCORE', KEYS[6], n) then -- 45: -
+  local more = string.byte(v) ~= 45 and call('EXISTS', KEYS[3], KEYS[4], KEYS[5], KEYS[6]) or 0 -- 45: -
+  if more == 0 or call('EXISTS', KEYS[4], KEYS[5]) == 0 and not call('ZSCORE', KEYS[6], n) then
     local token = string.sub(a, 4)
     local z = redis.pcall('ZRANGE', K, 0, 2, 'WITHSCORES')
     if #z ~= 4 or (z[1] ~= '__write__' or z[3] ~= token) and (z[3] ~= '__write__' or z[1] ~= token) then return 0 end
@@ -22,7 +23,7 @@ do
     call('ZREM', K, token)
     call('ZADD', K, til, n, til, '__write__')
     call('PEXPIREAT', K, til)
-    call('SET', F, string.sub(v, 1, 1) .. string.format('%016.0f', f) .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
+    call('SET', F, (more == 0 and '-' or '!') .. string.format('%016.0f', f) .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
     return f
   end
 end

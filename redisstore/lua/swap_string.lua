@@ -9,14 +9,15 @@ do
   if not v or string.sub(v, 18, 17 + #a) ~= a then return 0 end
   local state = string.sub(v, 18 + #a, 31 + #a)
   if state ~= 'h0000000000000' and string.byte(state) ~= 72 then return 0 end -- 72: H
-  if string.byte(v) == 45 or call('EXISTS', KEYS[4], KEYS[5]) == 0 and not call('ZSCORE', KEYS[6], n) then -- 45: -
+  local more = string.byte(v) ~= 45 and call('EXISTS', KEYS[3], KEYS[4], KEYS[5], KEYS[6]) or 0 -- 45: -
+  if more == 0 or call('EXISTS', KEYS[4], KEYS[5]) == 0 and not call('ZSCORE', KEYS[6], n) then
     if redis.pcall('GET', K) ~= string.sub(a, 4) then return 0 end
     local t = call('TIME')
     local us = t[1] * 1000000 + t[2]
     local f = math.max(us, string.sub(v, 2, 17) + 1)
     if f > us + 1000000 then return 0 end
     call('SET', K, n, 'PX', ARGV[5])
-    call('SET', F, string.sub(v, 1, 1) .. string.format('%016.0f', f) .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
+    call('SET', F, (more == 0 and '-' or '!') .. string.format('%016.0f', f) .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
     return f
   end
 end
