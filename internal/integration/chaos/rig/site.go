@@ -2,6 +2,8 @@ package rig
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -9,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 
@@ -99,6 +102,45 @@ func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, er
 	}
 	return servers, nil
 }
+
+// Fast starts a Redis server whose clock gains the given share, for as long as
+// the site stands.
+func (s *Site) Fast(share float64) (*server.Server, error) {
+	servers, err := s.redis(1, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if s.shim == "" {
+		return nil, errNoShim
+	}
+	file, err := os.OpenFile(s.shim, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for begun := time.Now(); ; {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				ahead := float64(time.Since(begun)) * share
+				file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // a file that is open, of this size
+			}
+		}
+	}()
+	s.host.Cleanup(func() {
+		close(stop)
+		<-stopped
+		file.Close()
+	})
+	return servers[0], nil
+}
+
+var errNoShim = errors.New("there is no C compiler for the clock shim")
 
 // useShim builds the shim if there is a C compiler.
 func (s *Site) useShim() error {
