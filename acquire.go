@@ -203,7 +203,7 @@ func (a *attempt) take() (wait bool, err error) {
 	}
 	if a.set.wait == 0 || a.set.skip || !a.inLine {
 		err := a.try(a.start)
-		if err == nil || !errors.Is(err, ErrHeld) {
+		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err
 		}
 		a.contended(err)
@@ -231,13 +231,15 @@ func (a *attempt) try(sent driver.Instant) error {
 		case err == errClosedMeanwhile:
 			a.doubt()
 			return err
-		case definite(err):
+		case definite(err) && !splitVote(err):
 			// Held means: not by this token. Of an earlier request, a store
 			// that cannot be asked says nothing.
 			a.open = a.open && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
 			return err
 		}
-		a.doubt()
+		if !definite(err) {
+			a.doubt()
+		}
 		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
 			return err
 		}
@@ -246,6 +248,12 @@ func (a *attempt) try(sent driver.Instant) error {
 		}
 		sent = a.l.now()
 	}
+}
+
+// splitVote reports that a store made of stores gave the try up since others
+// had some of them, and the rest cannot be asked: it is worth another try.
+func splitVote(err error) bool {
+	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
 
 // now is when a request is sent. A store in this process says itself from when

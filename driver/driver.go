@@ -74,8 +74,8 @@ type Store interface {
 	//
 	// A store made of stores decides for itself: a try that it gives up is no
 	// grant, whatever single members did, and it releases what they granted,
-	// on a context of its own that Close waits for. Where it cannot tell what
-	// is left of it, ErrSpent goes with ErrUncertain.
+	// on a context of its own that Close waits for. Then ErrSpent goes with
+	// ErrUncertain, and with an ErrUnavailable that is worth another try.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It

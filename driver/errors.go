@@ -18,9 +18,11 @@ var (
 	ErrLost = errors.New("lock is lost")
 	// ErrUncertain: the request may or may not have been carried out.
 	ErrUncertain = errors.New("outcome is uncertain")
-	// ErrSpent, beside ErrUncertain in the answer to Acquire: the store has given
-	// the try up, and the token with it. It is no grant and will be none; only
-	// what is left of it is uncertain. To try again takes a new token.
+	// ErrSpent, in the answer to Acquire of a store made of stores: it has given
+	// the try up, and the token with it; to try again takes a new one. Beside
+	// ErrUncertain: it is no grant and will be none, and only what is left of it
+	// is uncertain. Beside ErrUnavailable: nothing is left; others had some of
+	// what it takes and the rest could not be asked, so it is worth another try.
 	ErrSpent = errors.New("the try was given up")
 	// ErrUnavailable: the store could not be asked, and nothing was changed.
 	ErrUnavailable = errors.New("store is unavailable")

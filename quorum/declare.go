@@ -140,7 +140,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	case err != nil:
 		return err
 	case cause == nil && t.contended():
-		return s.heldError(t.answers)
+		return s.fail(driver.ErrUnavailable, t.answers, driver.ErrSpent)
 	case cause != nil && judge(cause) != unsure:
 		return cause
 	}
@@ -148,8 +148,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 }
 
 // contended reports whether the members that could be asked would make a
-// quorum, if some were not in other hands: so it is not for the silent that
-// there is none.
+// quorum, if some were not in other hands: those of rivals that split the vote,
+// mostly. It cannot be known whether somebody holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
