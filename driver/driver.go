@@ -20,8 +20,8 @@
 //
 // A token is good for one hold. It is spent when Acquire answered a *HeldError
 // for it, when Wait returned the zero Grant or an error for it, or when Release
-// was called with it; a spent token is never sent to Acquire, Wait or Convert
-// again. Only an Acquire whose outcome is not known is repeated with the same
+// was called with it, or [Passer.Pass] did the one or the other; a spent token
+// is never sent to Acquire, Wait or Convert again. Only an Acquire whose outcome is not known is repeated with the same
 // token, unless the answer was [ErrSpent]; and a store made of stores may ask a
 // member again for a token that it has not released there. So a store may
 // remember for a while a token that Release found nothing for, and answer
