@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/quorum"
 )
 
 // crowd lines n goroutines up behind a holder.
@@ -291,6 +292,39 @@ func TestLossInABatch(t *testing.T) {
 			t.Errorf("Release of a lost lock: %v", err)
 		}
 		release(t, next)
+	})
+}
+
+// A quorum has no queue to pass anything on in, but holds that go from one
+// goroutine to the next.
+func TestPassingLocallyInAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		members := []driver.Store{newRemote(), newRemote(), newRemote()}
+		for i, m := range members {
+			members[i] = relay{m.(*remote)}
+		}
+		s, err := quorum.New(quorum.Majority, members...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLocker(t, s, padlock.PassLocally(5, time.Hour))
+		h, all := crowd(t, l, 11)
+		for i, w := range all {
+			<-time.After(7 * time.Second) // renewals come between
+			release(t, h)
+			next := w.lock(t)
+			if next.Fence() <= h.Fence() {
+				t.Errorf("holder %d has fence %d after %d", i+1, next.Fence(), h.Fence())
+			}
+			if err := next.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+			h = next
+		}
+		release(t, h)
+		if n := members[0].(relay).requests(); n["raise"] < 3 || n["acquire"] > 20 {
+			t.Errorf("12 holders in batches of 5: %v", n)
+		}
 	})
 }
 

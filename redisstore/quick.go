@@ -162,11 +162,15 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 	}
 	sent := s.clock.Now()
 	n, err := s.scripts.pass.four(ctx, c, &keys, args...).ToInt64()
+	switch {
+	case own == nil:
+	case err == nil && n > 2 && s.gate.open.Load():
+		own.grant(n, sent)
+	case err != nil || n > 2:
+		own.call(message{kind: 'l'}) // it may have the name
+	}
 	if err != nil {
 		return false, s.failure(ctx, err)
-	}
-	if n > 2 && s.gate.open.Load() { // else it finds out when it looks
-		own.grant(n, sent)
 	}
 	if n == 2 {
 		// The hold has ended. If this fails, those who wait look for themselves.
