@@ -69,7 +69,7 @@ func TestRulesOfQuorums(t *testing.T) {
 
 func locker(t *testing.T, rawURL string) *padlock.Locker {
 	t.Helper()
-	store, err := open.Store(t.Context(), rawURL)
+	store, err := open.Store(t.Context(), rawURL, open.StateDir(t.TempDir())) // knows no server of an earlier test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestPHPsDSN(t *testing.T) {
 		"flock://" + t.TempDir(),
 	} {
 		theirs := runPHP(t, dsn).lock("job")
-		store, err := open.Store(t.Context(), "symfony+"+dsn)
+		store, err := open.Store(t.Context(), "symfony+"+dsn, open.StateDir(t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}

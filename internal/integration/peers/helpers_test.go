@@ -22,9 +22,18 @@ func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
 
+// runIDs remembers nothing: the server of an earlier test may have had the same
+// port, and is none that has restarted.
+type runIDs struct{}
+
+func (runIDs) Load(string) (string, error) { return "", nil }
+
+func (runIDs) Store(string, string) error { return nil }
+
 // opened opens a store that is closed with the test.
 func opened(t testing.TB, srv *server.Server, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
+	opts = append([]redisstore.Option{redisstore.RememberRunIDs(runIDs{})}, opts...)
 	s, err := redisstore.Open(t.Context(), single(srv.Addr()), opts...)
 	if err != nil {
 		t.Fatal(err)
