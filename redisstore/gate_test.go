@@ -39,3 +39,38 @@ func TestGrantOverANewConnection(t *testing.T) {
 		t.Errorf("a grant of a server that has restarted: %v", err)
 	}
 }
+
+// TestGrantThatIsNotConfirmed is left as it is: the caller repeats the request
+// with the same token, and a release in the background would end what the
+// repetition was told.
+func TestGrantThatIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "yes"}})
+	o := rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true}
+	s, err := Open(t.Context(), o, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Restart(true)
+	s.gate.turn()
+	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) {
+		t.Fatalf("a grant of a server that has restarted: %v", err)
+	}
+	if err := s.Close(); err != nil { // waits for what the store does by itself
+		t.Fatal(err)
+	}
+	look, err := Open(t.Context(), o, RestartGuard(GuardOff))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	if st, err := look.Inspect(t.Context(), "job"); err != nil || len(st.Holds) != 1 {
+		t.Errorf("the hold is gone: %+v, %v", st, err)
+	}
+}

@@ -32,13 +32,14 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 }
 
 // confirmed looks at a grant once more when a connection was made or lost
-// meanwhile: it may come from a server that has restarted.
+// meanwhile: it may come from a server that has restarted. A grant that cannot be
+// confirmed is left as it is: whoever asked will repeat the request or give the
+// token up, and a release from here would come after the repetition.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
 		return g, err
 	}
 	if err := s.prepare(ctx, true); err != nil {
-		s.background(func() { s.forget(r.Name, r.Token) })
 		return driver.Grant{}, &joined{err, driver.ErrUncertain}
 	}
 	return g, nil
@@ -179,10 +180,10 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 }
 
 // granting runs a script whose answer is a grant, and waits for replicas if
-// that is asked for. token is given up if they do not have it.
+// that is asked for.
 func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
 	if s.config.replicas > 0 && token != "" {
-		return s.replicated(ctx, c, sc, name, token, args)
+		return s.replicated(ctx, c, sc, name, args)
 	}
 	a, err := s.run(ctx, c, sc, name, args...)
 	if err != nil {

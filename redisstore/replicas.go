@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -11,8 +10,10 @@ import (
 
 // replicated runs a script and waits until enough replicas have what it
 // wrote. WAIT counts what its own connection wrote, so both go over one that
-// nobody else uses meanwhile.
-func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name, token string, args []string) (driver.Grant, error) {
+// nobody else uses meanwhile. What they do not have stays on the primary:
+// whoever asked will repeat the request or give the token up, and a release
+// from here would come after the repetition.
+func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	patience := s.config.patience
@@ -39,9 +40,6 @@ func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name, 
 	})
 	if err == nil {
 		return g, nil
-	}
-	if errors.Is(err, driver.ErrUncertain) && sc != s.scripts.extend {
-		s.background(func() { s.forget(name, token) })
 	}
 	return driver.Grant{}, err
 }
