@@ -164,7 +164,11 @@ func (v *visit) failover(n node) {
 		if v.u.Query().Get("replicas") == "" {
 			do += "; replicas=N in the URL makes the loss less likely"
 		}
-		v.problem("failover", f.Value+" replicas are connected", "a replica that takes over lacks the locks of the last moment, and then two have the same lock", do)
+		seen := f.Value + " replicas are connected"
+		if several {
+			seen = strings.TrimPrefix(v.u.Scheme, "redis+") + ": replicas take over; connected now: " + f.Value
+		}
+		v.problem("failover", seen, "a replica that takes over lacks the locks of the last moment, and then two have the same lock", do)
 	default:
 		v.good("failover", "no replicas, so none can take over")
 	}
