@@ -101,7 +101,7 @@ func TestForeignHolds(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))
 	set, plain := opened(t, srv.Addr()), opened(t, srv.Addr(), redisstore.PlainStrings())
-	phpRelease, err := symfony(c, "php", "foreign", 200*time.Millisecond)
+	phpRelease, err := symfony(c, "php", "foreign", 3*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
