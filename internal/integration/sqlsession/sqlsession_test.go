@@ -212,7 +212,7 @@ func (d database) refused(t *testing.T) {
 func (d database) autumn(t *testing.T) {
 	db := d.open(t)
 	db.SetMaxOpenConns(1) // what is set is set for one connection
-	s := d.store(t, db)
+	s := d.store(t, db, sqlsession.Table("autumn"))
 	at := func(clock time.Time) {
 		_, err := db.ExecContext(t.Context(), "SET timestamp = ?", clock.Unix())
 		noError(t, err)
