@@ -77,7 +77,7 @@ func sandbox(ts *testscript.TestScript, flock, line string) string {
 	c := exec.Command("/bin/sh", "-c", line)
 	var out, err2 bytes.Buffer
 	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = work, &out, &err2, patience
-	c.Env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + ts.Getenv("PATH"), "SHELL=/bin/sh", "LC_ALL=C"}
+	c.Env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + ts.Getenv("PATH"), "SHELL=/bin/sh", "LC_ALL=C", "GORACE=" + ts.Getenv("GORACE")}
 	status := 0
 	var exit *exec.ExitError
 	if err := c.Run(); errors.As(err, &exit) {

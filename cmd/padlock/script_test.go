@@ -44,6 +44,7 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PADLOCK_STORE", "file://"+env.WorkDir+"/locks")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // under -race every program would end a second late
 	env.Setenv("EXAMPLES", filepath.Join(repo, "examples"))
 	env.Setenv("FAULTS", filepath.Join(env.WorkDir, "faults"))
 	return os.Mkdir(filepath.Join(env.WorkDir, "faults"), 0o700)

@@ -53,7 +53,7 @@ type window struct{ tmux, socket string }
 func (w *window) do(ts *testscript.TestScript, args ...string) string {
 	c := exec.Command(w.tmux, append([]string{"-S", w.socket, "-f", os.DevNull}, args...)...)
 	c.Dir = ts.MkAbs(".")
-	for _, v := range []string{"PATH", "PADLOCK_STORE", "FAULTS", "HOME", "TMPDIR"} {
+	for _, v := range []string{"PATH", "PADLOCK_STORE", "FAULTS", "GORACE", "HOME", "TMPDIR"} {
 		c.Env = append(c.Env, v+"="+ts.Getenv(v))
 	}
 	c.Env = append(c.Env, "LC_ALL=C.UTF-8", "PS1=> ")

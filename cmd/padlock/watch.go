@@ -43,6 +43,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
+			low, bereft = f.lastNews(low, bereft) // which say more
 			f.lockOver()
 		case <-bereft:
 			bereft = nil
@@ -58,8 +59,8 @@ func (f *front) watch() {
 	}
 }
 
-// lastNews hears what came with the end of the job.
-func (f *front) lastNews(low, bereft <-chan struct{}) {
+// lastNews hears what has come already, as with the end of the job.
+func (f *front) lastNews(low, bereft <-chan struct{}) (lowLeft, bereftLeft <-chan struct{}) {
 	for low != nil || bereft != nil {
 		select {
 		case <-low:
@@ -69,9 +70,10 @@ func (f *front) lastNews(low, bereft <-chan struct{}) {
 			bereft = nil
 			f.bereft()
 		default:
-			return
+			return low, bereft
 		}
 	}
+	return nil, nil
 }
 
 // leaseLow tells why the supervisor ends the job: what is left of the lease is

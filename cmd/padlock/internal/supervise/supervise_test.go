@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	if supervise.Called() {
 		supervise.Main(nil, func(int) {})
 	}
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // under -race it would end a second late
 	os.Exit(m.Run())
 }
 
