@@ -44,6 +44,6 @@ local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
 for i = 1, 5 do
   local heir = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and call('ZRANGE', Q, ranks[i], ranks[i])[1]
   local chan, id = string.match(heir and call('HGET', H, 'w' .. heir) or '', '^%d+ %d+ (%x+) (%d+)')
-  if chan then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' ' .. 450 + 50 * i) end
+  if chan then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' ' .. 490 + 10 * i) end
 end
 return own and us or 1

@@ -11,7 +11,7 @@ local COUNTS = counts == '1' -- PUBLISH tells how many listen, all over
 local YIELDS = yields == '1' -- programs that poll have a share in the names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 
-local RESERVE, STAGGER, SIGN, LINGER = 500, 50, 45000, 60000 -- ms
+local RESERVE, STAGGER, SIGN, LINGER = 500, 10, 45000, 60000 -- ms
 local BUSY, GAP = 1000, 130                     -- ms, of YIELDS
 local WRITE, COOL = '__write__', 'padlock:cool:'
 
