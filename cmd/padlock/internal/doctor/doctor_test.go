@@ -258,6 +258,30 @@ func TestUnknownIsAValue(t *testing.T) {
 	}
 }
 
+// Who may be succeeded by a replica is told so, also while there is none.
+func TestFailover(t *testing.T) {
+	for _, c := range []struct {
+		url, replicas string
+		want          State
+		seen, do      string
+	}{
+		{"redis://a", "0", Good, "none can take over", ""},
+		{"redis://a", "2", Problem, "2 replicas", "replicas=N in the URL"},
+		{"redis+sentinel://a/locks", "0", Problem, "sentinel: replicas take over; connected now: 0", "quorum:"},
+		{"redis+cluster://a?replicas=1", "1", Problem, "cluster: replicas take over; connected now: 1", "check fences"},
+	} {
+		v := &visit{u: parse(c.url)}
+		v.failover(node{"connected-replicas": {Value: c.replicas}})
+		f := of(t, v.found, "failover")
+		if f.State != c.want || !strings.Contains(f.Seen, c.seen) || !strings.Contains(f.Do, c.do) {
+			t.Errorf("%s: %+v", c.url, f)
+		}
+		if strings.Contains(c.url, "replicas=1") == strings.Contains(f.Do, "replicas=N") && f.State != Good {
+			t.Errorf("%s: %s", c.url, f.Do)
+		}
+	}
+}
+
 // A wrong URL is an error, and not a finding.
 func TestWrongURL(t *testing.T) {
 	_, err := Examine(t.Context(), "redis://:canary@localhost?x=y", Options{Open: func(ctx context.Context, url string) (padlock.Store, error) { return open.Store(ctx, url) }})
