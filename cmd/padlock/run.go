@@ -257,7 +257,7 @@ func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
 func cannotRun(command string, err error) *failure {
 	switch {
 	case errors.Is(err, supervise.ErrStart):
-		return fail(exitSystem, "system", "", "%v: %v; nothing was run", show(command), err)
+		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
 		return fail(exitNotFound, "command", "", "%s: command not found; nothing was run", show(command))
 	case errors.Is(err, fs.ErrNotExist):

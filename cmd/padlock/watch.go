@@ -148,7 +148,7 @@ type lastOfSignal struct {
 
 // sameOccasion is how close together one signal to both processes is taken for
 // one: who ends a service or a terminal sends it to everybody.
-const sameOccasion = time.Second
+const sameOccasion = 3 * time.Second
 
 // heard passes a signal on.
 func (f *front) heard(s os.Signal, relayed bool) {

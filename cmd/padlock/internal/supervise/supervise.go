@@ -12,6 +12,7 @@ package supervise
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -82,7 +83,7 @@ func Start(s Spec) (*Process, error) {
 	}
 	conn, err := p.link.open()
 	if err != nil {
-		return nil, errors.Join(ErrStart, err)
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	p.conn, p.out = conn, json.NewEncoder(conn)
 	go p.listen(json.NewDecoder(conn))
