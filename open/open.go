@@ -71,6 +71,7 @@ type opener struct {
 	betweenProcesses bool
 	state            string // a directory, or ""
 	depth            int    // of quorums in quorums
+	mayBeDown        bool   // a majority of others will do
 }
 
 func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -46,6 +47,26 @@ func TestStoresWork(t *testing.T) {
 		}
 		if err := l.Close(t.Context()); err != nil {
 			t.Errorf("%s: close: %v", rawURL, err)
+		}
+	}
+}
+
+// A program is started while one of three servers is down: a majority will do.
+// To want all of them up from the start takes saying so.
+func TestAQuorumOpensWithAMemberDown(t *testing.T) {
+	srv := server.Redis(t, server.RedisOptions{})
+	members := func(more string) string {
+		up := "redis://" + srv.Addr()
+		return url.Values{"store": {up + "?prefix=a:" + more, up + "?prefix=b:" + more, "redis://127.0.0.1:1?prefix=c:" + more}}.Encode()
+	}
+	l := locker(t, "quorum:?"+members(""))
+	if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
+		t.Errorf("with one of three members down: %v", err)
+	}
+	for _, rawURL := range []string{"quorum:?" + members("&lazy=no"), "all:?" + members("")} {
+		if s, err := open.Store(t.Context(), rawURL); err == nil {
+			t.Errorf("%s opens with a member down", rawURL)
+			s.Close()
 		}
 	}
 }

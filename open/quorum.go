@@ -31,7 +31,9 @@ func members(rule quorum.Rule) constructor {
 		if o.depth >= maxDepth {
 			return nil, invalid("stores are nested more than %d deep", maxDepth)
 		}
-		inner := opener{betweenProcesses: o.betweenProcesses, state: o.state, depth: o.depth + 1}
+		inner := *o
+		inner.depth++
+		inner.mayBeDown = o.mayBeDown || rule == quorum.Majority
 		var stores []driver.Store
 		for i, member := range urls {
 			s, err := inner.open(ctx, member)

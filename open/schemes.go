@@ -46,6 +46,9 @@ func redis(ctx context.Context, o *opener, u *url.URL) (driver.Store, error) {
 	if o.state != "" && !u.Query().Has("run-ids") {
 		opts = append(opts, redisstore.RememberRunIDs(redisstore.RunIDDir(o.state)))
 	}
+	if o.mayBeDown && !u.Query().Has("lazy") {
+		opts = append(opts, redisstore.Lazy())
+	}
 	s, err := redisstore.FromURL(ctx, u, opts...)
 	if err != nil {
 		return nil, err

@@ -150,9 +150,9 @@ func TestMembers(t *testing.T) {
 	if len(v.found) != 0 {
 		t.Errorf("members that are lazy: %+v", v.found)
 	}
-	v.start([]string{"redis://:canary@a?lazy=yes", "redis://:canary@b"})
+	v.start([]string{"redis://:canary@a?lazy=yes", "redis://:canary@b?lazy=no"})
 	if f := of(t, v.found, "start"); f.State != Problem || !strings.HasPrefix(f.Seen, "redis://b ") {
-		t.Errorf("a member that is not lazy: %+v", f)
+		t.Errorf("a member that must be up: %+v", f)
 	}
 }
 

@@ -69,10 +69,10 @@ func (v *visit) members(members []string) {
 // down.
 func (v *visit) start(members []string) {
 	for _, m := range members {
-		if u := parse(m); v.u.Scheme == "quorum" && strings.HasPrefix(u.Scheme, "redis") && u.Query().Get("lazy") != "yes" {
+		if u := parse(m); v.u.Scheme == "quorum" && strings.HasPrefix(u.Scheme, "redis") && u.Query().Get("lazy") == "no" {
 			v.problem("start", open.Redacted(m)+" has to be up when the store is opened",
 				"while one member is down, padlock and programs that are started then have no locks, though a majority is up",
-				"put lazy=yes into the URLs of the members")
+				"take lazy=no out of the URLs of the members")
 			return
 		}
 	}
