@@ -59,7 +59,7 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: sessionTests}, // redisstore: options of the locks that it needs
 	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
-	arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
+	arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                   // the engine of padlock verify and of the chaos tests
 	arrowRow{dir: "cmd/padlock", code: []string{".", "open", "internal/soak", "internal/soak/linear"}, tests: []string{"driver", "drivertest/server"}}, // a store that fails on purpose
 	arrowRow{dir: "examples", code: []string{anything}},
 	arrowRow{dir: "internal/integration", code: []string{anything}},
