@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/open"
 )
 
 // The commands that scripts run, beside the system's.
@@ -21,12 +25,23 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	testscript.Main(m, map[string]func(){
-		"padlock":        main,
+		"padlock":        command,
 		"padlock-lease":  leaseMain,  // with a store that has leases and can be made to fail
 		"padlock-broken": brokenMain, // with a store that verify must not pass
 		"sleeper":        sleeper,
 		"catcher":        catcher,
 	})
+}
+
+// command is padlock with a state directory of the script's own, so that it does
+// not take a server for one that had its port in an earlier test, restarted.
+func command() {
+	if dir := os.Getenv("STATE"); dir != "" {
+		openStore = func(ctx context.Context, url string) (padlock.Store, error) {
+			return open.Store(ctx, url, open.BetweenProcesses(), open.StateDir(dir))
+		}
+	}
+	main()
 }
 
 // TestScript runs the scripts of testdata/script, which show what the command
@@ -44,6 +59,7 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PADLOCK_STORE", "file://"+env.WorkDir+"/locks")
+	env.Setenv("STATE", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // under -race every program would end a second late
 	env.Setenv("EXAMPLES", filepath.Join(repo, "examples"))
 	env.Setenv("FAULTS", filepath.Join(env.WorkDir, "faults"))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // Ports are taken below the range from which kernels draw the local ports of
@@ -25,10 +26,19 @@ type reservation struct {
 	held net.PacketConn
 }
 
+// taken are the ports that this process has had. None is taken twice: what
+// knew the server of one test would take that of the next for the same one,
+// restarted and empty.
+var taken sync.Map
+
 func reserve() (reservation, error) {
 	var last error
 	for range 200 {
-		r, err := reservePort(lowestPort + rand.IntN(highestPort-lowestPort+1))
+		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
+		if _, had := taken.LoadOrStore(port, true); had {
+			continue
+		}
+		r, err := reservePort(port)
 		if err == nil {
 			return r, nil
 		}
