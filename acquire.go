@@ -19,13 +19,13 @@ import (
 // is reported at once (ErrUnavailable); during the wait it is given 30 s to
 // come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.acquire(ctx, name, call{op: "acquire"}, opts)
+	return handle(l.acquire(ctx, name, call{op: "acquire"}, opts))
 }
 
 // TryAcquire takes the lock on name if it is free, and never waits: otherwise
 // the error answers errors.Is for ErrHeld. Wait is ignored.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.acquire(ctx, name, call{op: "acquire", once: true}, opts)
+	return handle(l.acquire(ctx, name, call{op: "acquire", once: true}, opts))
 }
 
 // Do takes the lock on name as Acquire does, calls fn, waits until it has
@@ -70,7 +70,7 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	if key.token == "" {
 		return nil, failed("adopt", key.name, fmt.Errorf("%w: key: it is empty", ErrInvalid))
 	}
-	return l.acquire(ctx, key.name, call{op: "adopt", once: true, replaces: &key}, opts)
+	return handle(l.acquire(ctx, key.name, call{op: "adopt", once: true, replaces: &key}, opts))
 }
 
 // call is which of the methods above takes a lock.
@@ -88,7 +88,7 @@ type attempt struct {
 	ctx     context.Context
 	set     settings
 	request driver.Request
-	h       *Lock
+	h       *hold
 	start   driver.Instant
 	held    error // the last *HeldError
 	inLine  bool  // others of this Locker wait for the name
@@ -111,7 +111,7 @@ type attempt struct {
 var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
 // acquire keeps its frame small: thousands of goroutines may wait in it.
-func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*Lock, error) {
+func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, error) {
 	h, waiting, err := l.begin(ctx, name, &c, opts)
 	if waiting == nil {
 		return h, err
@@ -126,7 +126,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 // has to wait. Only then is the attempt put on the heap.
 //
 //go:noinline
-func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*Lock, *attempt, error) {
+func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
 	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
 	if len(opts) > 0 {
 		a.set = a.set.with(opts)
@@ -186,7 +186,7 @@ func (a *attempt) prepare(name string) error {
 	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err
 	}
-	a.h = &Lock{
+	a.h = &hold{
 		locker: l, name: name, token: token, ttl: set.ttl, coolDown: set.coolDown, plan: a.request.Holder.Plan,
 		label: set.label, noRenewal: set.noRenewal, shared: a.request.Shared, from: a.ctx, within: a.within,
 		outer: outer, index: -1,

@@ -30,7 +30,7 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 // follows reports whether a may take over the hold of h as it stands in the
 // store: whatever others are told of h is true of a, and a asks for nothing
 // that only a grant can give.
-func (a *attempt) follows(h *Lock) bool {
+func (a *attempt) follows(h *hold) bool {
 	n := a.h
 	return !n.shared && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
 		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence
@@ -38,7 +38,7 @@ func (a *attempt) follows(h *Lock) bool {
 
 // passLocally makes t the holder of what h held, in the same lease and with the
 // next fence of the block. asked counts requests to the store, if it is in vain.
-func (h *Lock) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
+func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
 	l := h.locker
 	l.mu.Lock()
 	b, raiser := h.batch, l.raiser
@@ -70,7 +70,7 @@ func (h *Lock) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 
 // leavesTo reports whether t may take h over now. A lease of which little is
 // left is no good to begin with. The caller holds mu.
-func (h *Lock) leavesTo(t *turn, usable driver.Instant) bool {
+func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()
 	return h.batch.open(now) && !t.gone && !l.closed && t.a.follows(h) && usable.Sub(now) >= h.ttl/2
@@ -78,7 +78,7 @@ func (h *Lock) leavesTo(t *turn, usable driver.Instant) bool {
 
 // bequeath gives t what h held. The renewal that was planned stands; one that
 // was broken off is made up for. The caller holds mu.
-func (h *Lock) bequeath(t *turn, usable driver.Instant) {
+func (h *hold) bequeath(t *turn, usable driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--
 	n.batch, n.token = h.batch, h.token

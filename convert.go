@@ -17,7 +17,7 @@ import (
 // Regrant, somebody else may have come between: then the fence has grown by
 // more than this grant, and what was read before must be read again. Promoting
 // an exclusive lock does nothing.
-func (h *Lock) Promote(ctx context.Context) error {
+func (h *hold) Promote(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
 		err = h.promote(ctx)
@@ -29,7 +29,7 @@ func (h *Lock) Promote(ctx context.Context) error {
 	return nil
 }
 
-func (h *Lock) promote(caller context.Context) error {
+func (h *hold) promote(caller context.Context) error {
 	// The wait ends with the lock too.
 	ctx, cancel := context.WithCancel(caller)
 	defer cancel()
@@ -63,7 +63,7 @@ func (h *Lock) promote(caller context.Context) error {
 // neither where Guarantees().Promotion is Atomic, and keeps its fence.
 // Demoting a shared lock does nothing. After ErrUncertain the lock counts as
 // shared: it may be.
-func (h *Lock) Demote(ctx context.Context) error {
+func (h *hold) Demote(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
 		err = theirs(ctx, h.convert(ctx, true))
@@ -76,7 +76,7 @@ func (h *Lock) Demote(ctx context.Context) error {
 }
 
 // beginConversion waits until no other Promote or Demote of h is under way.
-func (h *Lock) beginConversion(ctx context.Context) error {
+func (h *hold) beginConversion(ctx context.Context) error {
 	for {
 		h.locker.mu.Lock()
 		other := h.converting
@@ -96,7 +96,7 @@ func (h *Lock) beginConversion(ctx context.Context) error {
 	}
 }
 
-func (h *Lock) endConversion() {
+func (h *hold) endConversion() {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	close(h.converting)
@@ -104,7 +104,7 @@ func (h *Lock) endConversion() {
 }
 
 // convert makes one try. Asking again is safe, so a lost reply is one more.
-func (h *Lock) convert(ctx context.Context, shared bool) error {
+func (h *hold) convert(ctx context.Context, shared bool) error {
 	c, ok := h.locker.store.(driver.Converter)
 	unsure := false // an earlier request may have done it
 	for i := 0; ; i++ {
@@ -139,14 +139,14 @@ func settled(err error) bool {
 }
 
 // mayBeShared notes that nobody knows whether a demotion was carried out.
-func (h *Lock) mayBeShared(demotion bool) {
+func (h *hold) mayBeShared(demotion bool) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	h.shared = h.shared || demotion
 }
 
 // conversion is the request as the lock stands.
-func (h *Lock) conversion(shared bool) (driver.Request, error) {
+func (h *hold) conversion(shared bool) (driver.Request, error) {
 	if err := h.over(); err != nil {
 		return driver.Request{}, err
 	}
@@ -157,7 +157,7 @@ func (h *Lock) conversion(shared bool) (driver.Request, error) {
 	}, nil
 }
 
-func (h *Lock) converted(shared bool, sent driver.Instant, g driver.Grant) error {
+func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause != nil {
@@ -171,7 +171,7 @@ func (h *Lock) converted(shared bool, sent driver.Instant, g driver.Grant) error
 
 // awaitPromotion waits until it is worth trying again, and at most half the
 // time for which the intent to be promoted is remembered.
-func (h *Lock) awaitPromotion(ctx context.Context, poll *poller) error {
+func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	r, err := h.conversion(false)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (h *Lock) awaitPromotion(ctx context.Context, poll *poller) error {
 
 // withdrawPromotion lets new readers in again, and undoes a promotion whose
 // reply was lost. If the store cannot be told, the intent lapses by itself.
-func (h *Lock) withdrawPromotion() {
+func (h *hold) withdrawPromotion() {
 	if h.over() != nil {
 		return
 	}

@@ -31,11 +31,15 @@ func (r *recorder) on(e padlock.Event) {
 	r.events = append(r.events, e)
 }
 
-func (r *recorder) kinds() []padlock.EventKind {
+func (r *recorder) all() []padlock.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+func (r *recorder) kinds() []padlock.EventKind {
 	var kinds []padlock.EventKind
-	for _, e := range r.events {
+	for _, e := range r.all() {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds

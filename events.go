@@ -37,11 +37,14 @@ const (
 	// EventDropped: a clean-up was given up; what it was for lapses with its
 	// lease.
 	EventDropped
+	// EventForgotten: a Lock was collected as garbage without Release or Export.
+	// It stays held and renewed until its MaxHold or Locker.Close.
+	EventForgotten
 )
 
 var eventNames = [...]string{
 	"acquired", "contended", "refused", "renewed", "renewal failed",
-	"lost", "released", "uncertain", "cleaned up", "clean-up dropped",
+	"lost", "released", "uncertain", "cleaned up", "clean-up dropped", "forgotten",
 }
 
 // String returns the event's name, as it appears in logs.
@@ -90,7 +93,7 @@ func (l *Locker) Stats() Stats {
 }
 
 // event notes what happened to h. The caller holds mu.
-func (l *Locker) event(kind EventKind, h *Lock, err error) {
+func (l *Locker) event(kind EventKind, h *hold, err error) {
 	if l.cfg.onEvent != nil || level(kind) > slog.LevelDebug {
 		l.note(Event{Kind: kind, Name: h.name, Shared: h.shared, Fence: h.fence, Err: err})
 	}
@@ -132,7 +135,7 @@ func level(k EventKind) slog.Level {
 	switch k {
 	case EventLost, EventDropped:
 		return slog.LevelError
-	case EventRenewFailed, EventUncertain:
+	case EventRenewFailed, EventUncertain, EventForgotten:
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug

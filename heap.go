@@ -6,11 +6,11 @@ import "github.com/padlock-go/padlock/driver"
 // because container/heap would cost an interface call per step.
 
 // nextLook is when something is to be done about h.
-func (h *Lock) nextLook() driver.Instant {
+func (h *hold) nextLook() driver.Instant {
 	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }
 
-func (k *keeper) push(h *Lock) {
+func (k *keeper) push(h *hold) {
 	h.wakeAt = h.nextLook()
 	h.index = len(k.heap)
 	k.heap = append(k.heap, h)
@@ -19,7 +19,7 @@ func (k *keeper) push(h *Lock) {
 }
 
 // moved puts h where it belongs after its times changed.
-func (k *keeper) moved(h *Lock) {
+func (k *keeper) moved(h *hold) {
 	if h.index < 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func (k *keeper) moved(h *Lock) {
 	k.arm()
 }
 
-func (k *keeper) remove(h *Lock) {
+func (k *keeper) remove(h *hold) {
 	i := h.index
 	if i < 0 {
 		return

@@ -22,7 +22,7 @@ const parkFor = 2 * time.Millisecond
 type heirs struct {
 	passer  driver.Passer      // nil where the store is none
 	raiser  driver.FenceRaiser // which reserves fences for PassLocally
-	holders map[string]*Lock   // those that may be passed on, by name; nil where none is
+	holders map[string]*hold   // those that may be passed on, by name; nil where none is
 	unfit   error              // what is wrong with PassLocally
 }
 
@@ -33,7 +33,7 @@ func (l *Locker) initHeirs() {
 	l.passer, _ = l.store.(driver.Passer)
 	l.raiser, _ = l.store.(driver.FenceRaiser)
 	if l.passer != nil || l.cfg.passMost > 0 {
-		l.holders = make(map[string]*Lock)
+		l.holders = make(map[string]*hold)
 	}
 }
 
@@ -69,7 +69,7 @@ func (a *attempt) passes() bool {
 
 // apart is called when h ends or becomes a lock that is not passed on. If it is
 // to wake whoever is parked behind it: nobody else will. The caller holds mu.
-func (l *Locker) apart(h *Lock, wake bool) {
+func (l *Locker) apart(h *hold, wake bool) {
 	if l.holders[h.name] != h {
 		return
 	}
@@ -219,7 +219,7 @@ type passed struct {
 }
 
 // passOn gives h to t, if it can. h is over here; it was usable until then.
-func (h *Lock) passOn(t *turn, usable driver.Instant) passed {
+func (h *hold) passOn(t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
 	if done {

@@ -16,10 +16,10 @@ import (
 // there are. Everything in it is guarded by Locker.mu.
 type keeper struct {
 	l       *Locker
-	heap    []*Lock        // by wakeAt; all live locks are in it
+	heap    []*hold        // by wakeAt; all live locks are in it
 	armed   driver.Instant // when the timer fires; never = no timer
 	disarm  func() bool
-	due     []*Lock // waiting for a worker to renew them
+	due     []*hold // waiting for a worker to renew them
 	workers int
 	stopped bool
 	running sync.WaitGroup
@@ -53,7 +53,7 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 
 // granted starts keeping h. It reports false if the lease is over already, at
 // now. The caller holds mu.
-func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
+func (k *keeper) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
 	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows: for ever
@@ -72,7 +72,7 @@ func (k *keeper) granted(h *Lock, sent, now driver.Instant, g driver.Grant, maxH
 
 // watch ends h when bound, if there is one, ends: its connection, session or
 // process. A conversion may have moved h to another. The caller holds mu.
-func (k *keeper) watch(h *Lock, bound context.Context) {
+func (k *keeper) watch(h *hold, bound context.Context) {
 	if bound == nil || bound == h.bound {
 		return
 	}
@@ -91,7 +91,7 @@ func (k *keeper) watch(h *Lock, bound context.Context) {
 
 // extended takes a later end of the lease over. A reply that comes late never
 // moves it back, and never revives a lock that is over. The caller holds mu.
-func (h *Lock) extended(sent driver.Instant, g driver.Grant) {
+func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (h *Lock) extended(sent driver.Instant, g driver.Grant) {
 // tenth of that earlier or later, so that locks taken together part ways. A
 // lease that was granted for longer is renewed when two thirds of the TTL are
 // left of what is usable: the margins of a long lease are long too.
-func (h *Lock) scheduleRenewal(sent driver.Instant, g driver.Grant) {
+func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if h.noRenewal || g.TTL == 0 {
 		return
@@ -137,7 +137,7 @@ func (l *Locker) jitter(d time.Duration) time.Duration {
 }
 
 // end makes h over, once, for the reason why. The caller holds mu.
-func (l *Locker) end(h *Lock, why error) {
+func (l *Locker) end(h *hold, why error) {
 	if h.cause != nil {
 		return
 	}
@@ -200,12 +200,12 @@ func (k *keeper) tick() {
 
 // goesAlong reports whether h is to be renewed so soon that it is done now,
 // with others.
-func (h *Lock) goesAlong(now driver.Instant) bool {
+func (h *hold) goesAlong(now driver.Instant) bool {
 	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= renewEarly(h.ttl)
 }
 
 // look ends h or has it renewed.
-func (k *keeper) look(h *Lock, now driver.Instant) {
+func (k *keeper) look(h *hold, now driver.Instant) {
 	switch {
 	case now >= h.maxHoldAt:
 		k.l.end(h, ErrMaxHold)
@@ -222,7 +222,7 @@ func (k *keeper) look(h *Lock, now driver.Instant) {
 }
 
 // renewSoon gives h to a worker.
-func (k *keeper) renewSoon(h *Lock) {
+func (k *keeper) renewSoon(h *hold) {
 	k.due = append(k.due, h)
 	if k.workers < maxRenewers && (k.workers == 0 || !k.l.guarantees.InProcess) {
 		k.workers++
@@ -256,7 +256,7 @@ func (k *keeper) renewDue() {
 
 // renew makes one try. It is called and returns with mu held, and gives it up
 // while the store is asked.
-func (k *keeper) renew(h *Lock) {
+func (k *keeper) renew(h *hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
 	h.renewing.cancel = cancel
 	k.l.unlock()
@@ -287,13 +287,13 @@ func (k *keeper) renew(h *Lock) {
 
 // patience is how long one renewal may take: less than what remains, so that
 // another try fits in.
-func (h *Lock) patience(now driver.Instant) time.Duration {
+func (h *hold) patience(now driver.Instant) time.Duration {
 	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
 }
 
 // joinRenewal cancels a renewal under way and waits for it, so that nothing of
 // it is sent after a release. The caller holds mu, which is given up meanwhile.
-func (h *Lock) joinRenewal(ctx context.Context) {
+func (h *hold) joinRenewal(ctx context.Context) {
 	r := h.renewing
 	if r == nil {
 		return
@@ -329,7 +329,7 @@ func (k *keeper) stopWork() {
 // releaseAll releases what is held, a few at a time, but for what Do holds.
 func (k *keeper) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
-	var held []*Lock
+	var held []*hold
 	for _, h := range k.heap {
 		if !h.exported && !h.within {
 			held = append(held, h)

@@ -20,7 +20,15 @@ import (
 // margin for clocks that run unlike, and counts suspended time. No lock can do
 // that for a process that is paused between a look at the clock and a write:
 // for that there is Fence, checked where the writing happens.
-type Lock struct {
+//
+// A Lock that is forgotten, that is to say collected as garbage without Release
+// or Export, stays held and renewed, until its MaxHold or Locker.Close: whoever
+// forgot it may rely on it. Logger and OnEvent are told (EventForgotten).
+type Lock struct{ *hold }
+
+// hold is a Lock as the Locker keeps it.
+type hold struct {
+	self      Lock // what the caller has, unless it is watched
 	locker    *Locker
 	name      string
 	token     string // of this hold; a secret
@@ -30,7 +38,7 @@ type Lock struct {
 	label     string
 	noRenewal bool
 	within    bool  // Context ends with from
-	outer     *Lock // further up in the context that took this one
+	outer     *hold // further up in the context that took this one
 	from      context.Context
 	released  atomic.Pointer[releaseState]
 
@@ -60,19 +68,19 @@ type Lock struct {
 const never = driver.Instant(1<<63 - 1)
 
 // String names the lock, and hides the secret that it is held by.
-func (h *Lock) String() string { return "lock on " + quote(h.name) }
+func (h *hold) String() string { return "lock on " + quote(h.name) }
 
 // Format hides the secret from all verbs of package fmt.
-func (h *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, h.String()) }
+func (h *hold) Format(f fmt.State, _ rune) { io.WriteString(f, h.String()) }
 
 // LogValue hides the secret from logs.
-func (h *Lock) LogValue() slog.Value { return slog.StringValue(h.String()) }
+func (h *hold) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
 // Name returns the name that is locked.
-func (h *Lock) Name() string { return h.name }
+func (h *hold) Name() string { return h.name }
 
 // Shared reports whether the hold is shared, as it stands.
-func (h *Lock) Shared() bool {
+func (h *hold) Shared() bool {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	return h.shared
@@ -81,7 +89,7 @@ func (h *Lock) Shared() bool {
 // Fence returns the fencing token: a number that grows with each exclusive
 // grant of this name. Send it with every write and let the resource refuse
 // smaller ones; see package fence. It is 0 if the store has none.
-func (h *Lock) Fence() uint64 {
+func (h *hold) Fence() uint64 {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	return h.fence
@@ -90,7 +98,7 @@ func (h *Lock) Fence() uint64 {
 // Remaining returns how long the lock is good for if nothing renews it, by
 // this process's own clock: until Context ends. It is 0 when that is over, and
 // the longest Duration when the lock has no lease.
-func (h *Lock) Remaining() time.Duration {
+func (h *hold) Remaining() time.Duration {
 	switch usable := driver.Instant(h.usable.Load()); usable {
 	case 0:
 		return 0
@@ -103,13 +111,13 @@ func (h *Lock) Remaining() time.Duration {
 
 // Expired reports, by this process's own clock, whether the lock is over:
 // expired, lost or released. It asks nobody; see Check.
-func (h *Lock) Expired() bool { return h.Remaining() <= 0 }
+func (h *hold) Expired() bool { return h.Remaining() <= 0 }
 
 // Context returns a context with the values of the one given to Acquire, which
 // ends when the lock does. context.Cause tells why: ErrLost, ErrMaxHold or
 // ErrReleased. It does not end with the context given to Acquire, which bounds
 // the wait; the one that Do passes on ends with either.
-func (h *Lock) Context() context.Context {
+func (h *hold) Context() context.Context {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.ctx != nil {
@@ -133,7 +141,7 @@ func (h *Lock) Context() context.Context {
 // it arrives: it is advice, Fence is the guarantee. Nil is yes; ErrLost,
 // ErrExpired and ErrReleased are no; every other error means that it cannot be
 // told now.
-func (h *Lock) Check(ctx context.Context) error {
+func (h *hold) Check(ctx context.Context) error {
 	if err := h.over(); err != nil {
 		return failed("check", h.name, err)
 	}
@@ -148,7 +156,7 @@ func (h *Lock) Check(ctx context.Context) error {
 // Extend makes the lease last at least ttl from now; 0 stands for the TTL with
 // which the lock was taken. It never shortens it. ErrExpired and ErrLost mean
 // that the lock is gone; after another error it is as good as before.
-func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	if ttl == 0 {
 		ttl = h.ttl
 	}
@@ -178,7 +186,7 @@ func (h *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // adoption ends it (ErrLost). Close leaves an exported lock alone. The key is
 // a secret. Stores whose locks are bound to a process or a connection answer
 // errors.ErrUnsupported.
-func (h *Lock) Export() (Key, error) {
+func (h *hold) Export() (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing {
 		return Key{}, failed("export", h.name, errors.ErrUnsupported)
 	}
@@ -193,7 +201,7 @@ func (h *Lock) Export() (Key, error) {
 }
 
 // over returns why the lock is over, or nil.
-func (h *Lock) over() error {
+func (h *hold) over() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause == nil && h.usable.Load() != int64(never) && h.Expired() {
@@ -204,7 +212,7 @@ func (h *Lock) over() error {
 }
 
 // noticeLoss ends the lock if err says for sure that it is gone.
-func (h *Lock) noticeLoss(err error) {
+func (h *hold) noticeLoss(err error) {
 	if lost := lossIn(err); lost != nil {
 		h.locker.mu.Lock()
 		defer h.locker.unlock()
@@ -225,7 +233,7 @@ func lossIn(err error) error {
 // lockContext carries its lock.
 type lockContext struct {
 	context.Context
-	lock *Lock
+	lock *hold
 }
 
 type lockKey struct{}
@@ -237,8 +245,8 @@ func (c lockContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func lockFrom(ctx context.Context) *Lock {
-	h, _ := ctx.Value(lockKey{}).(*Lock)
+func lockFrom(ctx context.Context) *hold {
+	h, _ := ctx.Value(lockKey{}).(*hold)
 	return h
 }
 
@@ -253,7 +261,7 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 
 // covers reports whether h, or a lock that it was taken under, is a live hold
 // of l on name.
-func (h *Lock) covers(l *Locker, name string) bool {
+func (h *hold) covers(l *Locker, name string) bool {
 	for ; h != nil; h = h.outer {
 		if h.locker == l && h.name == name && h.over() == nil {
 			return true

@@ -36,6 +36,7 @@ type Locker struct {
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
+	watched    bool // there is somebody to tell of events
 	host       string
 	pid        int
 	closing    context.Context // ends when Close begins; ends all waits
@@ -70,6 +71,7 @@ func New(store Store, defaults ...LockerOption) *Locker {
 	if l.clock = l.cfg.clock; l.clock == nil {
 		l.clock = driver.SystemClock()
 	}
+	l.watched = l.cfg.logger != nil || l.cfg.onEvent != nil
 	if l.cfg.logger == nil {
 		l.cfg.logger = slog.New(slog.DiscardHandler)
 	}

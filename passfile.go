@@ -11,7 +11,7 @@ import (
 // to a child process; the caller closes it. While any copy of it is open the
 // name stays taken: beyond Release, and beyond the death of this process. A
 // store whose locks are not bound to a file answers errors.ErrUnsupported.
-func (h *Lock) File() (*os.File, error) {
+func (h *hold) File() (*os.File, error) {
 	p, ok := h.locker.store.(driver.FilePasser)
 	if !ok {
 		return nil, failed("pass", h.Name(), errors.ErrUnsupported)

@@ -19,7 +19,7 @@ type queue struct {
 
 	// What those are told who give up without having asked.
 	held   error // the last *HeldError that the store gave
-	holder *Lock // of this Locker, that had it after that
+	holder *hold // of this Locker, that had it after that
 }
 
 // turn is a place in a queue.
@@ -134,7 +134,7 @@ func (a *attempt) holder() error {
 }
 
 // report tells of h as a store would. The caller holds mu.
-func (h *Lock) report() Hold {
+func (h *hold) report() Hold {
 	l, wall := h.locker, time.Now()
 	hold := Hold{
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},

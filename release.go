@@ -21,7 +21,7 @@ import (
 //
 // A second Release does nothing and returns what the first did. Only an
 // invalid cool-down (ErrInvalid, errors.ErrUnsupported) leaves the lock held.
-func (h *Lock) Release(opts ...ReleaseOption) error {
+func (h *hold) Release(opts ...ReleaseOption) error {
 	keep := h.coolDown
 	if len(opts) > 0 {
 		keep = coolDownOf(keep, opts)
@@ -44,7 +44,7 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 }
 
 // giveBack is Release, once. Only Close gives it a ctx that ends.
-func (h *Lock) giveBack(ctx context.Context, keep time.Duration) error {
+func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releasing) {
 		return h.awaitRelease()
 	}
@@ -70,7 +70,7 @@ type releaseState struct {
 var releasing, releasedWell = &releaseState{}, &releaseState{}
 
 // awaitRelease returns what the first Release returns.
-func (h *Lock) awaitRelease() error {
+func (h *hold) awaitRelease() error {
 	wait := &releaseState{done: make(chan struct{})}
 	h.released.CompareAndSwap(releasing, wait)
 	s := h.released.Load()
@@ -80,7 +80,7 @@ func (h *Lock) awaitRelease() error {
 	return s.err
 }
 
-func (h *Lock) release(ctx context.Context, keep time.Duration) error {
+func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
 	before := h.cause
@@ -122,7 +122,7 @@ func (h *Lock) release(ctx context.Context, keep time.Duration) error {
 // heir is who is to have the name when h is given back, or nil; then whoever is
 // parked behind it goes to the store. A lock that is over has none. The caller
 // holds mu.
-func (h *Lock) heir(keep time.Duration) (t *turn) {
+func (h *hold) heir(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.holders[h.name] != h {
 		return nil
@@ -137,7 +137,7 @@ func (h *Lock) heir(keep time.Duration) (t *turn) {
 // releaseAtStore asks until the store answers, a few times; then the rest is a
 // clean-up. unsure says that an earlier request may have done it, as may the one
 // that tried to pass h on.
-func (h *Lock) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
+func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
 	for i := p.asked; ; i++ {
