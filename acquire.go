@@ -275,15 +275,17 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 		now = l.clock.Now()
 	}
 	l.mu.Lock()
-	defer l.unlock()
-	if l.closed {
-		return errClosedMeanwhile
+	var err error
+	switch {
+	case l.closed:
+		err = errClosedMeanwhile
+	case !l.keeper.granted(a.h, sent, now, g, a.set.maxHold):
+		err = errTooLate
+	default:
+		a.settle(now)
 	}
-	if !l.keeper.granted(a.h, sent, now, g, a.set.maxHold) {
-		return errTooLate
-	}
-	a.settle(now)
-	return nil
+	l.unlock()
+	return err
 }
 
 // settle ends an attempt that has the lock since now. The caller holds mu.

@@ -10,13 +10,18 @@ func handle(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !h.locker.watched {
-		h.self.hold = h
-		return &h.self, nil
+	if h.locker.watched {
+		return h.watchedHandle(), nil
 	}
+	h.self.hold = h
+	return &h.self, nil
+}
+
+// watchedHandle is apart so that handle is small enough to be inlined.
+func (h *hold) watchedHandle() *Lock {
 	lock := &Lock{h}
 	runtime.AddCleanup(lock, (*hold).forgotten, h)
-	return lock, nil
+	return lock
 }
 
 // forgotten is called when the caller's handle has been collected, which may be

@@ -70,7 +70,7 @@ func (a *attempt) passes() bool {
 // apart is called when h ends or becomes a lock that is not passed on. If it is
 // to wake whoever is parked behind it: nobody else will. The caller holds mu.
 func (l *Locker) apart(h *hold, wake bool) {
-	if l.holders[h.name] != h {
+	if l.holders == nil || l.holders[h.name] != h {
 		return
 	}
 	delete(l.holders, h.name)
@@ -90,6 +90,9 @@ func (l *Locker) wakeHead(name string) {
 // mayPark reports whether who wants name alone is likely to be parked. The caller
 // holds mu.
 func (l *Locker) mayPark(name string) bool {
+	if l.holders == nil {
+		return false
+	}
 	h := l.holders[name]
 	return h != nil && (l.passer != nil || h.batch.open(l.clock.Now()))
 }

@@ -124,7 +124,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 // holds mu.
 func (h *hold) heir(keep time.Duration) (t *turn) {
 	l := h.locker
-	if l.holders[h.name] != h {
+	if l.holders == nil || l.holders[h.name] != h {
 		return nil
 	}
 	if keep == 0 {
