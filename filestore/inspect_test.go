@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -268,5 +269,41 @@ func TestParseLocks(t *testing.T) {
 	}
 	if d := deviceOf([]byte(text), 131, 16); d != "00:2b" {
 		t.Errorf("device %q", d)
+	}
+}
+
+// The kernel gives a long list in parts, and skips locks when others go in
+// between. List tells of those that were there all the time.
+func TestListBesideLocksThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	const held = 300
+	s := open(t, t.TempDir())
+	for i := range held {
+		take(t, s, request(fmt.Sprint("held", i), "us"))
+	}
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	for w := range 2 {
+		others.Go(func() {
+			other := open(t, t.TempDir())
+			for i := 0; ; i = (i + 1) % 50 {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				name, token := fmt.Sprint(w, " ", i), fmt.Sprint(i)
+				take(t, other, request(name, token))
+				release(t, other, name, token, driver.Released)
+			}
+		})
+	}
+	defer others.Wait()
+	defer close(stop)
+	for range 30 {
+		states, err := s.List(t.Context(), "held")
+		if err != nil || len(states) != held {
+			t.Fatalf("List tells %d of %d locks, %v", len(states), held, err)
+		}
 	}
 }

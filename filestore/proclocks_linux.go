@@ -56,47 +56,69 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 // list returns the locks on files of the directory by inode: of one inode, or
 // of all if ino is 0. Within one read the list is of one moment. Longer ones
 // come in several, and a lock may be skipped when others go in between; so a
-// lock that is missed is looked for again.
+// lock that is missed is looked for again, and who wants all looks three times
+// and until nothing is found that was missed.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
 		return nil, false, err
 	}
-	for range 5 {
+	locks = map[uint64][]kernelLock{}
+	for i := range 6 {
 		start := time.Now()
-		text, reads, err := readLocks()
+		text, reads, err := readLocks(i * page / 6)
 		if err != nil {
 			return nil, false, errNoList
 		}
 		k.mu.Lock()
 		k.size, k.cost, k.at = len(text), time.Since(start), start
 		k.mu.Unlock()
-		locks = parseLocks(text, device, ino)
-		if reads == 1 || ino == 0 || len(locks) > 0 {
+		missed := addLocks(locks, parseLocks(text, device, ino))
+		if i == 0 && reads == 1 || ino != 0 && len(locks) > 0 || ino == 0 && i >= 2 && missed == 0 {
 			break
 		}
 	}
 	return locks, machine().sees && !k.narrow, nil
 }
 
-// readLocks reads the list, as much at once as the kernel gives: a page. Less
-// than that is the end; asking again might give what came in meanwhile.
-func readLocks() (text []byte, reads int, err error) {
+// addLocks adds the files that are not in locks already, and counts them.
+func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
+	for ino, on := range more {
+		if locks[ino] == nil {
+			locks[ino] = on
+			missed++
+		}
+	}
+	return missed
+}
+
+// page is how much of the list the kernel gives at once.
+const page = 4096
+
+// readLocks reads the list, as much at once as the kernel gives. Less than that
+// is the end; asking again might give what came in meanwhile. With first > 0 the
+// first part has that many bytes: what is skipped where one part ends and the
+// next begins is found when they do so elsewhere.
+func readLocks(first int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
 		return nil, 0, err
 	}
 	defer file.Close()
-	const page, line = 4096, 256
+	const line = 256
 	for {
 		text = slices.Grow(text, 2*page)
-		n, err := file.Read(text[len(text):cap(text)])
+		end := cap(text)
+		if reads == 0 && first > 0 {
+			end = first
+		}
+		n, err := file.Read(text[len(text):end])
 		text = text[:len(text)+n]
 		if err != nil && err != io.EOF {
 			return nil, 0, err
 		}
 		reads++
-		if n < page-line {
+		if n == 0 || first == 0 && n < page-line {
 			return text, reads, nil
 		}
 	}
@@ -123,7 +145,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	text, _, err := readLocks()
+	text, _, err := readLocks(0)
 	if err != nil {
 		return "", errNoList
 	}
