@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -108,6 +109,10 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 	o := s.Options
 	o.All = all
 	run, out, err := row.Run(ctx, o)
+	for i := 0; i < 2 && errors.Is(err, rig.ErrProxyStuck); i++ {
+		s.Say(row.Name + ": again, since " + err.Error())
+		run, out, err = row.Run(ctx, o)
+	}
 	if err != nil {
 		return false, err
 	}

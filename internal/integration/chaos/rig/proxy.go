@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -24,7 +25,7 @@ func (s *Site) proxy(upstream string) (proxy, error) {
 	if err := p.Start(); err != nil {
 		return proxy{}, err
 	}
-	s.host.Cleanup(p.Stop)
+	s.host.Cleanup(func() { within(5*time.Second, p.Stop) })
 	return proxy{p}, nil
 }
 
@@ -42,9 +43,27 @@ func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 		}
 	}
 	return func() error {
-		p.Toxics.ResetToxics(context.Background())
+		if !within(40*time.Second, func() { p.Toxics.ResetToxics(context.Background()) }) {
+			return ErrProxyStuck
+		}
 		return nil
 	}, nil
+}
+
+// ErrProxyStuck says that toxiproxy never ended a fault: now and then it waits
+// for itself. The run proves nothing and is to be made again.
+var ErrProxyStuck = errors.New("toxiproxy does not end a fault")
+
+// within reports whether f returns in time; if not it is left alone.
+func within(d time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 const (
