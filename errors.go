@@ -147,3 +147,13 @@ var definiteErrors = []error{
 	ErrHeld, ErrExpired, ErrLost, ErrUnavailable, ErrPromotionConflict, ErrInvalid, ErrClosed,
 	errors.ErrUnsupported,
 }
+
+func lossIn(err error) error {
+	switch {
+	case errors.Is(err, ErrLost):
+		return ErrLost
+	case errors.Is(err, ErrExpired):
+		return ErrExpired
+	}
+	return nil
+}

@@ -1,12 +1,15 @@
 package padlock
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -76,3 +79,93 @@ func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 
 // LogValue hides the secret from logs.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// ExtendKey makes the lease of the lock that key stands for last at least ttl
+// from now. Nothing is taken over, as Adopt would: the key stays good, and so
+// does the lock of whoever exported it. It returns for how long the lock is good
+// then, by the clock of this process, with the margins of Lock.Remaining.
+//
+// ErrExpired and ErrLost mean that the lock is gone, after every other error it
+// is as good as before. Stores whose locks are bound to a process or a
+// connection answer errors.ErrUnsupported. It is safe for concurrent use.
+func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (time.Duration, error) {
+	err := l.checkKey(key)
+	if err == nil {
+		err = driver.CheckTTL("TTL", ttl, &l.guarantees)
+	}
+	if err != nil {
+		return 0, failed("extend", key.name, err)
+	}
+	for i := 0; ; i++ {
+		sent := l.clock.Now()
+		g, err := l.store.Extend(ctx, key.name, key.token, ttl)
+		switch {
+		case err == nil:
+			return max(0, usableFor(sent, g).Sub(l.clock.Now())), nil
+		case definite(err) || i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil:
+			return 0, failed("extend", key.name, theirs(ctx, err))
+		}
+	}
+}
+
+// ReleaseKey gives back the lock that key stands for, which nobody needs to
+// adopt for that. Whoever exported it finds it lost. It is asked again when a
+// reply is lost, while ctx lasts.
+//
+// Nil means that the lock was held until now. ErrExpired: its lease had run out,
+// and nobody took the name since. ErrLost: somebody did, it was released or
+// adopted before, or it cannot be told. ErrUncertain: it may be given back, or
+// run out later. Stores whose locks are bound to a process or a connection
+// answer errors.ErrUnsupported. It is safe for concurrent use.
+func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption) error {
+	keep := coolDownOf(0, opts)
+	err := l.checkKey(key)
+	if err == nil && keep != 0 {
+		err = driver.CheckKeep("CoolDown", keep, &l.guarantees)
+	}
+	if err == nil {
+		err = l.releaseKey(ctx, key, keep)
+	}
+	if err != nil {
+		return failed("release", key.name, err)
+	}
+	return nil
+}
+
+func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) error {
+	unsure := false
+	for i := 0; ; i++ {
+		out, err := l.store.Release(ctx, key.name, key.token, keep)
+		switch {
+		case err == nil && out == driver.Gone && unsure:
+			return inDoubt(ErrLost) // or it was the request before
+		case err == nil:
+			return verdict(nil, out, false, nil)
+		case errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):
+			return err
+		}
+		unsure = unsure || !errors.Is(err, ErrUnavailable)
+		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
+			if err = theirs(ctx, err); unsure {
+				err = inDoubt(err)
+			}
+			return err
+		}
+	}
+}
+
+// checkKey finds what is wrong with a key, or with asking for one here.
+func (l *Locker) checkKey(key Key) error {
+	l.mu.Lock()
+	closed := l.closed
+	l.unlock()
+	switch {
+	case l.guarantees.Bound != driver.ToNothing:
+		return errors.ErrUnsupported
+	case key.token == "":
+		return fmt.Errorf("%w: key: it is empty", ErrInvalid)
+	case closed:
+		return ErrClosed
+	}
+	return nil
+}

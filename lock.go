@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -220,16 +222,6 @@ func (h *hold) noticeLoss(err error) {
 	}
 }
 
-func lossIn(err error) error {
-	switch {
-	case errors.Is(err, ErrLost):
-		return ErrLost
-	case errors.Is(err, ErrExpired):
-		return ErrExpired
-	}
-	return nil
-}
-
 // lockContext carries its lock.
 type lockContext struct {
 	context.Context
@@ -268,4 +260,59 @@ func (h *hold) covers(l *Locker, name string) bool {
 		}
 	}
 	return false
+}
+
+// handle is what the caller gets. The Locker keeps the hold itself to renew it,
+// so only a handle apart from it shows that the caller has let go. That takes an
+// allocation and work for the collector, and is done if there is somebody to
+// tell.
+func handle(h *hold, err error) (*Lock, error) {
+	if err != nil {
+		return nil, err
+	}
+	if h.locker.watched {
+		return h.watchedHandle(), nil
+	}
+	h.self.hold = h
+	return &h.self, nil
+}
+
+// watchedHandle is apart so that handle is small enough to be inlined.
+func (h *hold) watchedHandle() *Lock {
+	lock := &Lock{h}
+	runtime.AddCleanup(lock, (*hold).forgotten, h)
+	return lock
+}
+
+// forgotten is called when the caller's handle has been collected, which may be
+// while the Release that was its last use is under way.
+func (h *hold) forgotten() {
+	l := h.locker
+	l.mu.Lock()
+	defer l.unlock()
+	if h.cause == nil && h.released.Load() == nil && !h.exported && !l.closed {
+		l.event(EventForgotten, h, nil)
+	}
+}
+
+// File returns a duplicate of the open file that carries the lock, to be given
+// to a child process; the caller closes it. While any copy of it is open the
+// name stays taken: beyond Release, and beyond the death of this process. A
+// store whose locks are not bound to a file answers errors.ErrUnsupported.
+func (h *hold) File() (*os.File, error) {
+	p, ok := h.locker.store.(driver.FilePasser)
+	if !ok {
+		return nil, failed("pass", h.Name(), errors.ErrUnsupported)
+	}
+	if err := h.over(); err != nil {
+		return nil, failed("pass", h.Name(), err)
+	}
+	h.locker.mu.Lock()
+	h.locker.apart(h, true)
+	h.locker.unlock()
+	f, err := p.File(h.Name(), h.token)
+	if err != nil {
+		return nil, failed("pass", h.Name(), err)
+	}
+	return f, nil
 }

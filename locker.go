@@ -171,42 +171,20 @@ func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint
 	return fence, nil
 }
 
-// Close releases what is held, makes waiters return ErrClosed, waits for
-// clean-ups and closes the store. It ends the contexts of functions that Do
-// runs (cause ErrClosed) and waits for them, so it is not to be called by one.
-// Locks that were exported stay taken in the store; here they are over.
-//
-// When ctx ends first, Close returns its error, and what is left lapses with
-// its lease. A second Close does nothing.
-func (l *Locker) Close(ctx context.Context) error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
+// Finding is one thing that Status found out about a server.
+type Finding = driver.Finding
+
+// Status asks the store what its server is found to be: version, uptime,
+// persistence, … What could not be read has the value driver.Unknown. A store
+// that has no server, or nothing to tell, answers errors.ErrUnsupported.
+func (l *Locker) Status(ctx context.Context) ([]Finding, error) {
+	r, ok := l.store.(driver.Reporter)
+	if !ok {
+		return nil, failed("status", "", errors.ErrUnsupported)
 	}
-	l.closed = true
-	drained := make(chan struct{})
-	if l.attempts > 0 {
-		l.drained = drained
-	} else {
-		close(drained)
-	}
-	l.mu.Unlock()
-	l.beginClose(ErrClosed)
-	l.keeper.stopWork()
-	err := l.keeper.releaseAll(ctx)
-	select {
-	case <-drained: // what they left behind is with the cleaner now
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
-	}
-	err = errors.Join(err, l.cleaner.wait(ctx))
-	l.keeper.stop()
-	if !l.cfg.sharedStore {
-		err = errors.Join(err, l.store.Close())
-	}
+	found, err := r.Status(ctx)
 	if err != nil {
-		return &Error{"close", "", err}
+		return nil, failed("status", "", theirs(ctx, err))
 	}
-	return nil
+	return found, nil
 }

@@ -2,10 +2,7 @@ package padlock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -127,14 +124,6 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 // renewEarly is how much before its time a lease may be renewed, to go along
 // with others: waking up for each costs more than renewing it.
 func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
-
-// jitter returns a random time between -d and d. The caller holds mu.
-func (l *Locker) jitter(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(l.random.Uint64()%uint64(2*d)) - d
-}
 
 // end makes h over, once, for the reason why. The caller holds mu.
 func (l *Locker) end(h *hold, why error) {
@@ -314,65 +303,79 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-// stopWork tells the functions of Do to stop. Each releases its lock when it
-// has.
-func (k *keeper) stopWork() {
-	k.l.mu.Lock()
-	defer k.l.unlock()
-	for _, h := range k.heap {
-		if h.within && h.cancel != nil {
-			h.cancel(failed("hold", h.name, ErrClosed))
-		}
-	}
+// A binary heap of locks by wakeAt, each knowing its place. It is written out
+// because container/heap would cost an interface call per step.
+
+// nextLook is when something is to be done about h.
+func (h *hold) nextLook() driver.Instant {
+	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }
 
-// releaseAll releases what is held, a few at a time, but for what Do holds.
-func (k *keeper) releaseAll(ctx context.Context) error {
-	k.l.mu.Lock()
-	var held []*hold
-	for _, h := range k.heap {
-		if !h.exported && !h.within {
-			held = append(held, h)
+func (k *keeper) push(h *hold) {
+	h.wakeAt = h.nextLook()
+	h.index = len(k.heap)
+	k.heap = append(k.heap, h)
+	k.up(h.index)
+	k.arm()
+}
+
+// moved puts h where it belongs after its times changed.
+func (k *keeper) moved(h *hold) {
+	if h.index < 0 {
+		return
+	}
+	h.wakeAt = h.nextLook()
+	k.down(k.up(h.index))
+	k.arm()
+}
+
+func (k *keeper) remove(h *hold) {
+	i := h.index
+	if i < 0 {
+		return
+	}
+	h.index = -1
+	last := len(k.heap) - 1
+	moved := k.heap[last]
+	k.heap[last] = nil
+	k.heap = k.heap[:last]
+	if i == last {
+		return
+	}
+	k.heap[i] = moved
+	moved.index = i
+	k.down(k.up(i))
+}
+
+func (k *keeper) up(i int) int {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if k.heap[parent].wakeAt <= k.heap[i].wakeAt {
+			break
 		}
+		k.swap(i, parent)
+		i = parent
 	}
-	k.l.unlock()
-	if len(held) == 0 {
-		return nil
-	}
-	errs := make(chan error, len(held))
-	var next atomic.Int64
-	for range min(len(held), maxRenewers) {
-		go func() {
-			for i := next.Add(1); i <= int64(len(held)) && ctx.Err() == nil; i = next.Add(1) {
-				errs <- held[i-1].giveBack(ctx, held[i-1].coolDown)
+	return i
+}
+
+func (k *keeper) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(k.heap); child++ {
+			if k.heap[child].wakeAt < k.heap[least].wakeAt {
+				least = child
 			}
-		}()
-	}
-	var err error
-	for i := range held {
-		select {
-		case e := <-errs:
-			err = errors.Join(err, e)
-		case <-ctx.Done():
-			left := fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, ctx.Err())
-			return errors.Join(err, left)
 		}
+		if least == i {
+			return
+		}
+		k.swap(i, least)
+		i = least
 	}
-	return err
 }
 
-// stop ends the keeper. Locks that are left were exported, or could not be
-// released in time: nobody renews them any more, so they are over here.
-func (k *keeper) stop() {
-	k.l.mu.Lock()
-	for len(k.heap) > 0 {
-		k.l.end(k.heap[0], ErrClosed)
-	}
-	k.stopped = true
-	k.armed = never
-	if k.disarm != nil {
-		k.disarm()
-	}
-	k.l.unlock()
-	k.running.Wait()
+func (k *keeper) swap(i, j int) {
+	k.heap[i], k.heap[j] = k.heap[j], k.heap[i]
+	k.heap[i].index, k.heap[j].index = i, j
 }

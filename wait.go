@@ -1,36 +1,12 @@
 package padlock
 
 import (
+	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// queue is the line of goroutines of one Locker that wait for one name. Only
-// its head talks to the store: a thousand waiters here are one waiter there.
-// In front of a store in this process nobody lines up; all are in its queue.
-type queue struct {
-	waiting int
-	line    []*turn // line[0] is the head
-	gone    int     // places in line whose owners gave up
-	parking         // of the head
-
-	// What those are told who give up without having asked.
-	held   error // the last *HeldError that the store gave
-	holder *hold // of this Locker, that had it after that
-}
-
-// turn is a place in a queue.
-type turn struct {
-	ready chan struct{} // of one: it is at the head, or has the lock, or the store answered
-	gone  bool
-	heir  heir
-	g     driver.Grant // the store's answer
-	err   error
-	a     *attempt
-}
 
 // wait waits in line, then for the store, until the lock is granted or the
 // wait is over. Thousands of goroutines may be parked in it, so what is not
@@ -79,12 +55,6 @@ func (a *attempt) finish(why error) error {
 		a.late = a.place.err == nil
 	}
 	return a.over(why, nil)
-}
-
-// answer is called by the store.
-func (t *turn) answer(g driver.Grant, err error) {
-	t.g, t.err = g, err
-	t.ready <- struct{}{}
 }
 
 // answered takes over what the store gave.
@@ -235,43 +205,136 @@ func (a *attempt) leaveLine(err error) {
 	a.leaveLineLocked()
 }
 
-// leaveLineLocked gives the place up; if it was the head, the next is called.
-// The caller holds mu.
-func (a *attempt) leaveLineLocked() {
-	l, q, t := a.l, a.line, a.place
-	if t.gone {
-		return
-	}
-	t.gone = true
-	l.stats.waiting--
-	if q.waiting--; q.waiting == 0 {
-		q.parking.over()
-		delete(l.queues, a.h.name)
-		return
-	}
-	if len(q.line) > 0 {
-		l.leaveLine(q, t)
+// graceUnavailable is how long a store that was reached before may be out of
+// reach while somebody waits.
+const graceUnavailable = 30 * time.Second
+
+// head is at the head of the line: it waits for the store and claims.
+func (a *attempt) head() error {
+	ctx, stop := a.bounded(a.ended)
+	defer stop()
+	poll := poller{l: a.l}
+	waiter, _ := a.l.store.(driver.Waiter)
+	var downSince driver.Instant
+	var trouble error // the last, if the store has not answered since
+	for {
+		began := a.l.clock.Now()
+		err := a.turn(ctx, &waiter, &poll)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrHeld):
+			a.contended(err)
+			poll.until(err)
+			downSince, trouble = 0, nil
+			if a.skips() {
+				return a.held
+			}
+		case ctx.Err() != nil:
+			return a.over(context.Cause(ctx), trouble)
+		case !a.tolerates(err, began, &downSince):
+			return err
+		default:
+			trouble = err
+			a.l.sleep(ctx, poll.next())
+		}
+		a.renewToken()
 	}
 }
 
-func (l *Locker) leaveLine(q *queue, t *turn) {
-	if q.line[0] != t {
-		// Who gave up behind a head that stays must not be kept for ever.
-		if q.gone++; q.gone > len(q.line)/2 {
-			q.line = slices.DeleteFunc(q.line, func(t *turn) bool { return t.gone })
-			q.gone = 0
+// turn waits until the store hands the name over or says that it is worth
+// trying, and then takes it.
+func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
+	if *waiter == nil {
+		if err := a.l.sleep(ctx, poll.next()); err != nil {
+			return err
 		}
+		return a.try(a.l.now())
+	}
+	g, err := (*waiter).Wait(ctx, a.request, true)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		*waiter = nil
+		return a.turn(ctx, waiter, poll)
+	case err != nil:
+		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
+	case g.TTL == 0: // worth trying
+		a.renewToken()
+	case g.From != 0 && g.TTL > driver.MaxReservation: // it is the hold
+		if err = a.granted(g.From, g); err != nil {
+			a.doubt()
+		}
+		return err
+	}
+	return a.try(a.l.now())
+}
+
+// bounded returns the context of the wait in the store: it ends with ctx, with
+// Wait, and with the Locker. Requests that may grant the lock are sent with
+// ctx alone, so that the end of Wait does not leave their outcome open.
+func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
+	if a.ctx.Done() == nil && over == nil {
+		return a.l.closing, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(a.ctx)
+	stop := context.AfterFunc(a.l.closing, func() { cancel(ErrClosed) })
+	if over == nil {
+		return ctx, func() { stop(); cancel(nil) }
+	}
+	go func() {
+		select {
+		case <-over:
+			cancel(errWaitOver)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// tolerates reports whether a waiter goes on after a failure that is not its
+// own: a server that restarts must not send a queue home.
+// A wait that lasted for long before it failed shows that the store was there.
+func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
+	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
+		return false
+	}
+	now := a.l.clock.Now()
+	if *since == 0 || now.Sub(began) >= graceUnavailable {
+		*since = now
+	}
+	return now.Sub(*since) < graceUnavailable
+}
+
+// called goes on with an attempt that was parked or stood in line, when ready
+// says that something is up: it has the lock, or goes to the store.
+func (a *attempt) called() error {
+	t := &a.place.heir
+	if t.given {
+		return nil
+	}
+	if t.unsure {
+		a.doubt()
+	}
+	if t.spent {
+		a.renewToken()
+	}
+	return a.head()
+}
+
+// withdraw leaves the line. A lock that was passed on in the same instant is
+// given back.
+func (a *attempt) withdraw() {
+	l := a.l
+	l.mu.Lock()
+	defer l.unlock()
+	if !a.place.heir.given {
+		a.leaveLineLocked()
 		return
 	}
-	q.line[0] = nil
-	q.line = q.line[1:]
-	for q.line[0].gone { // somebody waits
-		q.line[0] = nil
-		q.line = q.line[1:]
-		q.gone--
-	}
-	if !l.park(q) {
-		q.parked = false
-		q.line[0].ready <- struct{}{}
+	l.end(a.h, ErrReleased)
+	l.wakeHead(a.h.name)
+	a.request.Token, a.late = a.h.token, true
+	if !a.within {
+		l.attempts++ // which refused takes back
 	}
 }

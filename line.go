@@ -1,12 +1,82 @@
 package padlock
 
 import (
-	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
+
+// queue is the line of goroutines of one Locker that wait for one name. Only
+// its head talks to the store: a thousand waiters here are one waiter there.
+// In front of a store in this process nobody lines up; all are in its queue.
+type queue struct {
+	waiting int
+	line    []*turn // line[0] is the head
+	gone    int     // places in line whose owners gave up
+	parking         // of the head
+
+	// What those are told who give up without having asked.
+	held   error // the last *HeldError that the store gave
+	holder *hold // of this Locker, that had it after that
+}
+
+// turn is a place in a queue.
+type turn struct {
+	ready chan struct{} // of one: it is at the head, or has the lock, or the store answered
+	gone  bool
+	heir  heir
+	g     driver.Grant // the store's answer
+	err   error
+	a     *attempt
+}
+
+// answer is called by the store.
+func (t *turn) answer(g driver.Grant, err error) {
+	t.g, t.err = g, err
+	t.ready <- struct{}{}
+}
+
+// leaveLineLocked gives the place up; if it was the head, the next is called.
+// The caller holds mu.
+func (a *attempt) leaveLineLocked() {
+	l, q, t := a.l, a.line, a.place
+	if t.gone {
+		return
+	}
+	t.gone = true
+	l.stats.waiting--
+	if q.waiting--; q.waiting == 0 {
+		q.parking.over()
+		delete(l.queues, a.h.name)
+		return
+	}
+	if len(q.line) > 0 {
+		l.leaveLine(q, t)
+	}
+}
+
+func (l *Locker) leaveLine(q *queue, t *turn) {
+	if q.line[0] != t {
+		// Who gave up behind a head that stays must not be kept for ever.
+		if q.gone++; q.gone > len(q.line)/2 {
+			q.line = slices.DeleteFunc(q.line, func(t *turn) bool { return t.gone })
+			q.gone = 0
+		}
+		return
+	}
+	q.line[0] = nil
+	q.line = q.line[1:]
+	for q.line[0].gone { // somebody waits
+		q.line[0] = nil
+		q.line = q.line[1:]
+		q.gone--
+	}
+	if !l.park(q) {
+		q.parked = false
+		q.line[0].ready <- struct{}{}
+	}
+}
 
 // A lock that is given back may go to the next in the line of its Locker
 // directly: with one request for both (driver.Passer), or, with PassLocally,
@@ -150,127 +220,31 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	})
 }
 
-// called goes on with an attempt that was parked or stood in line, when ready
-// says that something is up: it has the lock, or goes to the store.
-func (a *attempt) called() error {
-	t := &a.place.heir
-	if t.given {
+// batch is a hold in the store that goes from one holder of this Locker to the
+// next without a word to the store, under PassLocally. It is guarded by mu, and
+// goes with the lock.
+type batch struct {
+	until    driver.Instant // then nobody takes it over any more
+	left     int            // how many may follow
+	reserved bool           // fences for them
+}
+
+// open reports whether another may follow.
+func (b *batch) open(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
+
+// newBatch is called when the store has granted a lock.
+func (l *Locker) newBatch(now driver.Instant) *batch {
+	if l.cfg.passMost == 0 || l.raiser == nil && l.guarantees.Fence != driver.NoFence {
 		return nil
 	}
-	if t.unsure {
-		a.doubt()
-	}
-	if t.spent {
-		a.renewToken()
-	}
-	return a.head()
+	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// withdraw leaves the line. A lock that was passed on in the same instant is
-// given back.
-func (a *attempt) withdraw() {
-	l := a.l
-	l.mu.Lock()
-	defer l.unlock()
-	if !a.place.heir.given {
-		a.leaveLineLocked()
-		return
-	}
-	l.end(a.h, ErrReleased)
-	l.wakeHead(a.h.name)
-	a.request.Token, a.late = a.h.token, true
-	if !a.within {
-		l.attempts++ // which refused takes back
-	}
-}
-
-// chooseHeir returns who is to have the name of a lock that is being given
-// back, or nil. Until its passing is over it stays where it is; Close waits for
-// it. The caller holds mu.
-func (l *Locker) chooseHeir(name string) *turn {
-	q := l.queues[name]
-	if q == nil || !q.parked || l.closed {
-		return nil
-	}
-	t := q.line[0]
-	if t.heir.passing {
-		return nil
-	}
-	t.heir.passing = true
-	l.attempts++
-	return t
-}
-
-// passingOver ends the passing on to t, which gets the lock or goes to the
-// store. The caller holds mu.
-func (l *Locker) passingOver(t *turn) {
-	t.heir.passing = false
-	if t.heir.given {
-		t.ready <- struct{}{}
-	} else if !t.gone {
-		l.wakeHead(t.a.h.name)
-	}
-	l.attemptOver()
-}
-
-// passed is what became of a release that was to pass the lock on.
-type passed struct {
-	done   bool
-	out    driver.Outcome
-	unsure bool // it may have been carried out
-	asked  int  // requests
-}
-
-// passOn gives h to t, if it can. h is over here; it was usable until then.
-func (h *hold) passOn(t *turn, usable driver.Instant) passed {
-	l := h.locker
-	asked, done := h.passLocally(t, usable)
-	if done {
-		return passed{done: true, out: driver.Released}
-	}
-	l.mu.Lock()
-	r, passer := t.a.request, l.passer
-	if passer == nil || asked > 0 || t.gone || r.Shared {
-		l.passingOver(t)
-		l.unlock()
-		return passed{asked: asked}
-	}
-	l.unlock()
-	sent := l.clock.Now()
-	out, g, err := passer.Pass(context.Background(), h.token, r)
-	l.passedTo(t, &r, sent, g, err)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return passed{}
-	}
-	return passed{err == nil, out, err != nil && !definite(err), 1}
-}
-
-// passedTo tells t what the store answered to Pass. A grant that nobody takes
-// is cleaned up.
-func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) {
-	granted, unsure := err == nil && g.TTL > 0, err != nil && !definite(err)
-	now, left := l.clock.Now(), false
-	l.mu.Lock()
-	if t.heir.spent = !errors.Is(err, errors.ErrUnsupported); !t.heir.spent {
-		l.passer = nil
-	}
-	switch {
-	case granted && !t.gone && !l.closed && l.keeper.granted(t.a.h, sent, now, g, t.a.set.maxHold):
-		t.heir.given = true
-		t.a.settle(now)
-	case t.gone:
-		left = granted || unsure
-	default:
-		t.heir.unsure = granted || unsure
-	}
-	if !left {
-		l.passingOver(t)
-	}
-	l.unlock()
-	if left {
-		l.cleaner.add(cleanUp{name: r.Name, token: r.Token}, r.TTL)
-		l.mu.Lock()
-		l.passingOver(t)
-		l.unlock()
-	}
+// follows reports whether a may take over the hold of h as it stands in the
+// store: whatever others are told of h is true of a, and a asks for nothing
+// that only a grant can give.
+func (a *attempt) follows(h *hold) bool {
+	n := a.h
+	return !n.shared && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
+		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence
 }

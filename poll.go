@@ -1,0 +1,75 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// retries of a request whose reply was lost. Acquire is idempotent per token,
+// so asking again is safe.
+var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
+
+// poller spaces out the tries at a store that wakes nobody: decorrelated
+// jitter from 10 ms to 1 s, and not far beyond the end of the holder's lease.
+type poller struct {
+	l    *Locker
+	last time.Duration
+	end  time.Time
+}
+
+const (
+	pollMin = 10 * time.Millisecond
+	pollMax = time.Second
+)
+
+func (p *poller) until(err error) {
+	var held *HeldError
+	if errors.As(err, &held) {
+		p.end = held.Until
+	}
+}
+
+func (p *poller) next() time.Duration {
+	p.l.mu.Lock()
+	spread := p.l.random.Uint64()
+	p.l.mu.Unlock()
+	high := max(3*p.last, 2*pollMin)
+	p.last = min(pollMax, pollMin+time.Duration(spread%uint64(high-pollMin)))
+	if left := time.Until(p.end); left > 0 {
+		return min(p.last, left+time.Millisecond)
+	}
+	return p.last
+}
+
+// sleep waits for d on the Locker's clock, or answers ctx's error.
+func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
+	woken := make(chan struct{})
+	stop := l.clock.AfterFunc(d, func() { close(woken) })
+	defer stop()
+	select {
+	case <-woken:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// now is when a request is sent. A store in this process says itself from when
+// its grants count, so the clock is not read for it.
+func (l *Locker) now() driver.Instant {
+	if l.guarantees.InProcess && l.cfg.onEvent == nil {
+		return 0
+	}
+	return l.clock.Now()
+}
+
+// jitter returns a random time between -d and d. The caller holds mu.
+func (l *Locker) jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(l.random.Uint64()%uint64(2*d)) - d
+}

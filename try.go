@@ -1,0 +1,195 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// call is which of the methods above takes a lock.
+type call struct {
+	op       string
+	once     bool // never waits
+	within   bool // the lock's context ends with ctx
+	replaces *Key
+}
+
+// attempt is one call under way.
+type attempt struct {
+	call
+	l       *Locker
+	ctx     context.Context
+	set     settings
+	request driver.Request
+	h       *hold
+	start   driver.Instant
+	held    error // the last *HeldError
+	inLine  bool  // others of this Locker wait for the name
+	told    bool  // that the name is contended
+	late    bool  // a request with this token may still be on its way
+	open    bool  // and it cannot be told what became of it
+	counted bool  // in Locker.attempts
+
+	// For the wait:
+	line      *queue        // for the name
+	place     *turn         // in that line; nil outside of it
+	first     bool          // at the head of the line from the start
+	ended     chan struct{} // closed at the end of Wait; nil without Wait
+	stopTimer func() bool
+	leave     func() bool // the queue of a store in this process
+}
+
+// try makes one request, again if its reply was lost; sent is now. What may
+// have been granted is cleaned up when the token is given up.
+func (a *attempt) try(sent driver.Instant) error {
+	for i := 0; ; i++ {
+		g, err := a.l.store.Acquire(a.ctx, a.request)
+		if err == nil {
+			err = a.granted(sent, g)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case err == errClosedMeanwhile:
+			a.doubt()
+			return err
+		case definite(err) && !splitVote(err):
+			// Held means: not by this token. Of an earlier request, a store
+			// that cannot be asked says nothing.
+			a.open = a.open && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
+			return err
+		}
+		if !definite(err) {
+			a.doubt()
+		}
+		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
+			return err
+		}
+		if errors.Is(err, driver.ErrSpent) {
+			a.renewToken()
+		}
+		sent = a.l.now()
+	}
+}
+
+// splitVote reports that a store made of stores gave the try up since others
+// had some of them, and the rest cannot be asked: it is worth another try.
+func splitVote(err error) bool {
+	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
+}
+
+// granted takes a grant over, or says why it comes too late.
+func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
+	if err := a.ctx.Err(); err != nil {
+		return err // nobody waits for it: cleaned up as if it were uncertain
+	}
+	l, now := a.l, g.From
+	if !l.guarantees.InProcess || now == 0 {
+		now = l.clock.Now()
+	}
+	l.mu.Lock()
+	var err error
+	switch {
+	case l.closed:
+		err = errClosedMeanwhile
+	case !l.keeper.granted(a.h, sent, now, g, a.set.maxHold):
+		err = errTooLate
+	default:
+		a.settle(now)
+	}
+	l.unlock()
+	return err
+}
+
+// settle ends an attempt that has the lock since now. The caller holds mu.
+func (a *attempt) settle(now driver.Instant) {
+	l := a.l
+	l.stats.acquired++
+	if !a.within { // else Do counts until its function has returned
+		l.attempts--
+	}
+	if l.holders != nil && a.passes() {
+		l.holders[a.h.name] = a.h
+		if a.h.batch == nil {
+			a.h.batch = l.newBatch(now)
+		}
+	}
+	if a.place != nil {
+		a.line.held, a.line.holder = nil, a.h
+		a.leaveLineLocked()
+	}
+	if l.cfg.onEvent != nil {
+		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: a.h.fence, Took: now.Sub(a.start)})
+	}
+}
+
+var (
+	errTooLate         = errors.New("the lease was over before the reply came")
+	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
+)
+
+// doubt notes that a request with this token may have been, or may yet be,
+// granted to nobody.
+func (a *attempt) doubt() { a.late, a.open = true, true }
+
+// giveUpToken sends for the clean-up of what may have been granted to it.
+func (a *attempt) giveUpToken() {
+	if a.late {
+		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token}, max(a.set.ttl, a.set.holdAtLeast))
+	}
+	a.late, a.open = false, false
+}
+
+// contended notes that somebody else has the name; err says who, unless this
+// caller lined up without asking.
+func (a *attempt) contended(err error) {
+	a.l.mu.Lock()
+	if !a.told {
+		a.told = true
+		a.l.stats.contended++
+		a.l.event(EventContended, a.h, err)
+	}
+	if a.place != nil {
+		a.line.held, a.line.holder = err, nil
+	}
+	a.l.unlock()
+	a.held = err
+}
+
+// refused ends an attempt in vain.
+func (a *attempt) refused(name string, err error) error {
+	err = theirs(a.ctx, err)
+	if a.open {
+		err = inDoubt(err)
+	}
+	a.giveUpToken()
+	err = failed(a.op, name, err)
+	a.l.mu.Lock()
+	if a.counted {
+		a.l.attemptOver()
+	}
+	a.l.stats.refused++
+	a.l.note(Event{Kind: EventRefused, Name: name, Shared: a.set.shared, Err: err})
+	a.l.unlock()
+	return err
+}
+
+// attemptOver tells a Close that waits for it. The caller holds mu.
+func (l *Locker) attemptOver() {
+	l.attempts--
+	if l.drained != nil && l.attempts == 0 {
+		close(l.drained)
+		l.drained = nil
+	}
+}
+
+// renewToken is called when a token is spent.
+func (a *attempt) renewToken() {
+	a.giveUpToken()
+	a.l.mu.Lock()
+	a.request.Token = a.l.newToken()
+	a.h.token = a.request.Token
+	a.l.mu.Unlock()
+}
