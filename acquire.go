@@ -124,8 +124,8 @@ func (a *attempt) prepare(name string) error {
 	if err := set.check(&l.guarantees); err != nil {
 		return err
 	}
-	if l.unfit != nil {
-		return l.unfit
+	if l.handover.invalid != nil {
+		return l.handover.invalid
 	}
 	l.mu.Lock()
 	token, closed := l.newToken(), l.closed

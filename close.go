@@ -29,15 +29,15 @@ func (l *Locker) Close(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.beginClose(ErrClosed)
-	l.keeper.stopWork()
-	err := l.keeper.releaseAll(ctx)
+	l.renewer.stopWork()
+	err := l.renewer.releaseAll(ctx)
 	select {
 	case <-drained: // what they left behind is with the cleaner now
 	case <-ctx.Done():
 		err = errors.Join(err, ctx.Err())
 	}
 	err = errors.Join(err, l.cleaner.wait(ctx))
-	l.keeper.stop()
+	l.renewer.stop()
 	if !l.cfg.sharedStore {
 		err = errors.Join(err, l.store.Close())
 	}
@@ -49,7 +49,7 @@ func (l *Locker) Close(ctx context.Context) error {
 
 // stopWork tells the functions of Do to stop. Each releases its lock when it
 // has.
-func (k *keeper) stopWork() {
+func (k *renewer) stopWork() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
 	for _, h := range k.heap {
@@ -60,7 +60,7 @@ func (k *keeper) stopWork() {
 }
 
 // releaseAll releases what is held, a few at a time, but for what Do holds.
-func (k *keeper) releaseAll(ctx context.Context) error {
+func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
 	for _, h := range k.heap {
@@ -94,9 +94,9 @@ func (k *keeper) releaseAll(ctx context.Context) error {
 	return err
 }
 
-// stop ends the keeper. Locks that are left were exported, or could not be
+// stop ends the renewer. Locks that are left were exported, or could not be
 // released in time: nobody renews them any more, so they are over here.
-func (k *keeper) stop() {
+func (k *renewer) stop() {
 	k.l.mu.Lock()
 	for len(k.heap) > 0 {
 		k.l.end(k.heap[0], ErrClosed)

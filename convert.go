@@ -49,7 +49,7 @@ func (h *hold) promote(caller context.Context) error {
 	if !errors.Is(err, ErrPromotionConflict) && !errors.Is(err, errors.ErrUnsupported) {
 		h.withdrawPromotion()
 	}
-	err = theirs(caller, err)
+	err = callerError(caller, err)
 	if end := caller.Err(); end != nil && !errors.Is(err, end) {
 		err = &joined{err, end}
 	}
@@ -66,7 +66,7 @@ func (h *hold) promote(caller context.Context) error {
 func (h *hold) Demote(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
-		err = theirs(ctx, h.convert(ctx, true))
+		err = callerError(ctx, h.convert(ctx, true))
 		h.endConversion()
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *hold) beginConversion(ctx context.Context) error {
 		other := h.converting
 		if other == nil {
 			h.converting = make(chan struct{})
-			h.locker.apart(h, true)
+			h.locker.unlist(h, true)
 		}
 		h.locker.unlock()
 		if other == nil {
@@ -164,7 +164,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 		return h.cause
 	}
 	h.shared, h.fence = shared, g.Fence
-	h.locker.keeper.watch(h, g.Bound)
+	h.locker.renewer.watch(h, g.Bound)
 	h.extended(sent, g)
 	return nil
 }

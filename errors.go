@@ -103,9 +103,9 @@ func inDoubt(err error) error {
 	return &joined{ErrUncertain, err}
 }
 
-// theirs is err as the caller of ctx may see it: a client's own timeout is no
+// callerError is err as the caller of ctx may see it: a client's own timeout is no
 // end of ctx, and does not answer errors.Is for one.
-func theirs(ctx context.Context, err error) error {
+func callerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

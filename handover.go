@@ -7,19 +7,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseHeir returns who is to have the name of a lock that is being given
+// chooseNext returns who is to have the name of a lock that is being given
 // back, or nil. Until its passing is over it stays where it is; Close waits for
 // it. The caller holds mu.
-func (l *Locker) chooseHeir(name string) *turn {
+func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if q == nil || !q.parked || l.closed {
 		return nil
 	}
 	t := q.line[0]
-	if t.heir.passing {
+	if t.handover.passing {
 		return nil
 	}
-	t.heir.passing = true
+	t.handover.passing = true
 	l.attempts++
 	return t
 }
@@ -27,8 +27,8 @@ func (l *Locker) chooseHeir(name string) *turn {
 // passingOver ends the passing on to t, which gets the lock or goes to the
 // store. The caller holds mu.
 func (l *Locker) passingOver(t *turn) {
-	t.heir.passing = false
-	if t.heir.given {
+	t.handover.passing = false
+	if t.handover.given {
 		t.ready <- struct{}{}
 	} else if !t.gone {
 		l.wakeHead(t.a.h.name)
@@ -52,7 +52,7 @@ func (h *hold) passOn(t *turn, usable driver.Instant) passed {
 		return passed{done: true, out: driver.Released}
 	}
 	l.mu.Lock()
-	r, passer := t.a.request, l.passer
+	r, passer := t.a.request, l.handover.passer
 	if passer == nil || asked > 0 || t.gone || r.Shared {
 		l.passingOver(t)
 		l.unlock()
@@ -74,17 +74,17 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	granted, unsure := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now, left := l.clock.Now(), false
 	l.mu.Lock()
-	if t.heir.spent = !errors.Is(err, errors.ErrUnsupported); !t.heir.spent {
-		l.passer = nil
+	if t.handover.spent = !errors.Is(err, errors.ErrUnsupported); !t.handover.spent {
+		l.handover.passer = nil
 	}
 	switch {
-	case granted && !t.gone && !l.closed && l.keeper.granted(t.a.h, sent, now, g, t.a.set.maxHold):
-		t.heir.given = true
+	case granted && !t.gone && !l.closed && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
+		t.handover.given = true
 		t.a.settle(now)
 	case t.gone:
 		left = granted || unsure
 	default:
-		t.heir.unsure = granted || unsure
+		t.handover.unsure = granted || unsure
 	}
 	if !left {
 		l.passingOver(t)
@@ -103,7 +103,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
 	l := h.locker
 	l.mu.Lock()
-	b, raiser := h.batch, l.raiser
+	b, raiser := h.batch, l.handover.raiser
 	if !h.leavesTo(t, usable) {
 		l.unlock()
 		return 0, false
@@ -115,7 +115,7 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 		l.mu.Lock()
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-			b.left, l.raiser = 0, nil
+			b.left, l.handover.raiser = 0, nil
 		case err != nil:
 			b.left, asked = 0, 1
 		}
@@ -125,7 +125,7 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 		l.unlock()
 		return asked, false
 	}
-	h.bequeath(t, usable)
+	h.handHoldTo(t, usable)
 	l.unlock()
 	return 0, true
 }
@@ -138,9 +138,9 @@ func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	return h.batch.open(now) && !t.gone && !l.closed && t.a.follows(h) && usable.Sub(now) >= h.ttl/2
 }
 
-// bequeath gives t what h held. The renewal that was planned stands; one that
+// handHoldTo gives t what h held. The renewal that was planned stands; one that
 // was broken off is made up for. The caller holds mu.
-func (h *hold) bequeath(t *turn, usable driver.Instant) {
+func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--
 	n.batch, n.token = h.batch, h.token
@@ -153,9 +153,9 @@ func (h *hold) bequeath(t *turn, usable driver.Instant) {
 	if n.renewAt = h.renewAt; n.renewAt == never {
 		n.renewAt = now
 	}
-	l.keeper.push(n)
-	l.keeper.watch(n, h.bound)
-	t.heir.given = true
+	l.renewer.push(n)
+	l.renewer.watch(n, h.bound)
+	t.handover.given = true
 	t.a.settle(now)
 	l.passingOver(t)
 }

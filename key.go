@@ -103,7 +103,7 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 		case err == nil:
 			return max(0, usableFor(sent, g).Sub(l.clock.Now())), nil
 		case definite(err) || i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil:
-			return 0, failed("extend", key.name, theirs(ctx, err))
+			return 0, failed("extend", key.name, callerError(ctx, err))
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
 		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
-			if err = theirs(ctx, err); unsure {
+			if err = callerError(ctx, err); unsure {
 				err = inDoubt(err)
 			}
 			return err

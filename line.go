@@ -23,12 +23,12 @@ type queue struct {
 
 // turn is a place in a queue.
 type turn struct {
-	ready chan struct{} // of one: it is at the head, or has the lock, or the store answered
-	gone  bool
-	heir  heir
-	g     driver.Grant // the store's answer
-	err   error
-	a     *attempt
+	ready    chan struct{} // of one: it is at the head, or has the lock, or the store answered
+	gone     bool
+	handover handoverTurn
+	g        driver.Grant // the store's answer
+	err      error
+	a        *attempt
 }
 
 // answer is called by the store.
@@ -72,7 +72,7 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 		q.line = q.line[1:]
 		q.gone--
 	}
-	if !l.park(q) {
+	if !l.parkHead(q) {
 		q.parked = false
 		q.line[0].ready <- struct{}{}
 	}
@@ -88,28 +88,28 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 // to speak of for those of other processes who then stand before it.
 const parkFor = 2 * time.Millisecond
 
-// heirs is what a Locker needs to pass locks on.
-type heirs struct {
+// handoverState is what a Locker needs to pass locks on.
+type handoverState struct {
 	passer  driver.Passer      // nil where the store is none
 	raiser  driver.FenceRaiser // which reserves fences for PassLocally
 	holders map[string]*hold   // those that may be passed on, by name; nil where none is
-	unfit   error              // what is wrong with PassLocally
+	invalid error              // what is wrong with PassLocally
 }
 
-func (l *Locker) initHeirs() {
-	if l.unfit = l.cfg.checkPassing(); l.unfit != nil || l.guarantees.InProcess {
+func (l *Locker) initHandover() {
+	if l.handover.invalid = l.cfg.checkPassing(); l.handover.invalid != nil || l.guarantees.InProcess {
 		return // its own queue is as good
 	}
-	l.passer, _ = l.store.(driver.Passer)
-	l.raiser, _ = l.store.(driver.FenceRaiser)
-	if l.passer != nil || l.cfg.passMost > 0 {
-		l.holders = make(map[string]*hold)
+	l.handover.passer, _ = l.store.(driver.Passer)
+	l.handover.raiser, _ = l.store.(driver.FenceRaiser)
+	if l.handover.passer != nil || l.cfg.passMost > 0 {
+		l.handover.holders = make(map[string]*hold)
 	}
 }
 
-// heir is how a turn gets a lock that was given back. It is guarded by mu until
+// handoverTurn is how a turn gets a lock that was given back. It is guarded by mu until
 // ready says that it is this turn's.
-type heir struct {
+type handoverTurn struct {
 	passing bool // it is being passed on
 	given   bool // attempt.h is the lock
 	spent   bool // the store passed it on to somebody else, or perhaps not
@@ -137,13 +137,13 @@ func (a *attempt) passes() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0
 }
 
-// apart is called when h ends or becomes a lock that is not passed on. If it is
+// unlist is called when h ends or becomes a lock that is not passed on. If it is
 // to wake whoever is parked behind it: nobody else will. The caller holds mu.
-func (l *Locker) apart(h *hold, wake bool) {
-	if l.holders == nil || l.holders[h.name] != h {
+func (l *Locker) unlist(h *hold, wake bool) {
+	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return
 	}
-	delete(l.holders, h.name)
+	delete(l.handover.holders, h.name)
 	if wake {
 		l.wakeHead(h.name)
 	}
@@ -151,7 +151,7 @@ func (l *Locker) apart(h *hold, wake bool) {
 
 // wakeHead sends a parked head to the store. The caller holds mu.
 func (l *Locker) wakeHead(name string) {
-	if q := l.queues[name]; q != nil && q.parked && !q.line[0].heir.passing {
+	if q := l.queues[name]; q != nil && q.parked && !q.line[0].handover.passing {
 		q.parked = false
 		q.line[0].ready <- struct{}{}
 	}
@@ -160,18 +160,18 @@ func (l *Locker) wakeHead(name string) {
 // mayPark reports whether who wants name alone is likely to be parked. The caller
 // holds mu.
 func (l *Locker) mayPark(name string) bool {
-	if l.holders == nil {
+	if l.handover.holders == nil {
 		return false
 	}
-	h := l.holders[name]
-	return h != nil && (l.passer != nil || h.batch.open(l.clock.Now()))
+	h := l.handover.holders[name]
+	return h != nil && (l.handover.passer != nil || h.batch.open(l.clock.Now()))
 }
 
-// park lets the head of q wait for a holder of this Locker, and reports whether
+// parkHead lets the head of q wait for a holder of this Locker, and reports whether
 // there is one to wait for. The caller holds mu.
-func (l *Locker) park(q *queue) bool {
+func (l *Locker) parkHead(q *queue) bool {
 	a := q.line[0].a
-	h := l.holders[a.h.name]
+	h := l.handover.holders[a.h.name]
 	if h == nil {
 		return false
 	}
@@ -179,7 +179,7 @@ func (l *Locker) park(q *queue) bool {
 	switch {
 	case h.batch.open(now) && a.follows(h):
 		q.until = h.batch.until
-	case l.passer != nil && !a.request.Shared:
+	case l.handover.passer != nil && !a.request.Shared:
 		q.until = now.Add(parkFor)
 	default:
 		return false
@@ -234,7 +234,7 @@ func (b *batch) open(now driver.Instant) bool { return b != nil && b.left > 0 &&
 
 // newBatch is called when the store has granted a lock.
 func (l *Locker) newBatch(now driver.Instant) *batch {
-	if l.cfg.passMost == 0 || l.raiser == nil && l.guarantees.Fence != driver.NoFence {
+	if l.cfg.passMost == 0 || l.handover.raiser == nil && l.guarantees.Fence != driver.NoFence {
 		return nil
 	}
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}

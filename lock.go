@@ -56,8 +56,8 @@ type hold struct {
 	grantedAt  driver.Instant
 	maxHoldAt  driver.Instant // never = no MaxHold
 	renewAt    driver.Instant // never = no renewal, or one is under way
-	wakeAt     driver.Instant // when the keeper looks at it
-	index      int            // in the keeper's heap; -1 = not there
+	wakeAt     driver.Instant // when the renewer looks at it
+	index      int            // in the renewer's heap; -1 = not there
 	cause      error          // why it is over; nil = it is not
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
@@ -150,7 +150,7 @@ func (h *hold) Check(ctx context.Context) error {
 	_, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("check", h.name, theirs(ctx, err))
+		return failed("check", h.name, callerError(ctx, err))
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("extend", h.name, theirs(ctx, err))
+		return failed("extend", h.name, callerError(ctx, err))
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -198,7 +198,7 @@ func (h *hold) Export() (Key, error) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	h.exported = true
-	h.locker.apart(h, true)
+	h.locker.unlist(h, true)
 	return Key{name: h.name, token: h.token, shared: h.shared}, nil
 }
 
@@ -207,8 +207,8 @@ func (h *hold) over() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause == nil && h.usable.Load() != int64(never) && h.Expired() {
-		// The keeper is late, as after a suspend.
-		h.locker.keeper.look(h, h.locker.clock.Now())
+		// The renewer is late, as after a suspend.
+		h.locker.renewer.look(h, h.locker.clock.Now())
 	}
 	return h.cause
 }
@@ -308,7 +308,7 @@ func (h *hold) File() (*os.File, error) {
 		return nil, failed("pass", h.Name(), err)
 	}
 	h.locker.mu.Lock()
-	h.locker.apart(h, true)
+	h.locker.unlist(h, true)
 	h.locker.unlock()
 	f, err := p.File(h.Name(), h.token)
 	if err != nil {

@@ -49,9 +49,9 @@ type Locker struct {
 	drained  chan struct{} // of Close: closed when attempts is 0
 	random   *rand.ChaCha8
 	queues   map[string]*queue
-	heirs
-	keeper  keeper
-	cleaner cleaner
+	handover handoverState
+	renewer  renewer
+	cleaner  cleaner
 }
 
 // New returns a Locker over store, which it owns from now on: Close closes it
@@ -79,8 +79,8 @@ func New(store Store, defaults ...LockerOption) *Locker {
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
-	l.initHeirs()
-	l.keeper.init(l)
+	l.initHandover()
+	l.renewer.init(l)
 	l.cleaner.init(l)
 	l.reseed()
 	return l
@@ -184,7 +184,7 @@ func (l *Locker) Status(ctx context.Context) ([]Finding, error) {
 	}
 	found, err := r.Status(ctx)
 	if err != nil {
-		return nil, failed("status", "", theirs(ctx, err))
+		return nil, failed("status", "", callerError(ctx, err))
 	}
 	return found, nil
 }

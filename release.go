@@ -85,7 +85,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.mu.Lock()
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
-	l.keeper.remove(h)
+	l.renewer.remove(h)
 	if h.renewing != nil {
 		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
 		h.joinRenewal(silence)
@@ -94,7 +94,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // that renewal found it lost
 		}
 	}
-	heir := h.heir(keep)
+	heir := h.nextInLine(keep)
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
@@ -119,18 +119,18 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	return err
 }
 
-// heir is who is to have the name when h is given back, or nil; then whoever is
+// nextInLine is who is to have the name when h is given back, or nil; then whoever is
 // parked behind it goes to the store. A lock that is over has none. The caller
 // holds mu.
-func (h *hold) heir(keep time.Duration) (t *turn) {
+func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
-	if l.holders == nil || l.holders[h.name] != h {
+	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return nil
 	}
 	if keep == 0 {
-		t = l.chooseHeir(h.name)
+		t = l.chooseNext(h.name)
 	}
-	l.apart(h, t == nil)
+	l.unlist(h, t == nil)
 	return t
 }
 
@@ -155,7 +155,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
 	}
 	l.cleaner.add(cleanUp{h.name, h.token, keep}, lease)
-	err = theirs(ctx, err)
+	err = callerError(ctx, err)
 	if unsure {
 		err = inDoubt(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The keeper watches the deadlines of all locks of a Locker and renews them:
+// The renewer watches the deadlines of all locks of a Locker and renews them:
 // one heap, one timer and a few workers that come and go, however many locks
 // there are. Everything in it is guarded by Locker.mu.
-type keeper struct {
+type renewer struct {
 	l       *Locker
 	heap    []*hold        // by wakeAt; all live locks are in it
 	armed   driver.Instant // when the timer fires; never = no timer
@@ -31,7 +31,7 @@ type renewal struct {
 	done   chan struct{}      // made by who waits for it
 }
 
-func (k *keeper) init(l *Locker) { k.l, k.armed = l, never }
+func (k *renewer) init(l *Locker) { k.l, k.armed = l, never }
 
 // usableFor returns when a holder must stop, by the rule of design.md: from
 // before the request was sent, or from where the store counts, less 1 % and
@@ -50,7 +50,7 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 
 // granted starts keeping h. It reports false if the lease is over already, at
 // now. The caller holds mu.
-func (k *keeper) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
+func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
 	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows: for ever
@@ -69,7 +69,7 @@ func (k *keeper) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxH
 
 // watch ends h when bound, if there is one, ends: its connection, session or
 // process. A conversion may have moved h to another. The caller holds mu.
-func (k *keeper) watch(h *hold, bound context.Context) {
+func (k *renewer) watch(h *hold, bound context.Context) {
 	if bound == nil || bound == h.bound {
 		return
 	}
@@ -97,7 +97,7 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 		h.usable.Store(int64(usable))
 	}
 	h.scheduleRenewal(sent, g)
-	h.locker.keeper.moved(h)
+	h.locker.renewer.moved(h)
 }
 
 // scheduleRenewal plans a renewal for when a third of the TTL is used up, a
@@ -132,14 +132,14 @@ func (l *Locker) end(h *hold, why error) {
 	}
 	h.cause = why
 	h.usable.Store(0)
-	l.keeper.remove(h)
+	l.renewer.remove(h)
 	if h.unwatch != nil {
 		h.unwatch()
 	}
 	if h.cancel != nil {
 		h.cancel(failed("hold", h.name, why))
 	}
-	l.apart(h, why != ErrReleased)
+	l.unlist(h, why != ErrReleased)
 	if why != ErrReleased && why != ErrClosed {
 		l.stats.lost++
 		l.event(EventLost, h, why)
@@ -147,7 +147,7 @@ func (l *Locker) end(h *hold, why error) {
 }
 
 // arm sets the timer for the head of the heap, unless it fires before anyway.
-func (k *keeper) arm() {
+func (k *renewer) arm() {
 	if len(k.heap) == 0 || k.stopped {
 		return
 	}
@@ -172,7 +172,7 @@ func (k *keeper) arm() {
 }
 
 // tick looks at all locks whose time has come.
-func (k *keeper) tick() {
+func (k *renewer) tick() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
 	if k.stopped {
@@ -194,7 +194,7 @@ func (h *hold) goesAlong(now driver.Instant) bool {
 }
 
 // look ends h or has it renewed.
-func (k *keeper) look(h *hold, now driver.Instant) {
+func (k *renewer) look(h *hold, now driver.Instant) {
 	switch {
 	case now >= h.maxHoldAt:
 		k.l.end(h, ErrMaxHold)
@@ -211,7 +211,7 @@ func (k *keeper) look(h *hold, now driver.Instant) {
 }
 
 // renewSoon gives h to a worker.
-func (k *keeper) renewSoon(h *hold) {
+func (k *renewer) renewSoon(h *hold) {
 	k.due = append(k.due, h)
 	if k.workers < maxRenewers && (k.workers == 0 || !k.l.guarantees.InProcess) {
 		k.workers++
@@ -221,7 +221,7 @@ func (k *keeper) renewSoon(h *hold) {
 }
 
 // renewDue is a worker: it renews until nothing is due.
-func (k *keeper) renewDue() {
+func (k *renewer) renewDue() {
 	defer k.running.Done()
 	k.l.mu.Lock()
 	for len(k.due) > 0 {
@@ -245,7 +245,7 @@ func (k *keeper) renewDue() {
 
 // renew makes one try. It is called and returns with mu held, and gives it up
 // while the store is asked.
-func (k *keeper) renew(h *hold) {
+func (k *renewer) renew(h *hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
 	h.renewing.cancel = cancel
 	k.l.unlock()
@@ -311,7 +311,7 @@ func (h *hold) nextLook() driver.Instant {
 	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }
 
-func (k *keeper) push(h *hold) {
+func (k *renewer) push(h *hold) {
 	h.wakeAt = h.nextLook()
 	h.index = len(k.heap)
 	k.heap = append(k.heap, h)
@@ -320,7 +320,7 @@ func (k *keeper) push(h *hold) {
 }
 
 // moved puts h where it belongs after its times changed.
-func (k *keeper) moved(h *hold) {
+func (k *renewer) moved(h *hold) {
 	if h.index < 0 {
 		return
 	}
@@ -329,7 +329,7 @@ func (k *keeper) moved(h *hold) {
 	k.arm()
 }
 
-func (k *keeper) remove(h *hold) {
+func (k *renewer) remove(h *hold) {
 	i := h.index
 	if i < 0 {
 		return
@@ -347,7 +347,7 @@ func (k *keeper) remove(h *hold) {
 	k.down(k.up(i))
 }
 
-func (k *keeper) up(i int) int {
+func (k *renewer) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2
 		if k.heap[parent].wakeAt <= k.heap[i].wakeAt {
@@ -359,7 +359,7 @@ func (k *keeper) up(i int) int {
 	return i
 }
 
-func (k *keeper) down(i int) {
+func (k *renewer) down(i int) {
 	for {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(k.heap); child++ {
@@ -375,7 +375,7 @@ func (k *keeper) down(i int) {
 	}
 }
 
-func (k *keeper) swap(i, j int) {
+func (k *renewer) swap(i, j int) {
 	k.heap[i], k.heap[j] = k.heap[j], k.heap[i]
 	k.heap[i].index, k.heap[j].index = i, j
 }

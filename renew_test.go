@@ -288,7 +288,7 @@ func TestMaxHoldAsked(t *testing.T) {
 			l := newLocker(t, memstore.New())
 			h := acquire(t, l, "job", padlock.MaxHold(10*time.Second))
 			defer h.Release()
-			<-time.After(10 * time.Second) // the keeper's timer is due now too
+			<-time.After(10 * time.Second) // the renewer's timer is due now too
 			wantOnly(t, h.Check(t.Context()), "check", padlock.ErrMaxHold)
 		})
 	}

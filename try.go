@@ -94,7 +94,7 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	switch {
 	case l.closed:
 		err = errClosedMeanwhile
-	case !l.keeper.granted(a.h, sent, now, g, a.set.maxHold):
+	case !l.renewer.granted(a.h, sent, now, g, a.set.maxHold):
 		err = errTooLate
 	default:
 		a.settle(now)
@@ -110,8 +110,8 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.within { // else Do counts until its function has returned
 		l.attempts--
 	}
-	if l.holders != nil && a.passes() {
-		l.holders[a.h.name] = a.h
+	if l.handover.holders != nil && a.passes() {
+		l.handover.holders[a.h.name] = a.h
 		if a.h.batch == nil {
 			a.h.batch = l.newBatch(now)
 		}
@@ -160,7 +160,7 @@ func (a *attempt) contended(err error) {
 
 // refused ends an attempt in vain.
 func (a *attempt) refused(name string, err error) error {
-	err = theirs(a.ctx, err)
+	err = callerError(a.ctx, err)
 	if a.open {
 		err = inDoubt(err)
 	}

@@ -14,7 +14,7 @@ import (
 func (a *attempt) wait() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
-		err = a.finish(a.park())
+		err = a.finish(a.awaitTurn())
 	} else if err == nil {
 		err = a.head()
 	}
@@ -22,10 +22,10 @@ func (a *attempt) wait() error {
 	return err
 }
 
-// park returns nil when it is this caller's turn, else why the wait is over.
+// awaitTurn returns nil when it is this caller's turn, else why the wait is over.
 //
 //go:noinline
-func (a *attempt) park() error {
+func (a *attempt) awaitTurn() error {
 	select {
 	case <-a.place.ready:
 		return nil
@@ -54,7 +54,7 @@ func (a *attempt) finish(why error) error {
 		<-a.place.ready
 		a.late = a.place.err == nil
 	}
-	return a.over(why, nil)
+	return a.waitEnded(why, nil)
 }
 
 // answered takes over what the store gave.
@@ -69,10 +69,10 @@ func (a *attempt) answered() error {
 	return err
 }
 
-// over says why the wait ended: what held the name, the context's error if it
+// waitEnded says why the wait ended: what held the name, the context's error if it
 // was that, and what else went wrong.
-func (a *attempt) over(cause, trouble error) error {
-	err := a.holder()
+func (a *attempt) waitEnded(cause, trouble error) error {
+	err := a.heldBy()
 	switch {
 	case a.ctx.Err() != nil:
 		err = &joined{err, a.ctx.Err()}
@@ -85,8 +85,8 @@ func (a *attempt) over(cause, trouble error) error {
 	return err
 }
 
-// holder says who holds the name, as far as it is known.
-func (a *attempt) holder() error {
+// heldBy says who holds the name, as far as it is known.
+func (a *attempt) heldBy() error {
 	if a.held != nil {
 		return a.held
 	}
@@ -185,7 +185,7 @@ func (a *attempt) takePlace() error {
 	l.stats.waiting++
 	if l.enqueuer == nil {
 		q.line = append(q.line, a.place)
-		a.first = len(q.line) == 1 && !l.park(q)
+		a.first = len(q.line) == 1 && !l.parkHead(q)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (a *attempt) head() error {
 	var trouble error // the last, if the store has not answered since
 	for {
 		began := a.l.clock.Now()
-		err := a.turn(ctx, &waiter, &poll)
+		err := a.askStore(ctx, &waiter, &poll)
 		switch {
 		case err == nil:
 			return nil
@@ -231,7 +231,7 @@ func (a *attempt) head() error {
 				return a.held
 			}
 		case ctx.Err() != nil:
-			return a.over(context.Cause(ctx), trouble)
+			return a.waitEnded(context.Cause(ctx), trouble)
 		case !a.tolerates(err, began, &downSince):
 			return err
 		default:
@@ -242,9 +242,9 @@ func (a *attempt) head() error {
 	}
 }
 
-// turn waits until the store hands the name over or says that it is worth
+// askStore waits until the store hands the name over or says that it is worth
 // trying, and then takes it.
-func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
+func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
@@ -255,7 +255,7 @@ func (a *attempt) turn(ctx context.Context, waiter *driver.Waiter, poll *poller)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		*waiter = nil
-		return a.turn(ctx, waiter, poll)
+		return a.askStore(ctx, waiter, poll)
 	case err != nil:
 		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
 	case g.TTL == 0: // worth trying
@@ -308,7 +308,7 @@ func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Insta
 // called goes on with an attempt that was parked or stood in line, when ready
 // says that something is up: it has the lock, or goes to the store.
 func (a *attempt) called() error {
-	t := &a.place.heir
+	t := &a.place.handover
 	if t.given {
 		return nil
 	}
@@ -327,7 +327,7 @@ func (a *attempt) withdraw() {
 	l := a.l
 	l.mu.Lock()
 	defer l.unlock()
-	if !a.place.heir.given {
+	if !a.place.handover.given {
 		a.leaveLineLocked()
 		return
 	}
