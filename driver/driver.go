@@ -17,6 +17,8 @@
 // included; it is never normalised or cut. Two names never share a lock. A
 // token is an opaque string of 1 to [MaxToken] bytes that stands for one hold;
 // it is a secret and never appears in an error, a log or a String method.
+// Every method checks it with CheckToken and returns ErrInvalid for one that
+// no hold can have.
 //
 // A token is good for one hold. It is spent when Acquire answered a *HeldError
 // for it, when Wait returned the zero Grant or an error for it, or when Release

@@ -31,7 +31,8 @@ const (
 	MaxFence = 1 << 53
 )
 
-// reservedToken marks an exclusive hold where Symfony's clients keep theirs.
+// reservedToken is a word that Symfony's clients keep where padlock keeps tokens: it marks an
+// exclusive hold. A hold with this token could not be told from that mark.
 const reservedToken = "__write__"
 
 // Validate checks r against the limits above and the narrower ones of g. A
@@ -41,9 +42,15 @@ func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckName(r.Name); err != nil {
 		return err
 	}
+	if err := CheckToken(r.Token); err != nil {
+		return err
+	}
+	if r.Replaces != "" {
+		if err := CheckToken(r.Replaces); err != nil {
+			return fmt.Errorf("Replaces: %w", err)
+		}
+	}
 	switch {
-	case r.Token == "" || len(r.Token) > MaxToken || r.Token == reservedToken:
-		return invalid("token", "is empty, too long, or a word of Symfony's")
 	case len(r.Holder.Label) > MaxLabel:
 		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
 	case len(r.Holder.Host) > MaxLabel:
@@ -68,6 +75,21 @@ func CheckName(name string) error {
 	}
 	if len(name) > MaxName {
 		return invalid("name", fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxName))
+	}
+	return nil
+}
+
+// CheckToken returns ErrInvalid for a token that no hold can have: an empty one, one of more than
+// MaxToken bytes, and the word that Symfony reserves. Every method of a store that takes a token
+// checks it first. The error does not contain the token.
+func CheckToken(token string) error {
+	switch {
+	case token == "":
+		return invalid("token", "is empty")
+	case len(token) > MaxToken:
+		return invalid("token", fmt.Sprintf("has %d bytes, at most %d are allowed", len(token), MaxToken))
+	case token == reservedToken:
+		return invalid("token", "is a word that Symfony reserves")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ const (
 	anyLabel                  bug = "a label that is too long is cut"
 	anyName                   bug = "Extend and Release take names of any length"
 	anyTTL                    bug = "a lease that is too short is made longer"
+	anyToken                  bug = "Extend and Release take any token"
 	atLeastDiesWithRelease    bug = "an early release leaves no cool-down"
 	atLeastIgnored            bug = "AtLeast does not lengthen the first lease"
 	boundOutlivesCut          bug = "Bound does not end with the connection"

@@ -41,6 +41,24 @@ var limitCases = []testCase{
 		},
 	},
 	{
+		name:   "limits/token-of-no-hold",
+		clause: "Tokens that no hold can have are refused by every method (ErrInvalid, naming the token), and change nothing.",
+		about:  "Request.Token Request.Replaces ErrInvalid",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__"} {
+				for method, f := range c.everyToken(l.req.Name, t) {
+					c.invalid(f(), "token", method+" with token "+short(t))
+					c.verify(l, "after "+method+" with token "+short(t))
+				}
+			}
+			c.refused(c.b, c.request(l.req.Name), "beside a writer, after tokens that no hold can have", l)
+			if c.g.Shared {
+				c.refused(c.b, c.readRequest(l.req.Name), "to read beside a writer, after tokens that no hold can have", l)
+			}
+		},
+	},
+	{
 		name:   "limits/ttl",
 		clause: "The shortest and the longest lease that Guarantees allow work; below and above it is ErrInvalid, naming the TTL.",
 		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
@@ -153,6 +171,34 @@ func (c *check) everyMethod(name string) map[string]error {
 		errs[method] = f(c.ctx)
 	}
 	return errs
+}
+
+// everyToken calls each method that takes a token.
+func (c *check) everyToken(name, token string) map[string]func() error {
+	r, next := c.request(name), c.request(name)
+	r.Token = token
+	all := map[string]func() error{
+		"Acquire": func() error { _, err := c.b.Acquire(c.ctx, r); return err },
+		"Extend":  func() error { _, err := c.b.Extend(c.ctx, name, token, r.TTL); return err },
+		"Release": func() error { _, err := c.b.Release(c.ctx, name, token, 0); return err },
+	}
+	for method, f := range c.optional(c.b, r) {
+		if method != "Inspect" && method != "Break" {
+			all[method] = func() error { return f(c.ctx) }
+		}
+	}
+	if c.has.pass {
+		all["Pass from"] = func() error { _, _, err := c.b.Pass(c.ctx, token, next); return err }
+	}
+	if c.has.file {
+		all["File"] = func() error { _, err := c.b.File(name, token); return err }
+	}
+	if c.has.replace && token != "" {
+		swap := next
+		swap.Replaces = token
+		all["Acquire that replaces"] = func() error { _, err := c.b.Acquire(c.ctx, swap); return err }
+	}
+	return all
 }
 
 // optional are the optional methods that take a context and a name.

@@ -12,7 +12,7 @@ import (
 
 // Extend implements driver.Store.
 func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
-	if err := s.check(name, "TTL", ttl); err != nil {
+	if err := s.check(name, token, "TTL", ttl); err != nil {
 		return g, err
 	}
 	if s.is(closedAnswers) {
@@ -106,7 +106,7 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 	if keep != 0 && !s.w.g.CoolDown {
 		return o, fmt.Errorf("keep: %w", errors.ErrUnsupported)
 	}
-	if err := s.check(name, "keep", keep); err != nil {
+	if err := s.check(name, token, "keep", keep); err != nil {
 		return o, err
 	}
 	err = s.ask(ctx, func() error {

@@ -93,7 +93,7 @@ func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *ref) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := driver.CheckName(name); err != nil {
+	if err := s.check(name, token, "", 0); err != nil {
 		return err
 	}
 	if fence >= driver.MaxFence && !s.is(raisesTooFar) {
@@ -235,6 +235,9 @@ type passer struct{ *ref }
 
 // File implements driver.FilePasser.
 func (s passer) File(name, token string) (*os.File, error) {
+	if err := s.check(name, token, "", 0); err != nil {
+		return nil, err
+	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	e := s.w.entry(name)

@@ -11,6 +11,7 @@ import (
 const (
 	holdIsNone       bug = "Wait hands over a reservation and says that it is the hold"
 	passAboveIgnored bug = "Pass does not look at FenceAbove"
+	passAnyToken     bug = "Pass takes tokens of any length"
 	passAndKeeps     bug = "Pass leaves the old token in"
 	passForAnybody   bug = "Pass grants a free name, whatever the token held"
 	passKeepsFence   bug = "Pass keeps the fence"
@@ -22,7 +23,7 @@ const (
 )
 
 var passBugs = []bug{
-	holdIsNone, passAboveIgnored, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
+	holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
 }
 
 // relay is a store that passes names on.
@@ -56,6 +57,9 @@ func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o d
 	}
 	if (next.Shared || next.Replaces != "" || next.Token == token) && !s.is(passUnchecked) {
 		return o, g, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
+	}
+	if err := s.check(next.Name, token, "", 0); err != nil && !s.is(passAnyToken) {
+		return o, g, err
 	}
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(next.Name)

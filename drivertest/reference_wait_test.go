@@ -256,10 +256,13 @@ func (s *ref) validate(r *driver.Request) error {
 	return err
 }
 
-func (s *ref) check(name, param string, d time.Duration) error {
+func (s *ref) check(name, token, param string, d time.Duration) error {
 	err := driver.CheckName(name)
 	if s.is(anyName) {
 		err = nil
+	}
+	if err == nil && !s.is(anyToken) {
+		err = driver.CheckToken(token)
 	}
 	if err == nil && d != 0 {
 		err = driver.CheckTTL(param, d, &s.w.g)

@@ -112,7 +112,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
 		return driver.Grant{}, err
 	}
 	if ttl != 0 {
@@ -135,7 +135,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckKeep("cool-down", keep, &guarantees)); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token), driver.CheckKeep("cool-down", keep, &guarantees)); err != nil {
 		return driver.Gone, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -183,7 +183,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := errors.Join(driver.CheckName(name), driver.CheckFence(fence)); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token), driver.CheckFence(fence)); err != nil {
 		return err
 	}
 	if err := s.enter(ctx); err != nil {

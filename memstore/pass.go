@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
@@ -9,7 +10,7 @@ import (
 
 // Pass implements driver.Passer.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	if err := next.Validate(&guarantees); err != nil {
+	if err := errors.Join(driver.CheckToken(token), next.Validate(&guarantees)); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {

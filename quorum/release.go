@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -30,10 +29,7 @@ func (s *Store) validHold(name, token string) error {
 	if err := driver.CheckName(name); err != nil {
 		return err
 	}
-	if token == "" {
-		return fmt.Errorf("%w: token is empty", driver.ErrInvalid)
-	}
-	return nil
+	return driver.CheckToken(token)
 }
 
 func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (driver.Outcome, error) {

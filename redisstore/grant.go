@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -52,7 +53,7 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
 		return driver.Grant{}, err
 	}
 	if ttl != 0 {
@@ -67,7 +68,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if s.config.replicas == 0 && token != "" {
+	if s.config.replicas == 0 {
 		if g, err, done := s.quickExtend(ctx, c, name, token, ttl); done {
 			return g, err
 		}
@@ -77,7 +78,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
 		return driver.Gone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
@@ -85,9 +86,6 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	if err := s.enter(ctx); err != nil {
 		return driver.Gone, err
-	}
-	if token == "" {
-		return driver.Gone, nil
 	}
 	return s.release(ctx, name, token, keep)
 }
@@ -139,7 +137,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) error {
-	if err := driver.CheckName(name); err != nil {
+	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
 		return err
 	}
 	if err := driver.CheckFence(to); err != nil {

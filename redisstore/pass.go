@@ -15,7 +15,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if s.config.foreign || s.config.replicas > 0 || s.config.strings && !s.config.fences {
 		return driver.Gone, driver.Grant{}, errors.ErrUnsupported
 	}
-	if err := next.Validate(&s.guarantees); err != nil {
+	if err := errors.Join(driver.CheckToken(token), next.Validate(&s.guarantees)); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
@@ -28,7 +28,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
-	if s.quick(&next) && token != "" {
+	if s.quick(&next) {
 		if out, g, done, err := s.swap(ctx, c, token, &next); done || err != nil {
 			return out, g, err
 		}
