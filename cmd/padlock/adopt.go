@@ -11,7 +11,7 @@ import (
 const adoptLong = `adopt takes a lock over from whoever has its key: it gets a new key, a new fence
 and a new lease of --ttl, and the old key is of no use any more. The new key is
 printed, or takes the place of the old one in the file of --key-file. A padlock
-run whose $PADLOCK_TOKEN is adopted ends its command: the lock is not its own any
+run whose $PADLOCK_LOCK_KEY is adopted ends its command: the lock is not its own any
 more.
 
 ` + keyHelp + `

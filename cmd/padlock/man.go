@@ -17,7 +17,7 @@ Where locks are kept, if --store does not say it. A URL with a password belongs 
 PADLOCK_KEY
 A key, for padlock adopt, extend and release.
 
-PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_TOKEN, PADLOCK_EXPIRES
+PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_LOCK_KEY, PADLOCK_EXPIRES
 Set for the command of padlock run; PADLOCK_STORE too.`
 
 const manFiles = `/var/lib/padlock

@@ -32,7 +32,7 @@ either is killed, even by kill -9, the other ends COMMAND. If this one hangs or 
 stopped (Ctrl-Z), COMMAND is ended before a lease runs out all the same.
 
 COMMAND finds in its environment PADLOCK_NAME, PADLOCK_STORE and PADLOCK_FENCE, a
-number that grows with each holder; where a lock can be handed over, PADLOCK_TOKEN,
+number that grows with each holder; where a lock can be handed over, PADLOCK_LOCK_KEY,
 a secret; and without renewal PADLOCK_EXPIRES, in seconds since 1970.
 
 SECONDS may have a fraction, or be written as 90s, 10m or 1h30m.

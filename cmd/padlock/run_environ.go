@@ -11,7 +11,7 @@ import (
 // ownVariables are the variables that say under which lock a command runs.
 var ownVariables = map[string]bool{
 	"PADLOCK_NAME": true, "PADLOCK_STORE": true, "PADLOCK_FENCE": true,
-	"PADLOCK_TOKEN": true, "PADLOCK_EXPIRES": true,
+	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true,
 }
 
 // variables are those of this lock.
@@ -29,7 +29,7 @@ func (f *front) variables() ([]string, error) {
 		return nil, f.explain(f.name, err)
 	}
 	if key != "" {
-		vars = append(vars, "PADLOCK_TOKEN="+key)
+		vars = append(vars, "PADLOCK_LOCK_KEY="+key)
 	}
 	if left := f.lock.Remaining(); f.set.noRenewal && f.locker.Guarantees().Lease {
 		vars = append(vars, "PADLOCK_EXPIRES="+strconv.FormatInt(time.Now().Add(left).Unix(), 10))
