@@ -113,7 +113,7 @@ func (s *Store) awaitLook(ctx context.Context, l *look) error {
 func (s *Store) look(l *look) {
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
-	turns, nodes, err := s.inquire(ctx)
+	turns, nodes, err := s.serverInfo(ctx)
 	g := &s.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,8 +20,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if s.quick(&r) {
-		if g, err, done := s.quickAcquire(ctx, c, &r); done {
+	if s.fast(&r) {
+		if g, err, done := s.fastAcquire(ctx, c, &r); done {
 			return s.confirmed(ctx, &r, g, err)
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		return driver.Grant{}, err
 	}
 	if s.config.replicas == 0 {
-		if g, err, done := s.quickExtend(ctx, c, name, token, ttl); done {
+		if g, err, done := s.fastExtend(ctx, c, name, token, ttl); done {
 			return g, err
 		}
 	}
@@ -96,8 +96,8 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	if keep == 0 && !s.config.foreign {
-		way := s.quickRelease
-		if s.handed.take(token) || s.ear.first(name) != nil {
+		way := s.fastRelease
+		if s.handed.take(token) || s.subscriber.first(name) != nil {
 			way = s.pass
 		}
 		if done, err := way(ctx, c, name, token); done || err != nil {
@@ -109,9 +109,9 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	switch a.kind {
-	case "R":
+	case replyReleased:
 		return driver.Released, nil
-	case "E":
+	case replyExpired:
 		return driver.Expired, nil
 	}
 	return driver.Gone, nil

@@ -29,7 +29,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 
 // state reads S: now, waiters, holds, fence.
 func (s *Store) state(a *answer, name string) (driver.State, error) {
-	if a.kind != "S" || len(a.rest) < 4 {
+	if a.kind != replyState || len(a.rest) < 4 {
 		return driver.State{}, strange()
 	}
 	return driver.State{

@@ -76,7 +76,7 @@ func TestKeys(t *testing.T) {
 			}
 			key, note := k.pair(name)
 			if key != keys[0] || note != keys[1] || k.key(name) != key {
-				t.Errorf("prefix %q: the quick keys of %q are %q, %q", prefix, name, key, note)
+				t.Errorf("prefix %q: the fast keys of %q are %q, %q", prefix, name, key, note)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer, where the quick way is open: not with foreign
+// Pass implements driver.Passer, where the fast way is open: not with foreign
 // programs that poll, with replicas that must confirm, or for strings without
 // fences, which have no note.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
@@ -28,7 +28,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
-	if s.quick(&next) {
+	if s.fast(&next) {
 		if out, g, done, err := s.swap(ctx, c, token, &next); done || err != nil {
 			return out, g, err
 		}

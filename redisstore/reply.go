@@ -13,8 +13,20 @@ import (
 
 var errShared = fmt.Errorf("layout=string has no shared mode: %w", errors.ErrUnsupported)
 
-// answer is the reply of a script: G granted, H held, L lost, E expired, C
-// conflict, R released, N try now, W wait, S state.
+// The kinds of replies of the full scripts, with the same letters in Lua.
+const (
+	replyGranted  = "G"
+	replyHeld     = "H"
+	replyLost     = "L"
+	replyExpired  = "E"
+	replyConflict = "C"
+	replyReleased = "R"
+	replyTryNow   = "N"
+	replyWait     = "W"
+	replyState    = "S"
+)
+
+// answer is the reply of a full script.
 type answer struct {
 	kind string
 	rest []rueidis.RedisMessage
@@ -78,15 +90,15 @@ func (s *Store) told(fence int64) uint64 {
 // grant reads G, or says why there is none.
 func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {
-	case "G":
+	case replyGranted:
 		return driver.Grant{Fence: s.told(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond}, nil
-	case "H":
+	case replyHeld:
 		return driver.Grant{}, a.held()
-	case "L":
+	case replyLost:
 		return driver.Grant{}, driver.ErrLost
-	case "E":
+	case replyExpired:
 		return driver.Grant{}, driver.ErrExpired
-	case "C":
+	case replyConflict:
 		return driver.Grant{}, driver.ErrPromotionConflict
 	}
 	return driver.Grant{}, strange()

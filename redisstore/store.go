@@ -22,7 +22,7 @@ type Store struct {
 	keepArg    string
 	clock      driver.Clock
 	gate       gate
-	ear        ear
+	subscriber subscriber
 	handed     handed
 	formats    formats
 
@@ -101,7 +101,7 @@ func newStore(c config) *Store {
 	}
 	s.keepArg = millis(s.formats.keep)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.ear.init(s)
+	s.subscriber.init(s)
 	s.handed.m = map[string]struct{}{}
 	return s
 }
@@ -157,9 +157,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.stop(driver.ErrClosed)
-	s.ear.waits.Wait() // each leaves its queue
+	s.subscriber.waits.Wait() // each leaves its queue
 	s.jobs.Wait()
-	s.ear.close()
+	s.subscriber.close()
 	s.gate.close()
 	return nil
 }

@@ -21,7 +21,7 @@ type wait struct {
 	reserve bool
 	w       *waiter
 	sent    bool           // it may stand in the queue
-	joined  bool           // it went the quick way, or tried
+	joined  bool           // it went the fast way, or tried
 	told    bool           // to look, lest nobody does
 	down    driver.Instant // since when the server cannot be asked; or 0
 }
@@ -40,15 +40,15 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		s.mu.Unlock()
 		return driver.Grant{}, err
 	}
-	s.ear.waits.Add(1)
+	s.subscriber.waits.Add(1)
 	s.mu.Unlock()
-	defer s.ear.waits.Done()
+	defer s.subscriber.waits.Done()
 	ends, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 
-	a := wait{s: s, ctx: ends, caller: ctx, r: &r, reserve: reserve, w: s.ear.add(&r, reserve && s.quick(&r))}
-	defer s.ear.remove(a.w)
+	a := wait{s: s, ctx: ends, caller: ctx, r: &r, reserve: reserve, w: s.subscriber.add(&r, reserve && s.fast(&r))}
+	defer s.subscriber.remove(a.w)
 	g, err := a.wait()
 	if err != nil && a.sent {
 		s.jobs.Go(func() { s.forget(r.Name, r.Token) })
@@ -83,14 +83,14 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if _, err := a.s.ready(a.ctx, true); err != nil {
 		return g, 0, err
 	}
-	if err := a.s.ear.listening(a.ctx); err != nil {
+	if err := a.s.subscriber.listening(a.ctx); err != nil {
 		return g, 0, err
 	}
-	c, err := a.s.ready(a.ctx, true) // the ear's connection is looked at now, and not when it is this waiter's turn
+	c, err := a.s.ready(a.ctx, true) // the connection of the subscriber is looked at now, and not when it is this waiter's turn
 	if err != nil {
 		return g, 0, err
 	}
-	a.w.forget('l') // it looks now
+	a.w.forget(msgLook) // it looks now
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true
@@ -100,16 +100,16 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	}
 	r := a.r
 	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.formats.holder(&r.Holder).text, a.s.ear.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.told))
+		a.s.formats.holder(&r.Holder).text, a.s.subscriber.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.told))
 	if err != nil {
 		return g, 0, err
 	}
 	a.down = 0
 	switch reply.kind {
-	case "W":
+	case replyWait:
 		a.told = a.told && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
-	case "N":
+	case replyTryNow:
 		return g, 0, nil
 	}
 	g, err = a.s.grant(&reply)
@@ -133,7 +133,7 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	}
 	keys := s.keys.lock(r.Name).all()
 	n, err := s.scripts.join.four(a.ctx, c, &keys, r.Token,
-		s.ear.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.formats.holder(&r.Holder).text).ToInt64()
+		s.subscriber.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.formats.holder(&r.Holder).text).ToInt64()
 	if err != nil {
 		return 0, s.failure(a.ctx, err)
 	}
@@ -174,19 +174,19 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 			return g, false, nil
 		case m := <-a.w.called:
 			switch m.kind {
-			case 'h':
+			case msgHandedOver:
 				return driver.Grant{Fence: a.s.told(m.value), TTL: driver.MaxReservation}, true, nil
-			case 'g':
+			case msgGranted:
 				return driver.Grant{Fence: a.s.told(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
-			case 'b':
+			case msgTry:
 				return g, true, nil
-			case 'f':
+			case msgLookBy:
 				a.told = true
 				if sooner := time.Now().Add(time.Duration(m.value+1) * time.Millisecond); sooner.Before(due) {
 					due = sooner
 					t.Reset(time.Until(due))
 				}
-			case 'l':
+			case msgLook:
 				return g, false, nil
 			}
 		}

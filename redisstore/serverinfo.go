@@ -39,8 +39,8 @@ func (n *node) evicts() bool {
 	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
 }
 
-// inquire asks every node, and says how many turns there had been before.
-func (s *Store) inquire(ctx context.Context) (turns uint64, nodes []node, err error) {
+// serverInfo asks every node, and says how many turns there had been before.
+func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
 	if g.client.Load() == nil {
 		c, err := rueidis.NewClient(g.option)

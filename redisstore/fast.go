@@ -12,38 +12,38 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The quick way is for exclusive holds of names that nobody waits for: small
+// The fast way is for exclusive holds of names that nobody waits for: small
 // scripts that touch the name and its note only, and leave everything else to
 // the full ones.
 
-// quick reports whether r may go the quick way.
-func (s *Store) quick(r *driver.Request) bool {
+// fast reports whether r may go the fast way.
+func (s *Store) fast(r *driver.Request) bool {
 	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0
 }
 
-// quickAcquire reports whether it has the answer.
-func (s *Store) quickAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
+// fastAcquire reports whether it has the answer.
+func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
 	key, note := s.keys.pair(r.Name)
 	ttl := s.formats.ttl(r.TTL)
 	if s.handed.has(r.Token) {
 		resp := s.scripts.fastClaim.call(ctx, c, key, note, counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).text)
-		return s.quickGrant(ctx, r, resp)
+		return s.fastGrant(ctx, r, resp)
 	}
 	if s.config.strings && !s.config.fences {
 		return s.plainAcquire(ctx, c, r)
 	}
 	resp := s.scripts.fastAcquire.call(ctx, c, key, note, counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note)
-	return s.quickGrant(ctx, r, resp)
+	return s.fastGrant(ctx, r, resp)
 }
 
-// quickGrant reads the fence of a grant, who is in the way, or 0.
-func (s *Store) quickGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
+// fastGrant reads the fence of a grant, who is in the way, or 0.
+func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
 	m, err := resp.ToMessage()
 	if err != nil {
 		return driver.Grant{}, s.failure(ctx, err), true
 	}
 	if m.IsArray() {
-		err := s.quickHeld(&m)
+		err := s.fastHeld(&m)
 		return driver.Grant{}, err, err != nil
 	}
 	f, err := m.ToInt64()
@@ -77,9 +77,9 @@ func counted(token string) string {
 	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)}) + token
 }
 
-// quickHeld reads the note of the holder in the way, the end of its lease and
+// fastHeld reads the note of the holder in the way, the end of its lease and
 // the server's time. It is nil if the note cannot be read.
-func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
+func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	parts, err := m.AsStrSlice()
 	if err != nil || len(parts) < 3 || len(parts[0]) < 21 {
 		return nil
@@ -108,10 +108,10 @@ func (s *Store) quickHeld(m *rueidis.RedisMessage) error {
 	return held
 }
 
-// quickExtend reports whether it has the answer.
-func (s *Store) quickExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
+// fastExtend reports whether it has the answer.
+func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
 	key, note := s.keys.pair(name)
-	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.quickToken(token), s.formats.ttl(ttl).lease, s.keepArg)
+	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.fastToken(token), s.formats.ttl(ttl).lease, s.keepArg)
 	m, err := resp.ToMessage()
 	if err != nil {
 		return driver.Grant{}, s.failure(ctx, err), true
@@ -123,22 +123,22 @@ func (s *Store) quickExtend(ctx context.Context, c *connected, name, token strin
 	return driver.Grant{Fence: s.told(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}, nil, true
 }
 
-// quickToken is how the quick scripts of the layout want a token.
-func (s *Store) quickToken(token string) string {
+// fastToken is how the fast scripts of the layout want a token.
+func (s *Store) fastToken(token string) string {
 	if s.config.strings {
 		return token
 	}
 	return counted(token)
 }
 
-// quickRelease reports whether the hold was ended.
-func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
+// fastRelease reports whether the hold was ended.
+func (s *Store) fastRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
 	key, note := s.keys.pair(name)
 	var resp rueidis.RedisResult
 	if s.config.alone {
-		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token), "1")
+		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.fastToken(token), "1")
 	} else {
-		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.quickToken(token))
+		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.fastToken(token))
 	}
 	n, err := resp.ToInt64()
 	switch {
@@ -155,7 +155,7 @@ func (s *Store) quickRelease(ctx context.Context, c *connected, name, token stri
 func (s *Store) pass(ctx context.Context, c *connected, name, token string) (bool, error) {
 	keys := s.keys.lock(name).all()
 	args := append(make([]string, 0, 7), counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts)
-	own := s.ear.first(name)
+	own := s.subscriber.first(name)
 	if own != nil && own.r.TTL > driver.MaxReservation {
 		ttl := s.formats.ttl(own.r.TTL)
 		args = append(args, counted(own.r.Token), ttl.lease, ttl.note, s.formats.holder(&own.r.Holder).note)
@@ -167,7 +167,7 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 	case err == nil && n > 2 && s.gate.open.Load():
 		own.grant(n, sent)
 	case err != nil || n > 2:
-		own.call(message{kind: 'l'}) // it may have the name
+		own.call(message{kind: msgLook}) // it may have the name
 	}
 	if err != nil {
 		return false, s.failure(ctx, err)
@@ -180,7 +180,7 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 }
 
 // handed are the tokens that were handed a name and not released since. Their
-// names are wanted by many, so the quick way would be a detour.
+// names are wanted by many, so the fast way would be a detour.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

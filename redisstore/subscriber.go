@@ -12,10 +12,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ear is the one connection on which the waiters of a store are called,
+// subscriber is the one connection on which the waiters of a store are called,
 // however many they are. It is made for the first of them. What was said while
 // it was down is lost, so all of them look for themselves when it is back.
-type ear struct {
+type subscriber struct {
 	s       *Store
 	channel string
 	waits   sync.WaitGroup
@@ -39,73 +39,80 @@ type waiter struct {
 	called chan message // of a few: what does not fit is less than a look tells
 }
 
-// message is what a waiter is told: h handed over with a fence, g granted with a
-// fence by a release of its own process, f to look in so many ms at the latest,
-// b to try, l to look now.
+// The kinds of messages to a waiter. Those that scripts publish have the same
+// letters in Lua.
+const (
+	msgHandedOver = 'h' // the name is reserved for it; with the fence
+	msgGranted    = 'g' // a release of its own process gave it the name; with the fence
+	msgLookBy     = 'f' // it looks within so many ms at the latest
+	msgTry        = 'b' // it waits without a place, and may try
+	msgLook       = 'l' // it looks now
+)
+
 type message struct {
 	kind  byte
 	value int64
 	from  driver.Instant // of g: when the lease began, or before
 }
 
-func (e *ear) init(s *Store) {
-	e.s, e.channel = s, newID()
-	e.up = make(chan struct{})
-	e.waiters, e.lines = map[uint64]*waiter{}, map[string][]*waiter{}
-	e.ended = make(chan struct{})
+func (sub *subscriber) init(s *Store) {
+	sub.s, sub.channel = s, newID()
+	sub.up = make(chan struct{})
+	sub.waiters, sub.lines = map[uint64]*waiter{}, map[string][]*waiter{}
+	sub.ended = make(chan struct{})
 }
 
-func (e *ear) add(r *driver.Request, lined bool) *waiter {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lastID++
-	w := &waiter{e.lastID, r, lined, make(chan message, 4)}
-	e.waiters[w.id] = w
+func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.lastID++
+	w := &waiter{sub.lastID, r, lined, make(chan message, 4)}
+	sub.waiters[w.id] = w
 	if lined {
-		e.lines[r.Name] = append(e.lines[r.Name], w)
+		sub.lines[r.Name] = append(sub.lines[r.Name], w)
 	}
 	return w
 }
 
 // first returns who in this process has waited longest for name, or nil.
-func (e *ear) first(name string) *waiter {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if line := e.lines[name]; len(line) > 0 {
+func (sub *subscriber) first(name string) *waiter {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if line := sub.lines[name]; len(line) > 0 {
 		return line[0]
 	}
 	return nil
 }
 
-func (e *ear) remove(w *waiter) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.waiters, w.id)
+func (sub *subscriber) remove(w *waiter) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	delete(sub.waiters, w.id)
 	if !w.lined {
 		return
 	}
-	line := e.lines[w.r.Name]
+	line := sub.lines[w.r.Name]
 	if i := slices.Index(line, w); i == 0 {
 		line[0] = nil
 		line = line[1:]
 	} else {
 		line = slices.Delete(line, i, i+1)
 	}
-	if e.lines[w.r.Name] = line; len(line) == 0 {
-		delete(e.lines, w.r.Name)
+	if sub.lines[w.r.Name] = line; len(line) == 0 {
+		delete(sub.lines, w.r.Name)
 	}
 }
 
-// listening waits until the ear hears: before that, the server would take
+// listening waits until the subscription stands: before that, the server would take
 // those who wait for gone.
-func (e *ear) listening(ctx context.Context) error {
-	e.mu.Lock()
-	if !e.started {
-		e.started = true
-		go e.listen()
+func (sub *subscriber) listening(ctx context.Context) error {
+	sub.mu.Lock()
+	if !sub.started {
+		sub.started = true
+		go sub.listen()
 	}
-	up := e.up
-	e.mu.Unlock()
+	up := sub.up
+	sub.mu.Unlock()
 	select {
 	case <-up:
 		return nil
@@ -119,32 +126,32 @@ func (e *ear) listening(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.C:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.err != nil {
-			return unavailable("it cannot be listened to: %v", e.err)
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+		if sub.err != nil {
+			return unavailable("it cannot be listened to: %v", sub.err)
 		}
 		return unavailable("it cannot be listened to")
 	}
 }
 
 // listen subscribes, again and again, until Close.
-func (e *ear) listen() {
-	defer close(e.ended)
-	for pause := time.Millisecond; e.s.ctx.Err() == nil; pause = min(2*pause, time.Second) {
+func (sub *subscriber) listen() {
+	defer close(sub.ended)
+	for pause := time.Millisecond; sub.s.ctx.Err() == nil; pause = min(2*pause, time.Second) {
 		since := time.Now()
-		err := e.subscribe()
-		e.down(err)
+		err := sub.subscribe()
+		sub.down(err)
 		if time.Since(since) > time.Second {
 			pause = time.Millisecond
 		}
-		_ = e.s.sleep(e.s.ctx, pause)
+		_ = sub.s.sleep(sub.s.ctx, pause)
 	}
 }
 
 // subscribe returns when the connection is lost.
-func (e *ear) subscribe() error {
-	c, err := e.s.ready(e.s.ctx, false)
+func (sub *subscriber) subscribe() error {
+	c, err := sub.s.ready(sub.s.ctx, false)
 	if err != nil {
 		return err
 	}
@@ -153,58 +160,58 @@ func (e *ear) subscribe() error {
 	defer d.Close() // not back into the pool: it may be half dead
 	// Hooks are called by the goroutine that reads: one less that has to wake.
 	lost := d.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage: e.hear,
+		OnMessage: sub.receive,
 		OnSubscription: func(u rueidis.PubSubSubscription) {
 			if u.Kind == "subscribe" {
-				e.hears()
+				sub.subscribed()
 			}
 		},
 	})
-	if err := d.Do(e.s.ctx, d.B().Subscribe().Channel("padlock:"+e.channel).Build()).Error(); err != nil {
+	if err := d.Do(sub.s.ctx, d.B().Subscribe().Channel("padlock:"+sub.channel).Build()).Error(); err != nil {
 		return err
 	}
 	select {
 	case err := <-lost:
 		return err
-	case <-e.s.ctx.Done():
+	case <-sub.s.ctx.Done():
 		return driver.ErrClosed
 	}
 }
 
-func (e *ear) hears() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (sub *subscriber) subscribed() {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
 	select {
-	case <-e.up:
+	case <-sub.up:
 	default:
-		close(e.up)
+		close(sub.up)
 	}
-	for _, w := range e.waiters {
-		w.call(message{kind: 'l'})
+	for _, w := range sub.waiters {
+		w.call(message{kind: msgLook})
 	}
 }
 
-func (e *ear) down(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.err = err
+func (sub *subscriber) down(err error) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.err = err
 	select {
-	case <-e.up:
-		e.up = make(chan struct{})
+	case <-sub.up:
+		sub.up = make(chan struct{})
 	default:
 	}
 }
 
-func (e *ear) hear(m rueidis.PubSubMessage) {
+func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	kind, rest, _ := strings.Cut(m.Message, " ")
 	who, what, _ := strings.Cut(rest, " ")
 	id, err := strconv.ParseUint(who, 10, 64)
 	if err != nil || len(kind) != 1 {
 		return // somebody else's idea of a message
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if w := e.waiters[id]; w != nil {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if w := sub.waiters[id]; w != nil {
 		w.call(message{kind: kind[0], value: atoi(what)})
 	}
 }
@@ -219,7 +226,7 @@ func (w *waiter) call(m message) {
 // grant tells w that it has the name. That must not be lost: nobody else is
 // told.
 func (w *waiter) grant(fence int64, from driver.Instant) {
-	m := message{'g', fence, from}
+	m := message{msgGranted, fence, from}
 	for {
 		select {
 		case w.called <- m:
@@ -244,12 +251,12 @@ func (w *waiter) forget(kind byte) {
 }
 
 // close waits until the listener is gone. Store.ctx has ended.
-func (e *ear) close() {
-	e.mu.Lock()
-	started := e.started
-	e.started = true // nobody starts it any more
-	e.mu.Unlock()
+func (sub *subscriber) close() {
+	sub.mu.Lock()
+	started := sub.started
+	sub.started = true // nobody starts it any more
+	sub.mu.Unlock()
 	if started {
-		<-e.ended
+		<-sub.ended
 	}
 }
