@@ -40,7 +40,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
 	m, err := resp.ToMessage()
 	if err != nil {
-		return driver.Grant{}, s.failure(ctx, err), true
+		return s.fastFailed(ctx, err)
 	}
 	if m.IsArray() {
 		err := s.fastHeld(&m)
@@ -62,6 +62,15 @@ func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Reques
 	case err == nil:
 		return driver.Grant{TTL: ceilMillis(r.TTL)}, nil, true
 	case rueidis.IsRedisNil(err):
+		return driver.Grant{}, nil, false
+	}
+	return s.fastFailed(ctx, err)
+}
+
+// fastFailed is the end of a fast acquire with an error. A server without memory
+// refuses its first command, whoever holds the name: the full script can tell.
+func (s *Store) fastFailed(ctx context.Context, err error) (driver.Grant, error, bool) {
+	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "OOM ") {
 		return driver.Grant{}, nil, false
 	}
 	return driver.Grant{}, s.failure(ctx, err), true

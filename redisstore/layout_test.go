@@ -282,32 +282,6 @@ func readers(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// TestMemory holds as many locks as the server has room for.
-func TestMemory(t *testing.T) {
-	t.Parallel()
-	srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory", "10mb", "--maxmemory-policy", "noeviction"}})
-	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings()}} {
-		s := opened(t, srv.Addr(), opts...)
-		kept := request("kept")
-		take(t, s, kept)
-		ask(t, srv, "CONFIG", "SET", "maxmemory", "1")
-		_, err := s.Acquire(t.Context(), request("refused"))
-		wantIs(t, err, driver.ErrUnavailable, "Acquire without memory")
-		if !strings.Contains(err.Error(), "maxmemory") {
-			t.Errorf("the error does not say what to do: %v", err)
-		}
-		_, err = s.Acquire(t.Context(), reading(request("refused")))
-		if len(opts) == 0 {
-			wantIs(t, err, driver.ErrUnavailable, "Acquire of a reader without memory")
-		}
-		free(t, s, kept)
-		ask(t, srv, "CONFIG", "SET", "maxmemory", "10mb")
-		again := request("refused")
-		take(t, s, again)
-		free(t, s, again)
-	}
-}
-
 // TestCoolDownSaysWhoseItWas looks at the name as others do meanwhile.
 func TestCoolDownSaysWhoseItWas(t *testing.T) {
 	t.Parallel()

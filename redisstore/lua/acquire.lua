@@ -7,6 +7,7 @@ purge()
 dispatch(token)
 local e = live(token)
 if e then
+  begin()
   local was, r = not writing(), record(token)
   local til = math.max(e, ms + math.max(ttl, atleast))
   if not r then -- taken without a note, or the note is gone
@@ -22,6 +23,7 @@ if e then
 end
 if old ~= '' then
   local oe, r = live(old), record(old)
+  begin()
   if not oe then return lost(token) end
   local was = not writing()
   remove(old)
@@ -39,6 +41,7 @@ if old ~= '' then
   return { 'G', int(fence), int(til - ms) }
 end
 if blocked(shared) or redis.call('ZCARD', Q) > 0 then
+  begin()
   finish()
   return held(token)
 end

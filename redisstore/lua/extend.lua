@@ -1,6 +1,7 @@
 -- Makes a lease longer, or only verifies the hold.
 -- ARGV: 2 token 3 ttl
 local token, ttl = ARGV[2], tonumber(ARGV[3])
+begin()
 purge()
 local e = live(token)
 if not e then return lost(token) end

@@ -15,8 +15,8 @@ if e <= ms then return 0 end
 local f = tonumber(string.sub(v, 2, 17))
 if til > e then
   e = til
+  redis.call('PEXPIREAT', KEYS[1], til) -- first: a server without memory refuses a script that begins with ZADD
   redis.call('ZADD', KEYS[1], 'XX', til, token, til, '__write__') -- PHP may have demoted it
-  redis.call('PEXPIREAT', KEYS[1], til)
   redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])
 end
 return { f, e - ms }

@@ -7,6 +7,7 @@ if v[1] ~= ARGV[1] then return 0 end
 v = v[2]
 if v then
   if string.byte(v) == 33 then return 2 end -- !
-  if ARGV[2] then call('SET', KEYS[2], string.sub(v, 1, 17), 'KEEPTTL') end
 end
-return call('DEL', KEYS[1])
+call('DEL', KEYS[1]) -- first: a server without memory refuses a script that begins with SET
+if v and ARGV[2] then call('SET', KEYS[2], string.sub(v, 1, 17), 'KEEPTTL') end
+return 1

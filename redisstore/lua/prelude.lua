@@ -18,6 +18,10 @@ local WRITE, COOL = '__write__', 'padlock:cool:'
 local T = redis.call('TIME') -- once: it does not stand still in a script before Redis 7.2
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
+-- A server without memory refuses a script's commands that may need some, but
+-- only until the script has written anything. So whatever ends or keeps a hold,
+-- and needs no memory to speak of, begins with a write that changes nothing.
+local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 
 -- The note: flag, fence (16 digits), and of the last exclusive hold length of

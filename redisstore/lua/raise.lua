@@ -1,6 +1,7 @@
 -- Lifts the fence of a live hold, and with it all later ones.
 -- ARGV: 2 token 3 fence
 local token, fence = ARGV[2], tonumber(ARGV[3])
+begin()
 purge()
 local e = live(token)
 if not e then return lost(token) end

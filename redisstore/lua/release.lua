@@ -2,6 +2,7 @@
 -- sees to those who wait.
 -- ARGV: 2 token 3 keep
 local token, cool = ARGV[2], tonumber(ARGV[3])
+begin()
 purge()
 local answer, moved = 'R', true
 if token == '' then

@@ -16,6 +16,7 @@ do
     local us = t[1] * 1000000 + t[2]
     local f = math.max(us, string.sub(v, 2, 17) + 1)
     if f > us + 1000000 then return 0 end
+    call('DEL', K) -- first: a server without memory refuses a script that begins with SET
     call('SET', K, n, 'PX', ARGV[5])
     call('SET', F, (more == 0 and '-' or '!') .. string.format('%016.0f', f) .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
     return f

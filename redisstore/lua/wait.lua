@@ -4,11 +4,14 @@ local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
 local mine = live(token)
+if mine then begin() end
 local came
 if reserve and not mine then
   came = redis.call('ZSCORE', Q, token)
   came = came and tonumber(came)
-  if not came then
+  if came then
+    begin()
+  else
     local last = redis.call('ZREVRANGE', Q, 0, 0, 'WITHSCORES')[2]
     came = math.max(us, tonumber(last or 0) + 1)
     redis.call('ZADD', Q, came, token)
