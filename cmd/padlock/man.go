@@ -17,8 +17,11 @@ Where locks are kept, if --store does not say it. A URL with a password belongs 
 PADLOCK_KEY
 A key, for padlock adopt, extend and release.
 
-PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_LOCK_KEY, PADLOCK_EXPIRES
-Set for the command of padlock run; PADLOCK_STORE too.`
+PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_EXPIRES
+Set for the command of padlock run, together with PADLOCK_STORE.
+
+PADLOCK_LOCK_KEY
+The key of the lock, set for the command of padlock run --pass-key.`
 
 const manFiles = `/var/lib/padlock
 Lock files of root, where no store is named; and what padlock remembers of servers.

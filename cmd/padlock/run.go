@@ -32,8 +32,10 @@ either is killed, even by kill -9, the other ends COMMAND. If this one hangs or 
 stopped (Ctrl-Z), COMMAND is ended before a lease runs out all the same.
 
 COMMAND finds in its environment PADLOCK_NAME, PADLOCK_STORE and PADLOCK_FENCE, a
-number that grows with each holder; where a lock can be handed over, PADLOCK_LOCK_KEY,
-a secret; and without renewal PADLOCK_EXPIRES, in seconds since 1970.
+number that grows with each holder, and with --no-renewal PADLOCK_EXPIRES, in seconds
+since 1970. With --pass-key it also gets PADLOCK_LOCK_KEY, the key of the lock, with
+which padlock adopt takes the lock over. A password in the URL of --store is left out
+of PADLOCK_STORE without --pass-key; the job has a password that came in PADLOCK_STORE.
 
 SECONDS may have a fraction, or be written as 90s, 10m or 1h30m.
 
@@ -62,7 +64,7 @@ const runExample = `  # a cron job that must not overlap itself, though it is st
 // runFlags is what the flags of run say.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, skipOK, unlock, noFork                   bool
+	shell, skipOK, unlock, noFork, passKey          bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  int
 	signal                                          signalFlag
@@ -105,6 +107,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.killAfter, "kill-after", "from --signal to KILL let `SECONDS` pass (default 10, or a third of --ttl)")
 	f.Var(&set.signal, "signal", "the `SIGNAL` that ends COMMAND")
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "let the lock run out after --ttl, and end COMMAND before")
+	f.BoolVar(&set.passKey, "pass-key", false, "give COMMAND the key of the lock (PADLOCK_LOCK_KEY) and the password of --store")
 	f.IntVar(&set.lost, "lost-exit-code", exitLost, "exit status `N` when the lock is lost")
 	f.StringVar(&set.label, "label", "", "tell others that `TEXT` is what the lock is held for (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
