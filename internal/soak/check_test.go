@@ -52,6 +52,43 @@ var stories = []struct {
 		s[3].Shared = true
 		return append(s, Event{Op: Killed, Worker: 1, At: 40 * ms})
 	}},
+	{"a reader after a demotion that was begun by a worker that lost the hold and was killed then", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 20 * ms, Err: string(Demoted)}
+		s[3].Shared = true
+		return append(s, Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 390 * ms}, Event{Op: Killed, Worker: 1, At: 400 * ms})
+	}},
+	{"a reader before that demotion was begun", []string{"I1"}, func(s []Event) []Event {
+		s[2] = Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 23 * ms, Err: string(Demoted)}
+		s[3].Shared = true
+		return append(s, Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 390 * ms}, Event{Op: Killed, Worker: 1, At: 400 * ms})
+	}},
+	{"a reader after a demotion of a hold that was exported meanwhile", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Exported, Worker: 1, Name: "n", Hold: 1, Call: 25 * ms, At: 26 * ms}
+		s[3].Shared = true
+		return append(s, Event{Op: Demoted, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 27 * ms, Shared: true, Until: 390 * ms})
+	}},
+	{"granted within a cool-down", []string{"I9"}, func(s []Event) []Event { s[2].Keep = 100 * ms; return s }},
+	{"granted after a cool-down by a clock that runs fast", nil, func(s []Event) []Event {
+		s[2].Keep, s[3].At, s[3].Until, s[4].Call, s[4].At = 100*ms, 119*ms, 500*ms, 130*ms, 131*ms
+		return s
+	}},
+	{"granted before the time of HoldAtLeast", []string{"I9"}, func(s []Event) []Event { s[0].Keep = 100 * ms; return s }},
+	{"granted after the time of HoldAtLeast", nil, func(s []Event) []Event { s[0].Keep = 15 * ms; return s }},
+	{"within a cool-down, after a release of unknown outcome", nil, func(s []Event) []Event {
+		s[2].Keep, s[2].Err = 100*ms, "uncertain"
+		return s
+	}},
+	{"its longest time was over too soon", []string{"I5"}, func(s []Event) []Event {
+		return append(s[:2], Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 15 * ms, Err: "max hold"}, s[3], s[4])
+	}},
+	{"granted after the hold was broken", nil, func(s []Event) []Event { s[2].Op = Evicted; return s }},
+	{"granted before the hold was broken", []string{"I1"}, func(s []Event) []Event { s[2].Op, s[3].At = Evicted, 15*ms; return s }},
+	{"the engine itself, while servers did not answer", nil, func(s []Event) []Event {
+		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Stalled, Worker: engine, Call: 10 * ms, At: 30 * ms}, Event{Op: Broken, Worker: engine, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+	}},
+	{"the engine itself, while all servers answered", []string{"I8"}, func(s []Event) []Event {
+		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Broken, Worker: engine, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+	}},
 	{"a demotion that was not carried out", []string{"I1"}, func(s []Event) []Event {
 		begun := Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 12 * ms, Err: string(Demoted)}
 		s[2] = Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 30 * ms}
@@ -136,6 +173,37 @@ func TestConversionWindows(t *testing.T) {
 	gone.Call, gone.At = 20, 21
 	if found, _ := Check(&Outcome{Events: []Event{read, other, promoted, gone}}); len(found) != 1 || found[0].Invariant != "I1" {
 		t.Errorf("promoted beside another reader: %v", found)
+	}
+}
+
+// Waiters that come much later must not be served first, where the store
+// promises that.
+func TestOrderOfArrival(t *testing.T) {
+	wait := func(worker int, hold, call, at int64) Event {
+		return Event{Op: Acquired, Worker: worker, Name: "n", Hold: hold, Call: call * ms, At: at * ms, Fence: uint64(at), TTL: 400 * ms, Until: (at + 10) * ms, Waited: true}
+	}
+	kept := Event{Op: Refused, Worker: 3, Name: "n", Call: 0, At: 2900 * ms, TTL: 400 * ms, Err: "uncertain"} // may have held it
+	earlier, later := wait(1, 1, 1000, 2800), wait(2, 2, 2000, 2500)
+	cases := []struct {
+		name   string
+		events []Event
+		want   int
+	}{
+		{"overtaken", []Event{earlier, later}, 1},
+		{"served in order", []Event{wait(1, 1, 1000, 2500), wait(2, 2, 2000, 2800)}, 0},
+		{"nearly at once", []Event{earlier, wait(2, 2, 1100, 2500)}, 0},
+		{"behind another of its process", []Event{wait(1, 3, 900, 2490), earlier, later}, 0},
+		{"a process that stood still", []Event{earlier, later, {Op: Stalled, Worker: 1, Call: 1500 * ms, At: 1900 * ms}}, 0},
+		{"a fault", []Event{earlier, later, {Op: Faulted, Worker: engine, Call: 1200 * ms, At: 1300 * ms}}, 0},
+	}
+	for _, c := range cases {
+		events := append([]Event{{Op: Ordered, Worker: engine}, kept}, c.events...)
+		if found, _ := Check(&Outcome{Events: events}); len(found) != c.want {
+			t.Errorf("%s: %v, want %d", c.name, found, c.want)
+		}
+		if found, _ := Check(&Outcome{Events: events[1:]}); len(found) != 0 {
+			t.Errorf("%s, where no order is promised: %v", c.name, found)
+		}
 	}
 }
 

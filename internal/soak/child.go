@@ -92,7 +92,7 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 // run works with a store that it closes, and notes what is left of it then.
 func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
 	main := refs[o.Goroutines]
-	locker := padlock.New(store)
+	locker := o.locker(store)
 	note := func(op Op, n Inventory) {
 		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
 	}
@@ -114,6 +114,17 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 " + what})
 	}
 	return nil
+}
+
+// batchFor bounds how long a process with PassLocally keeps others waiting.
+const batchFor = 20 * time.Millisecond
+
+// locker passes locks on among the goroutines of every second process.
+func (o *order) locker(store driver.Store) *padlock.Locker {
+	if o.Load.Batch > 1 && o.Worker%2 == 1 {
+		return padlock.New(store, padlock.PassLocally(o.Load.Batch, batchFor))
+	}
+	return padlock.New(store)
 }
 
 const (

@@ -90,6 +90,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Guarantees.Promotion == driver.Regrant {
 		r.court.Log(Event{Op: Regrants, Worker: engine, At: now()})
 	}
+	if r.Guarantees.FIFO {
+		r.court.Log(Event{Op: Ordered, Worker: engine, At: now()})
+	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.court, engine, 0)
@@ -108,7 +111,10 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	out.Events, out.harm = r.court.history(), r.court.harm()
+	if out.harm = r.court.harm(); out.LostFenced != 0 { // an event, so that it is kept with the history
+		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
+	}
+	out.Events = r.court.history()
 	return out, err
 }
 

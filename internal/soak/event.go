@@ -32,8 +32,10 @@ const (
 	Exported Op = "exported"
 	// Released: Release was called.
 	Released Op = "released"
-	// Begun: Release or Demote is about to be called, as Err says (by the name
-	// of their events). A worker that is killed then tells no more of it.
+	// Evicted: Break was called on the hold.
+	Evicted Op = "evicted"
+	// Begun: Release, Demote or Break is about to be called, as Err says (by the
+	// name of their events). A worker that is killed then logs no more of it.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released it.
 	Lost Op = "lost"
@@ -51,6 +53,8 @@ const (
 	Voting Op = "voting"
 	// Regrants: among the first events where a conversion lets others in between.
 	Regrants Op = "regrants"
+	// Ordered: among the first events where waiters get a name in order of arrival.
+	Ordered Op = "ordered"
 	// Broken: the worker or the court saw something itself; Err begins with
 	// the invariant.
 	Broken Op = "broken"
@@ -71,7 +75,8 @@ type Event struct {
 	Fence  uint64 `json:"fence,omitempty"`
 	TTL    int64  `json:"ttl,omitempty"`
 	Until  int64  `json:"until,omitempty"` // the end of the window that the holder claims
-	Fixed  bool   `json:"fixed,omitempty"` // nothing renews it, so Until is exact
+	Fixed  bool   `json:"fixed,omitempty"` // nothing moves it, so Until is exact
+	Keep   int64  `json:"keep,omitempty"`  // Acquired: HoldAtLeast; Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Err    string `json:"err,omitempty"`
 }
@@ -107,6 +112,7 @@ var classes = []struct {
 	{padlock.ErrLost, "lost"},
 	{padlock.ErrExpired, "expired"},
 	{padlock.ErrReleased, "released"},
+	{padlock.ErrMaxHold, "max hold"},
 	{padlock.ErrPromotionConflict, "conflict"},
 	{padlock.ErrUnavailable, "unavailable"},
 	{padlock.ErrClosed, "closed"},
@@ -160,7 +166,7 @@ func WriteHistory(w io.Writer, events []Event) error {
 // store is like.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
-		if e.Op == Killed || e.Op == Regrants || e.Op == Voting || slices.Contains(names, e.Name) {
+		if e.Op == Killed || e.Op == Regrants || e.Op == Ordered || e.Op == Voting || slices.Contains(names, e.Name) {
 			out = append(out, e)
 		}
 	}

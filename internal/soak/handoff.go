@@ -10,6 +10,32 @@ import (
 // export stops work and offers the key; then it waits to be told that somebody
 // has taken over, and releases, which must not touch the new holder.
 func (w *worker) export(ctx context.Context, h *held) bool {
+	if !w.offer(h) {
+		return false
+	}
+	pause(ctx, w.dice.between(0, 100*time.Millisecond))
+	w.release(h)
+	return true
+}
+
+// exportBeside demotes the lock and gives its key away, with both under way at
+// the same time. Whoever adopts it must not think that it is alone when readers
+// are in.
+func (w *worker) exportBeside(ctx context.Context, h *held) {
+	done := make(chan bool)
+	early := w.dice.between(0, 2*time.Millisecond)
+	go func() {
+		pause(ctx, early)
+		done <- w.offer(h)
+	}()
+	w.demote(ctx, h)
+	<-done
+	pause(ctx, w.dice.between(0, 100*time.Millisecond))
+	w.release(h)
+}
+
+// offer exports the key, and reports whether that went well.
+func (w *worker) offer(h *held) bool {
 	begun := now()
 	key, err := h.Export()
 	if err != nil {
@@ -22,8 +48,6 @@ func (w *worker) export(ctx context.Context, h *held) bool {
 	h.over.Store(true)
 	w.log(Event{Op: Exported, Name: h.Name(), Hold: h.id, Call: begun})
 	w.ref.Offer(Key{string(text), h.id})
-	pause(ctx, w.dice.between(0, 100*time.Millisecond))
-	w.release(h)
 	return true
 }
 
@@ -42,6 +66,7 @@ func (w *worker) adopt(ctx context.Context, k Key, t turn) {
 		return
 	}
 	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
+	t.evict, t.atLeast, t.limit = false, 0, 0
 	begun := now()
 	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
 	if err != nil {

@@ -16,10 +16,13 @@ type Hold struct {
 	TTL    int64
 	Spans  []Span
 	Grants []Grant
-	Ends   int64 // when the release was confirmed; 0 if it never was
-	Lost   int64 // when its context ended by itself; 0 if it did not
-	Until  int64 // the last claim
+	Ends   int64  // when the release was confirmed; 0 if it never was
+	Lost   int64  // when its context ended by itself; 0 if it did not
+	Cause  string // of that, as a class of errors
+	Until  int64  // the last claim
 	Fixed  bool
+	Kept   int64 // until then the name is granted to nobody else: a cool-down, or HoldAtLeast; 0 if neither
+	Cools  int64 // how long the name stays taken after the release
 	Events []Event
 	// Begun is when the worker that was killed had begun to release or demote,
 	// as BegunOp says; 0 if nothing was under way.
@@ -50,6 +53,9 @@ func Holds(events []Event) []*Hold {
 		switch e.Op {
 		case Acquired, Adopted:
 			h := &Hold{ID: e.Hold, Worker: e.Worker, Name: e.Name, Call: e.Call, At: e.At, TTL: e.TTL, Until: e.Until, Fixed: e.Fixed}
+			if e.Keep > 0 {
+				h.Kept = e.Call + e.Keep
+			}
 			h.open(e)
 			if dead[[2]int{e.Worker, e.Life}] { // its last breath
 				h.close(e.At)
@@ -102,13 +108,21 @@ func (h *Hold) close(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
-// killed ends what a worker claims that is no more. What it had begun may have
-// been carried out before.
+// killed ends the claim of a worker that is dead. What the worker had begun may
+// have been carried out before, even if it lost the hold in between.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun
+		h.cut(at)
 	}
 	h.close(at)
+}
+
+// cut ends the last span at the given time, even if the hold is over.
+func (h *Hold) cut(at int64) {
+	if n := len(h.Spans); n > 0 {
+		h.Spans[n-1].To = min(h.Spans[n-1].To, at)
+	}
 }
 
 func (h *Hold) apply(e Event) {
@@ -127,16 +141,29 @@ func (h *Hold) apply(e Event) {
 	case Exported:
 		h.close(e.Call)
 	case Lost:
-		h.Lost = e.At
+		h.Lost, h.Cause = e.At, e.Err
 		h.close(e.At)
-	case Released:
-		if !h.over && e.Until > 0 {
-			h.Until = max(h.Until, e.Until)
-		}
+	case Evicted:
 		h.close(e.Call)
 		if e.Err == "" {
 			h.Ends = e.At
 		}
+	case Released:
+		h.released(e)
+	}
+}
+
+// released ends the hold. A name that cools down stays taken for that long.
+func (h *Hold) released(e Event) {
+	if !h.over && e.Until > 0 {
+		h.Until = max(h.Until, e.Until)
+	}
+	h.close(e.Call)
+	if h.Cools = e.Keep; e.Err != "" || h.Ends != 0 {
+		return
+	}
+	if h.Ends = e.At; e.Keep > 0 {
+		h.Kept = max(h.Kept, e.Call+e.Keep)
 	}
 }
 
@@ -154,11 +181,10 @@ func (h *Hold) claims(e Event) {
 // converted begins a span in the other mode. Between call and reply the holder
 // works in neither.
 func (h *Hold) converted(e Event) {
-	if e.Op == Demoted && e.Err != "" && e.Err != "unavailable" && len(h.Spans) > 0 {
-		// Perhaps it was carried out: nobody counts on being alone from the
-		// call on. Unavailable says that it was not.
-		last := &h.Spans[len(h.Spans)-1]
-		last.To = min(last.To, e.Call)
+	if e.Op == Demoted && e.Err != "unavailable" {
+		// It was carried out, or perhaps it was: nobody counts on being alone
+		// from the call on. Unavailable says that it was not.
+		h.cut(e.Call)
 	}
 	switch {
 	case h.over:
@@ -182,12 +208,16 @@ func (h *Hold) converted(e Event) {
 
 // mayLive is the end of the time in which the store may have kept the hold.
 func (h *Hold) mayLive(slack int64) int64 {
-	if h.Ends != 0 {
-		return h.Ends
+	first, last := h.Events[0], h.Events[len(h.Events)-1]
+	kept := int64(0) // by the store's clock, which begins later than ours
+	if h.Cools > 0 || first.Keep > 0 {
+		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}
-	last := h.Events[len(h.Events)-1].At
-	if h.Until == forever {
-		return last + slack
+	switch {
+	case h.Ends != 0:
+		return max(h.Ends, kept)
+	case h.Until == forever:
+		return max(last.At+slack, kept)
 	}
-	return max(h.Until, last+h.TTL) + slack
+	return max(h.Until+slack, last.At+h.TTL+slack, kept)
 }

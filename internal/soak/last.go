@@ -15,7 +15,7 @@ import (
 // runShared is run for workers that share a process, whose leaks cannot be told
 // apart.
 func (o *order) runShared(ctx context.Context, store driver.Store, refs []referee) error {
-	locker := padlock.New(store)
+	locker := o.locker(store)
 	done := make(chan struct{}, o.Goroutines)
 	for g := range o.Goroutines {
 		w := newWorker(o, g, refs[g], locker)

@@ -22,6 +22,10 @@ type Load struct {
 	Cancel, Fixed            int
 	Pause                    int // of a thousand; on hot names, where it keeps many waiting, a quarter of that
 	Verify, Own, Try         int
+	Cool, AtLeast, Limit     int           // cool-downs, HoldAtLeast and MaxHold
+	Break                    int           // of the turns on own names
+	MinKeep, MaxKeep         time.Duration // of cool-downs and HoldAtLeast; a fifth of that for MaxHold
+	Batch                    int           // PassLocally in every second process: how many follow; 0: nowhere
 }
 
 // DefaultLoad is what the soak of all stores uses.
@@ -31,6 +35,7 @@ func DefaultLoad() Load {
 		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
 		MinHold: time.Millisecond, MaxHold: 6 * time.Millisecond, Wait: 3 * time.Second,
 		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
+		Cool: 1, AtLeast: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond, Batch: 4,
 	}
 }
 
@@ -44,6 +49,9 @@ func (l Load) fit(g *driver.Guarantees) Load {
 	}
 	if g.Bound != driver.ToNothing {
 		l.HandOff = 0
+	}
+	if !g.CoolDown {
+		l.Cool, l.AtLeast = 0, 0
 	}
 	l.MinTTL = max(l.MinTTL, g.MinTTL)
 	l.MaxTTL = max(l.MaxTTL, l.MinTTL)
@@ -59,7 +67,8 @@ type turn struct {
 	ttl, hold, cancel            time.Duration
 	shared, convert, handOff     bool
 	fixed, pause, verify, extend bool
-	own, try                     bool
+	own, try, evict              bool
+	cool, atLeast, limit         time.Duration
 }
 
 // dice draws turns. A worker's are the same for the same seed.
@@ -103,6 +112,26 @@ func (d *dice) draw() turn {
 	}
 	if t.own {
 		t.name, t.shared, t.convert, t.handOff, t.pause = d.own, false, false, false, false
+		t.evict = d.percent(l.Break)
 	}
+	d.keep(&t)
 	return t
+}
+
+// keep draws how long the name is to be taken, at the least and at the most.
+func (d *dice) keep(t *turn) {
+	l := &d.load
+	cool, atLeast, limit := d.percent(l.Cool), d.percent(l.AtLeast), d.percent(l.Limit)
+	length := d.between(l.MinKeep, l.MaxKeep)
+	if hot := strings.HasPrefix(t.name, l.Prefix+"hot:"); hot || t.own || t.shared || t.convert || t.handOff || t.pause {
+		return
+	}
+	switch {
+	case cool:
+		t.cool = length
+	case atLeast:
+		t.atLeast = length
+	case limit: // far below any TTL, so that nothing else ends it
+		t.limit, t.hold, t.fixed, t.verify = length/5, length, false, false
+	}
 }

@@ -80,6 +80,12 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	if t.fixed {
 		opts = append(opts, padlock.NoRenewal())
 	}
+	if t.atLeast > 0 {
+		opts = append(opts, padlock.HoldAtLeast(t.atLeast))
+	}
+	if t.limit > 0 {
+		opts = append(opts, padlock.MaxHold(t.limit))
+	}
 	begun := now()
 	var lock *padlock.Lock
 	var err error
@@ -108,8 +114,8 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	w.holds++
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
 	e.At = now()
-	e.Name, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = lock.Name(), h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed
-	e.Until = claim(lock)
+	e.Name, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = lock.Name(), h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
+	e.Until, e.Keep = claim(lock), int64(t.atLeast)
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {
@@ -131,11 +137,18 @@ func (w *worker) use(ctx context.Context, h *held) {
 		w.share(h)
 	default:
 		w.change(h)
+		if h.convert && h.handOff {
+			w.exportBeside(ctx, h)
+			return
+		}
 		if h.convert && w.demote(ctx, h) {
 			w.share(h)
 		}
 	}
 	if h.handOff && w.export(ctx, h) {
+		return
+	}
+	if h.evict && w.evict(ctx, h) {
 		return
 	}
 	w.release(h)
@@ -215,8 +228,12 @@ func (w *worker) begin(h *held, op Op) {
 func (w *worker) release(h *held) {
 	h.over.Store(true)
 	w.begin(h, Released)
-	e := Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock)}
-	err := h.Release()
+	var opts []padlock.ReleaseOption
+	if h.cool > 0 {
+		opts = append(opts, padlock.CoolDown(h.cool))
+	}
+	e := Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock), Keep: int64(h.cool)}
+	err := h.Release(opts...)
 	e.At, e.Err = now(), class(err)
 	w.log(e)
 	h.Lock = lockOf(h, err)

@@ -7,9 +7,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,11 +31,14 @@ import (
 type settings struct {
 	rig.Options
 	only   *regexp.Regexp
+	most   int
+	draw   string
 	which  string
 	keep   string
 	append string
 	replay string
 	resume bool
+	broken []string // what to read last: a line for each row that failed
 }
 
 func main() {
@@ -53,6 +58,8 @@ func main() {
 func parse() (*settings, error) {
 	s := &settings{}
 	only := flag.String("only", "", "rows whose name matches this")
+	flag.IntVar(&s.most, "most", 0, "run this many rows, drawn by -draw; 0: all")
+	flag.StringVar(&s.draw, "draw", "", "the text that decides which rows -most leaves out, such as a commit")
 	flag.StringVar(&s.which, "faults", "both", "covered, all or both")
 	flag.DurationVar(&s.For, "for", time.Minute, "with faults, for each run")
 	flag.DurationVar(&s.Tail, "tail", 6*time.Second, "without faults, after them")
@@ -73,38 +80,55 @@ func parse() (*settings, error) {
 
 func (s *settings) run(ctx context.Context) error {
 	if s.replay != "" {
-		return s.again()
+		return s.judgeKept()
 	}
 	rows := slices.DeleteFunc(rig.Rows(), func(row rig.Row) bool { return !s.only.MatchString(row.Name) })
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
-	broken := 0
+	rows = s.drawn(rows)
 	for _, row := range rows {
 		for _, all := range []bool{false, true} {
 			if s.which == "covered" && all || s.which == "all" && !all || ctx.Err() != nil {
 				continue
 			}
-			bad, err := s.one(ctx, row, all)
-			if err != nil {
-				return fmt.Errorf("%s: %w", row.Name, err)
-			}
-			if bad && !all {
-				broken++
+			if err := s.one(ctx, row, all); err != nil {
+				return fmt.Errorf("%s: %w\n  the same again: %s", row.Name, err, s.again(row.Name, all))
 			}
 		}
 	}
-	if broken > 0 {
-		return fmt.Errorf("%d stores broke what they promise (seed %d)", broken, s.Seed)
+	if n := len(s.broken); n > 0 {
+		return fmt.Errorf("%d stores broke what they promise (seed %d):\n%s", n, s.Seed, strings.Join(s.broken, "\n"))
 	}
 	return ctx.Err()
 }
 
-// one runs a row and reports whether anything was violated.
-func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error) {
+// drawn leaves as many rows as -most allows and names the others.
+func (s *settings) drawn(rows []rig.Row) []rig.Row {
+	if s.most == 0 || len(rows) <= s.most {
+		return rows
+	}
+	sum := sha256.Sum256([]byte(s.draw))
+	dice := rand.New(rand.NewChaCha8(sum))
+	out := map[int]bool{}
+	for _, i := range dice.Perm(len(rows))[s.most:] {
+		out[i] = true
+		s.Say(fmt.Sprintf("left out by -draw %q: %s", s.draw, rows[i].Name))
+	}
+	var left []rig.Row
+	for i, row := range rows {
+		if !out[i] {
+			left = append(left, row)
+		}
+	}
+	return left
+}
+
+// one runs a row, and notes it in broken if it had to pass and did not.
+func (s *settings) one(ctx context.Context, row rig.Row, all bool) error {
 	if s.done(row, all) {
 		s.Say(row.Name + ": done before")
-		return false, nil
+		return nil
 	}
 	o := s.Options
 	o.All = all
@@ -114,30 +138,49 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) (bool, error)
 		run, out, err = row.Run(ctx, o)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	p := soak.NewReport(run, out)
 	dir := s.dir(row, all)
 	if p.Sum() > 0 {
 		if err := keepHistory(dir, out); err != nil {
-			return false, err
+			return err
 		}
 	}
 	v, err := judge.Check(out.Events, "", time.Minute)
 	if err != nil {
-		return false, err
+		return err
 	}
 	p.Verdict = v.String()
 	if v.Illegal > 0 {
 		if err := keepHistory(dir, out); err != nil {
-			return false, err
+			return err
 		}
 		if _, err := judge.Check(soak.Only(out.Events, v.Names), dir, time.Minute); err != nil {
-			return false, err
+			return err
 		}
 	}
 	s.tell(p, v, dir, row.Name, all)
-	return p.Sum() > 0 || v.Illegal+v.Unknown > 0, s.publish(row, all, p, v)
+	if bad := p.Sum() > 0 || v.Illegal+v.Unknown > 0; bad && !all {
+		s.broken = append(s.broken, s.summary(row.Name, p, v))
+	}
+	return s.publish(row, all, p, v)
+}
+
+// summary says in a few lines which row failed, in what, and how to run it again.
+func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string {
+	text := fmt.Sprintf("  %s: %s; porcupine: %v\n", row, p.Measured(), v)
+	if len(p.Of) > 0 {
+		text += fmt.Sprintf("    first: %v\n", p.Of[0])
+	}
+	return text + "    the same again: " + s.again(row, false)
+}
+
+// again is the command that runs a row with the same dice.
+func (s *settings) again(row string, all bool) string {
+	faults := map[bool]string{false: "covered", true: "all"}[all]
+	return fmt.Sprintf("cd internal/integration && go run ./chaos -seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",
+		s.Seed, regexp.QuoteMeta(row), faults, s.For, s.Tail, s.Every, s.Lanes, s.Workers)
 }
 
 // tell prints the report, and leaves it beside the history of a run that failed.
@@ -148,8 +191,7 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 	if p.Sum() == 0 && v.Illegal == 0 {
 		return
 	}
-	again := fmt.Sprintf("-seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",
-		s.Seed, row, strings.Fields(kind)[0], s.For, s.Tail, s.Every, s.Lanes, s.Workers)
+	again := s.again(row, all)
 	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
 	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // beside the history, which counts
 		p.Write(f)
@@ -175,8 +217,8 @@ func keepHistory(dir string, out *soak.Outcome) error {
 	return soak.WriteHistory(f, out.Events)
 }
 
-// again judges a history that was kept.
-func (s *settings) again() error {
+// judgeKept judges a history that was kept.
+func (s *settings) judgeKept() error {
 	f, err := os.Open(s.replay)
 	if err != nil {
 		return err

@@ -3,8 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
 	"github.com/padlock-go/padlock/internal/soak"
@@ -56,5 +59,52 @@ func TestSum(t *testing.T) {
 	}
 	if summed("a page without marks") != "a page without marks" {
 		t.Error("a page without marks was changed")
+	}
+}
+
+// The same text leaves out the same rows, and another text leaves out others.
+func TestDrawnRows(t *testing.T) {
+	var said []string
+	s := &settings{most: 4, draw: "7bcc98f"}
+	s.Say = func(text string) { said = append(said, text) }
+	names := func(rows []rig.Row) (out []string) {
+		for _, row := range rows {
+			out = append(out, row.Name)
+		}
+		return out
+	}
+	all := rig.Rows()
+	one, two := names(s.drawn(all)), names(s.drawn(all))
+	if len(one) != 4 || !slices.Equal(one, two) {
+		t.Errorf("the same text drew %v and %v", one, two)
+	}
+	if len(said) != 2*(len(all)-4) || !strings.Contains(said[0], "left out") {
+		t.Errorf("said %q of the rows that were left out", said)
+	}
+	seen := map[string]bool{}
+	for i := range 64 {
+		s.draw = strconv.Itoa(i)
+		for _, name := range names(s.drawn(all)) {
+			seen[name] = true
+		}
+	}
+	if len(seen) != len(all) {
+		t.Errorf("only %d of %d rows are ever drawn", len(seen), len(all))
+	}
+	if s.most = 0; len(s.drawn(all)) != len(all) {
+		t.Error("rows were left out without -most")
+	}
+}
+
+// The last lines of a failed run say what failed where, and how to run it again.
+func TestSummaryOfFailure(t *testing.T) {
+	s := &settings{}
+	s.Seed, s.For, s.Workers = 42, time.Second, 4
+	p := &soak.Report{Violations: map[string]int{"I1": 2}, Of: []soak.Violation{{Invariant: "I1", Name: "n", What: "two holders"}}}
+	text := s.summary("redis (x)", p, linear.Verdict{})
+	for _, want := range []string{"redis (x)", "I1 2", "I1 n: two holders", "-seed 42", `-only '^redis \(x\)$'`, "-faults covered", "-for 1s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }

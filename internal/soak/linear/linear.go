@@ -190,6 +190,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 	if n := len(h.Spans); n > 0 {
 		end = h.Spans[n-1].To
 	}
+	evicted := false
 	for _, e := range h.Events {
 		switch {
 		case e.Op == soak.Acquired:
@@ -205,7 +206,10 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 			add(Op{action: promote, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Demoted:
 			add(Op{action: demote, shared: true}, e.Call, e.At)
-		case e.Op == soak.Released:
+		case e.Op == soak.Evicted:
+			evicted = true
+			add(Op{action: release}, e.Call, e.At)
+		case e.Op == soak.Released && !evicted: // a release that asks twice cannot tell that it came too late
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

@@ -25,8 +25,10 @@ import (
 // A mutant is a broken store, and what must see it.
 type mutant struct {
 	name   string
-	within int      // operations
-	seen   []string // one of these invariants, or "porcupine"
+	within int                                      // operations
+	seen   []string                                 // one of these invariants, or "porcupine"
+	saying string                                   // what the violation must say; "" for anything
+	sound  func(driver.Store, *shared) driver.Store // the same, but for what is broken; nil: a store as it is
 	clock  driver.Clock
 	quick  bool // it needs a server whose clock gains 0.8 %
 	load   func(*soak.Load)
@@ -52,8 +54,37 @@ var mutants = []mutant{
 		fault: func(k *shared) { counting{shared: k}.restart() }},
 	{name: "a waiter that misses a wake-up", within: 2000, seen: []string{"I6"}, load: func(l *soak.Load) { l.Pause = 0 },
 		open: func(s driver.Store, k *shared) driver.Store { return deaf{wrap{s}, k} }},
+	{name: "a cool-down that does not last", within: 2000, seen: []string{"I9"}, load: keeping20,
+		open: func(s driver.Store, _ *shared) driver.Store { return noCoolDown{onServer{wrap{s}}} }},
+	{name: "HoldAtLeast forgotten", within: 2000, seen: []string{"I9"}, load: keeping20,
+		open: func(s driver.Store, _ *shared) driver.Store { return noAtLeast{onServer{wrap{s}}} }},
+	{name: "a break that does not look at the fence", within: 4000, seen: []string{"I8"}, load: func(l *soak.Load) { l.Own, l.Break = 30, 60 },
+		open: func(s driver.Store, _ *shared) driver.Store { return anyBreak{onServer{wrap{s}}} }},
+	{name: "a waiter that stands in no queue", within: 4000, seen: []string{"I6"}, saying: "was granted first", load: crowded,
+		open: func(s driver.Store, k *shared) driver.Store {
+			return unqueued{onServer{wrap{s}}, k, k.every(2, "open")}
+		}},
+	{name: "a hand-over whose reply is lost and that nobody cleans up", within: 4000, seen: []string{"I6", "I8"}, load: orphaning,
+		sound: func(s driver.Store, k *shared) driver.Store { return lossyPass{passing{onServer{wrap{s}}}, k} },
+		open: func(s driver.Store, k *shared) driver.Store {
+			return orphaned{lossyPass{passing{onServer{wrap{s}}}, k}}
+		}},
 	{name: "a reservation never reclaimed", within: 2000, seen: []string{"I6"}, load: func(l *soak.Load) { l.Cancel = 10 },
 		open: func(s driver.Store, _ *shared) driver.Store { return keeping{wrap{s}} }},
+}
+
+// keeping20 makes many names stay taken.
+func keeping20(l *soak.Load) { l.Cool, l.AtLeast = 20, 20 }
+
+// crowded lets all wait for few names, and give up at times.
+func crowded(l *soak.Load) {
+	l.Hot, l.Warm, l.Cancel, l.MaxHold, l.Pause, l.Try, l.Shared, l.Convert, l.HandOff = 1, 1, 10, 10*time.Millisecond, 0, 0, 0, 0, 0
+}
+
+// orphaning is a crowd of which many give up, and leases for which nobody waits long enough.
+func orphaning(l *soak.Load) {
+	crowded(l)
+	l.Cancel, l.MaxHold, l.MinTTL, l.MaxTTL = 30, time.Millisecond, 2500*time.Millisecond, 3*time.Second
 }
 
 // paused makes holders outlive their leases often.
@@ -186,7 +217,9 @@ func (m *mutant) mustBeCaught(t *testing.T, at place) {
 		if p == nil {
 			return
 		}
-		first := slices.IndexFunc(p.Of, func(v soak.Violation) bool { return slices.Contains(m.seen, v.Invariant) })
+		first := slices.IndexFunc(p.Of, func(v soak.Violation) bool {
+			return slices.Contains(m.seen, v.Invariant) && strings.Contains(v.What, m.saying)
+		})
 		for _, e := range out.Events {
 			if e.Op == soak.Acquired && (first < 0 || e.At <= p.Of[first].At) {
 				grants++
@@ -205,7 +238,11 @@ func (m *mutant) mustBeCaught(t *testing.T, at place) {
 }
 
 func (m *mutant) mustPass(t *testing.T, at place) {
-	p, v, _ := m.run(t, at, 0, healthy)
+	sound := m.sound
+	if sound == nil {
+		sound = healthy
+	}
+	p, v, _ := m.run(t, at, 0, sound)
 	if p != nil && (p.Sum() > 0 || v.Illegal > 0 || v.Unknown > 0) {
 		t.Errorf("a store that is not broken, under the load of %q\n%s", m.name, text(p, v))
 	}

@@ -24,6 +24,10 @@ func (w wrap) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	return w.Store.(driver.Lister).List(ctx, prefix)
 }
 
+func (w wrap) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	return w.Store.(driver.Breaker).Break(ctx, name, seenFence)
+}
+
 // shared is what all handles of a mutant know together.
 type shared struct {
 	mu     sync.Mutex

@@ -1,0 +1,97 @@
+package mutants
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// noCoolDown releases at once what is to cool down.
+type noCoolDown struct{ onServer }
+
+func (s noCoolDown) Release(ctx context.Context, name, token string, _ time.Duration) (driver.Outcome, error) {
+	return s.Store.Release(ctx, name, token, 0)
+}
+
+// noAtLeast grants no more than the TTL.
+type noAtLeast struct{ onServer }
+
+func (s noAtLeast) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	r.AtLeast = 0
+	return s.onServer.Acquire(ctx, r)
+}
+
+func (s noAtLeast) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	r.AtLeast = 0
+	return s.onServer.Wait(ctx, r, reserve)
+}
+
+// anyBreak breaks whatever hold it finds.
+type anyBreak struct{ onServer }
+
+func (s anyBreak) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if state, err := s.Store.(driver.Inspector).Inspect(ctx, name); err == nil {
+		seenFence = max(seenFence, state.Fence)
+	}
+	return s.onServer.Break(ctx, name, seenFence)
+}
+
+// unqueued looks now and then instead of waiting in the queue, in one of two
+// processes.
+type unqueued struct {
+	onServer
+	*shared
+	polls bool
+}
+
+func (s unqueued) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if !s.polls {
+		return s.onServer.Wait(ctx, r, reserve)
+	}
+	select {
+	case <-time.After(200 * time.Millisecond):
+		return driver.Grant{}, nil
+	case <-ctx.Done():
+		return driver.Grant{}, ctx.Err()
+	}
+}
+
+// passing passes locks on, as a store on a server does.
+type passing struct{ onServer }
+
+func (s passing) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	out, g, err := s.Store.(driver.Passer).Pass(ctx, token, next)
+	g.From = 0
+	return out, g, err
+}
+
+// lossyPass loses one reply to Pass in five.
+type lossyPass struct {
+	passing
+	*shared
+}
+
+func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	out, g, err := s.passing.Pass(ctx, token, next)
+	if err == nil && s.every(5, "pass") {
+		lost.Store(next.Token, true)
+		return driver.Gone, driver.Grant{}, driver.ErrUncertain
+	}
+	return out, g, err
+}
+
+// lost has the tokens of hand-overs whose reply was lost.
+var lost sync.Map
+
+// orphaned leaves to nobody what a lost hand-over gave, as a waiter does that
+// gives up and forgets that it may have been granted the lock.
+type orphaned struct{ lossyPass }
+
+func (s orphaned) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if _, known := lost.Load(token); known {
+		return driver.Gone, nil
+	}
+	return s.lossyPass.Release(ctx, name, token, keep)
+}

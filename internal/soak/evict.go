@@ -1,0 +1,62 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// evict breaks the lock that this worker holds on a name of its own, and looks
+// whether the break did that and no more. It reports false where the store
+// cannot break locks.
+func (w *worker) evict(ctx context.Context, h *held) bool {
+	asking, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	fence := h.Fence()
+	h.over.Store(true)
+	w.begin(h, Evicted)
+	e := Event{Op: Evicted, Name: h.Name(), Hold: h.id, Call: now()}
+	_, err := w.locker.Break(asking, h.Name(), fence)
+	e.At, e.Err = now(), class(err)
+	w.log(e)
+	if errors.Is(err, errors.ErrUnsupported) {
+		h.over.Store(false)
+		return false
+	}
+	defer w.release(h)
+	if err == nil {
+		w.afterBreak(ctx, h, fence)
+	}
+	return true
+}
+
+// afterBreak takes the name, which must be free; the break of an old fence must
+// not end that hold.
+func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
+	begun := now()
+	broken := func(what string) {
+		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 " + what})
+	}
+	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
+	if err != nil {
+		w.refused(ctx, begun, h.turn, err)
+		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
+			broken("its lock was broken, and it is held all the same: " + err.Error())
+		}
+		return
+	}
+	t := h.turn
+	t.own, t.fixed, t.evict = false, false, false
+	next := w.got(Event{Op: Acquired, Call: begun}, lock, t)
+	defer w.release(next)
+	if fence == 0 {
+		return
+	}
+	asking, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := w.locker.Break(asking, h.Name(), fence); err == nil {
+		broken("a break with the fence of an earlier hold went through")
+	}
+}

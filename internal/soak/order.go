@@ -1,0 +1,82 @@
+package soak
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// lead is how much earlier than another a waiter must have come for the order of
+// the two to count: its request may have been on its way, and processes that
+// pass locks on among their goroutines do so for much shorter times.
+const lead = 300 * time.Millisecond
+
+// kept is I9. The store counts a cool-down, or the time of HoldAtLeast, from a
+// moment after the call, by a clock that may run 1 % fast.
+func (c *checker) kept(name string, holds []*Hold) {
+	for _, h := range holds {
+		if h.Kept == 0 {
+			continue
+		}
+		from, keep := h.At, h.Kept-h.Call
+		if h.Cools > 0 && h.Ends != 0 {
+			from, keep = h.Ends, h.Cools
+		}
+		until := h.Kept - keep/50 - int64(3*time.Millisecond)
+		for _, other := range holds {
+			if other != h && other.At > from && other.At < until && len(other.Spans) > 0 {
+				c.say("I9", other.At, name, "hold %x was granted %v before the name might be (hold %x)", other.ID, time.Duration(h.Kept-other.At), h.ID)
+			}
+		}
+	}
+}
+
+// arrival is an exclusive grant that was waited for.
+type arrival struct {
+	worker   int
+	call, at int64
+	first    int64 // since then it was the first waiter of its process
+	hold     int64
+}
+
+// order is the second half of I6. A process has one waiter in the store's queue,
+// the first of its line, so only first waiters are compared with later ones.
+func (c *checker) order(name string, holds []*Hold) {
+	var all []arrival
+	for _, h := range holds {
+		if e := h.Events[0]; e.Op == Acquired && e.Waited && !e.Shared {
+			all = append(all, arrival{e.Worker, e.Call, e.At, c.firstSince(&e), h.ID})
+		}
+	}
+	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	for i, later := range all {
+		for _, earlier := range all[i+1:] {
+			if c.overtaken(earlier, later) {
+				c.say("I6", later.at, name, "hold %x waited for %v and hold %x came %v after it, and was granted first",
+					earlier.hold, time.Duration(earlier.at-earlier.call), later.hold, time.Duration(later.call-earlier.first))
+			}
+		}
+	}
+}
+
+// overtaken reports whether nothing excuses that later was granted before
+// earlier: neither a fault, nor that the process of earlier stood still.
+func (c *checker) overtaken(earlier, later arrival) bool {
+	if earlier.at-later.at < int64(lead)/2 || later.call-earlier.first < int64(lead) {
+		return false
+	}
+	from := earlier.first - int64(time.Second)
+	return c.faults.within(from, earlier.at) == 0 && c.stood(earlier.worker, from, earlier.at) < int64(lead)/2
+}
+
+// firstSince is when the caller of e became the first of its process that waits
+// for the name.
+func (c *checker) firstSince(e *Event) int64 {
+	since := e.Call
+	for _, other := range c.waits[e.Name] {
+		if other.Worker == e.Worker && other.Call < e.Call && other.At > e.Call && other.At <= e.At {
+			since = max(since, other.At)
+		}
+	}
+	return since
+}
