@@ -10,8 +10,12 @@ export STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
+.PHONY: setup
+setup: ## Install the Debian packages that the tests need
+	@SETUP=yes .ci/steps setup
+
 .PHONY: test
-test: ## Everything: installs what is missing when it may, all tests with -race, every module alone
+test: ## Everything: all tests with -race, every module alone; SETUP=yes installs what is missing first
 	@.ci/steps setup race alone
 
 .PHONY: race
@@ -47,7 +51,7 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: soak
-soak: ## Every store under faults for a quarter of a minute each, as CI does
+soak: ## Every store under faults for about ten seconds each, as CI does
 	@.ci/steps soak
 
 .PHONY: chaos
