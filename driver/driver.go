@@ -131,7 +131,7 @@ type Request struct {
 	Replaces string
 
 	// FenceAbove, if not 0, makes the fence of a new grant greater than it,
-	// and of every later one. A repeat keeps its fence.
+	// and of every later one. A repeat keeps its fence. MaxFenceAbove bounds it.
 	FenceAbove uint64
 
 	Holder Holder // who asks, for those who find the name held
@@ -140,9 +140,17 @@ type Request struct {
 // Grant is a hold, or the answer to a try that gave none (the zero Grant of
 // [Waiter.Wait]).
 type Grant struct {
-	// Fence orders the grants of one name: see [Guarantees.Fence]. A fence is
-	// below 2^53, so that JSON, Lua and floating point keep it exactly. It is
-	// 0 where the store has none.
+	// Fence orders the grants of one name: see [Guarantees.Fence]. An exclusive
+	// grant has a greater fence than every grant before it. A shared grant has a
+	// greater fence than every exclusive one before it, even one whose lease ran
+	// out: a writer that has not noticed the end of its lease must not have the
+	// fence of the readers that follow.
+	//
+	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly.
+	// It is 0 where the store has none. When the last one
+	// below MaxFence was granted, what needs a new fence (a grant, a promotion,
+	// a swap, Break) answers ErrFencesUsedUp. What a caller asks for one name
+	// raises the fences of no other.
 	Fence uint64
 
 	// From is the instant from which TTL counts, on the clock given to the
@@ -333,7 +341,8 @@ type Breaker interface {
 type FenceRaiser interface {
 	// RaiseFence makes the fence of a live hold at least fence, and so every
 	// later one greater. It answers ErrExpired or ErrLost as Extend does, and
-	// never lowers a fence. 2^53 and more is ErrInvalid.
+	// never lowers a fence. 2^53 and more is ErrInvalid; 2^53 - 1 is the last
+	// fence that the name can have.
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 

@@ -30,9 +30,21 @@ var (
 	ErrPromotionConflict = errors.New("another reader is being promoted")
 	// ErrInvalid: a parameter is out of range.
 	ErrInvalid = errors.New("invalid parameter")
+	// ErrFencesUsedUp: the name was granted the last fence below MaxFence. No
+	// hold that needs a new fence is granted any more, and nothing was changed.
+	// It also answers errors.Is for ErrInvalid.
+	ErrFencesUsedUp error = usedUp{}
 	// ErrClosed: the store, or the Locker, was closed.
 	ErrClosed = errors.New("closed")
 )
+
+type usedUp struct{}
+
+func (usedUp) Error() string {
+	return ErrInvalid.Error() + ": name has no fence left below 2^53: use another name"
+}
+
+func (usedUp) Is(target error) bool { return target == ErrInvalid }
 
 // HeldError says by whom a name is held, as far as the store knows. It answers
 // errors.Is for ErrHeld.

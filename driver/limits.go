@@ -27,8 +27,13 @@ const (
 	// out after its owner stopped asking.
 	MaxIntent = 2 * time.Second
 
-	// MaxFence is the first number that is no fence.
+	// MaxFence is the first number that is no fence. Since fences follow the
+	// clock, it is reached in the year 2255.
 	MaxFence = 1 << 53
+
+	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences
+	// for the grants that follow, so no caller can use up the fences of a name.
+	MaxFenceAbove = MaxFence - 1<<50
 )
 
 // reservedToken is a word that Symfony's clients keep where padlock keeps tokens: it marks an
@@ -56,8 +61,8 @@ func (r *Request) Validate(g *Guarantees) error {
 	case len(r.Holder.Host) > MaxLabel:
 		return invalid("holder host", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Host), MaxLabel))
 	}
-	if err := CheckFence(r.FenceAbove); err != nil {
-		return err
+	if r.FenceAbove > MaxFenceAbove {
+		return invalid("FenceAbove", fmt.Sprintf("is %d, at most 2^53 - 2^50 is allowed, so that greater fences are left", r.FenceAbove))
 	}
 	if err := CheckTTL("TTL", r.TTL, g); err != nil {
 		return err
@@ -94,10 +99,10 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// CheckFence answers ErrInvalid for a number that leaves no room for greater
-// fences below 2^53.
+// CheckFence returns ErrInvalid for a number that cannot be a fence: 2^53 and
+// more.
 func CheckFence(fence uint64) error {
-	if fence >= MaxFence-1 {
+	if fence >= MaxFence {
 		return invalid("fence", "is not below 2^53")
 	}
 	return nil

@@ -54,13 +54,16 @@ var broken = map[bug]string{
 	extendRevives:        "extend/never-revives shared/own-lease",
 	extendShortens:       "extend/never-shortens",
 	extendTheTaker:       "extend/after-taken replaces/swap",
-	fenceAboveIgnored:    "fence/above",
-	fenceAboveOnce:       "fence/above fence/over-cooldown fence/over-expiry fence/over-release",
+	fenceAboveForAll:     "fence/highest fence/over-restart",
+	fenceAboveIgnored:    "fence/above fence/highest",
+	fenceAboveOnce:       "fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared",
 	fenceCounts:          "fence/over-restart fence/scale",
-	fenceForgotten: "break/another-hold fence/above fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
-		"promote/sole-reader raisefence/raises",
-	fenceTooBig: "answers/fence break/fence fence/above fence/over-cooldown fence/over-expiry fence/over-release fence/scale " +
-		"raisefence/lost raisefence/raises",
+	fenceForgotten: "break/another-hold fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
+		"promote/sole-reader raisefence/raises raisefence/used-up",
+	fenceTooBig: "answers/fence break/fence fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/scale fence/shared " +
+		"raisefence/lost raisefence/raises raisefence/used-up",
+	fencesStandStill:          "raisefence/used-up",
+	firstReaderIsStale:        "fence/shared raisefence/used-up",
 	foreignersUnmarked:        "held/foreign",
 	givenUpWaitDropsHold:      "wait/promotion",
 	guaranteesChange:          "guarantees/constant",
@@ -98,13 +101,13 @@ var broken = map[bug]string{
 	promotesBesideReaders:     "promote/failed-keeps-the-hold promote/needs-to-be-alone",
 	promotionKeepsFence:       "promote/sole-reader",
 	promotionLosesHold:        "promote/failed-keeps-the-hold",
-	raiseDoesNothing:          "raisefence/raises",
+	raiseDoesNothing:          "raisefence/raises raisefence/used-up",
 	raiseLowers:               "raisefence/raises",
 	raiseNeverFails:           "raisefence/lost",
 	raisesTooFar:              "raisefence/invalid",
 	readerShortensOthers:      "shared/longest-lease shared/own-lease",
-	readersFenceOld:           "fence/above fence/shared",
-	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode limits/token-of-no-hold promote/sole-reader shared/kept-out-by-writer",
+	readersFenceOld:           "fence/above fence/shared raisefence/used-up",
+	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token-of-no-hold promote/sole-reader shared/kept-out-by-writer",
 	readersShareALease:        "shared/own-lease",
 	releaseAnybody:            "release/foreign-token tokens/one-name tokens/opaque",
 	releaseFreesAllReaders: "acquire/repeat-mode cooldown/beside-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
@@ -125,7 +128,7 @@ var broken = map[bug]string{
 	restartLosesAll:           "restart/keeps-holds",
 	secondReleaseRemoves:      "release/repeat-beside-another",
 	secondReleaseSaysReleased: "release/repeat release/repeat-beside-another",
-	sharedIsExclusive:         "demote/keeps-fence promote/sole-reader shared/beside",
+	sharedIsExclusive:         "demote/keeps-fence promote/sole-reader raisefence/used-up shared/beside",
 	staleReleaseCools:         "cooldown/stale-release",
 	staleReleaseRemoves:       "break/evicted release/after-taken replaces/swap",
 	statusWithoutValue:        "status/findings",
@@ -145,7 +148,7 @@ var broken = map[bug]string{
 	wrongTokenIsTaken: "release/foreign-token release/repeat-beside-another",
 	sameFenceAgain:    "acquire/again-after-expiry",
 	leaseEndsEarly: "acquire/expiry acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter bound/close-keeps " +
-		"extend/after-taken extend/never-shortens extend/own extend/verify fence/over-expiry release/after-taken " +
+		"extend/after-taken extend/never-shortens extend/own extend/verify fence/over-expiry fence/shared release/after-taken " +
 		"reserve/lapses",
 	grantsHalf:              "acquire/free acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter held/times inspect/held",
 	refusedQueues:           "acquire/never-queues",
@@ -165,7 +168,7 @@ var broken = map[bug]string{
 	sameModeRefused:         "convert/same-mode",
 	coolDownPretended:       "cooldown/unsupported",
 	extendTakesFree:         "extend/nobody",
-	fenceLapses:             "fence/over-expiry",
+	fenceLapses:             "fence/over-expiry fence/shared",
 	fenceCools:              "fence/over-cooldown",
 	lossDelayUnbound:        "guarantees/consistent",
 	heldAndUncertain:        "held/nothing-beside-an-error",

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -51,7 +52,7 @@ var fenceCases = []testCase{
 	},
 	{
 		name:   "fence/shared",
-		clause: "A shared grant's fence is not below any earlier exclusive one and is below every later one.",
+		clause: "The first shared grant after an exclusive one has a greater fence, even if the writer never released; every later exclusive one has a greater fence than all readers.",
 		about:  "Grant.Fence Request.Shared",
 		needs:  []need{fences, readers},
 		f:      sharedFences,
@@ -62,6 +63,32 @@ var fenceCases = []testCase{
 		about:  "Request.FenceAbove",
 		needs:  []need{fences},
 		f:      fenceAbove,
+	},
+	{
+		name:   "fence/highest",
+		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name go on growing below 2^53, and those of other names are not raised by it.",
+		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
+		needs:  []need{fences},
+		alone:  true, // it may raise the fences of all
+		f: func(c *check) {
+			other := c.take(c.a, c.request(c.name()), "of a free name")
+			c.free(other)
+			r := c.request(c.name())
+			r.FenceAbove = driver.MaxFenceAbove
+			l := c.soon(c.a, r, "with the greatest FenceAbove")
+			last := c.above(l, driver.MaxFenceAbove)
+			for range 3 {
+				c.free(l)
+				l = c.soon(c.b, c.request(r.Name), "after a grant with the greatest FenceAbove")
+				last = c.above(l, last)
+			}
+			c.free(l)
+			for _, name := range []string{other.req.Name, c.name()} {
+				if l := c.take(c.a, c.request(name), "of another name"); l.grant.Fence > driver.MaxFenceAbove {
+					c.failf("after FenceAbove for one name another name has fence %d", l.grant.Fence)
+				}
+			}
+		},
 	},
 	{
 		name:   "fence/scale",
@@ -152,6 +179,64 @@ var raiseCases = []testCase{
 			c.invalid(err, "fence", "RaiseFence to 2^53")
 		},
 	},
+	{
+		name:   "raisefence/used-up",
+		clause: "After the last fence below 2^53 whatever needs a new fence answers ErrFencesUsedUp and changes nothing.",
+		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
+		needs:  []need{raises, fences, not(mintsInLua)},
+		alone:  true, // it may use up the fences of all
+		f:      fencesUsedUp,
+	},
+}
+
+func fencesUsedUp(c *check) {
+	l := c.lastFence(false)
+	c.free(l)
+	for _, shared := range []bool{false, c.g.Shared} {
+		for _, cl := range []*client{c.a, c.b} {
+			r := c.request(l.req.Name)
+			r.Shared = shared
+			c.wantUsedUp(c.unlessHeld(cl, r), "Acquire")
+		}
+	}
+	if c.g.Shared && c.g.Promotion == driver.Atomic {
+		l := c.lastFence(true)
+		_, err := c.convert(l, false)
+		c.wantUsedUp(err, "Convert to exclusive")
+		c.verify(l, "after a promotion for which no fence was left")
+	}
+}
+
+// lastFence takes a name whose last fence is granted with it.
+func (c *check) lastFence(shared bool) *lease {
+	l := c.take(c.a, c.request(c.name()), "of a free name")
+	if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence-2); err != nil {
+		c.failf("RaiseFence to 2^53 - 2: %v", err)
+	}
+	c.free(l)
+	r := c.request(l.req.Name)
+	r.Shared = shared
+	l = c.soon(c.b, r, "after RaiseFence to 2^53 - 2")
+	if c.above(l, driver.MaxFence-2); l.grant.Fence >= driver.MaxFence {
+		c.failf("after RaiseFence to 2^53 - 2 a grant has fence %d", l.grant.Fence)
+	}
+	return l
+}
+
+// unlessHeld asks until the answer is not ErrHeld.
+func (c *check) unlessHeld(cl *client, r driver.Request) (err error) {
+	c.poll(c.patience, func() bool {
+		r.Token = newToken()
+		_, err = cl.Acquire(c.ctx, r)
+		return !errors.Is(err, driver.ErrHeld)
+	})
+	return err
+}
+
+func (c *check) wantUsedUp(err error, what string) {
+	if !errors.Is(err, driver.ErrFencesUsedUp) {
+		c.failf("%s after the last fence was granted: want ErrFencesUsedUp, got: %v", what, orGranted(err))
+	}
 }
 
 // ahead takes r's name with a fence a minute ahead of the clock, so that the
@@ -172,15 +257,23 @@ func (c *check) above(l *lease, last uint64) uint64 {
 }
 
 func sharedFences(c *check) {
-	name, last := c.name(), uint64(0)
-	for range 3 {
-		x := c.soon(c.a, c.request(name), "to write, after readers")
+	ahead := c.ahead(c.request(c.name()))
+	c.free(ahead)
+	name, last := ahead.req.Name, ahead.grant.Fence
+	for i := range 4 {
+		x := c.soon(c.a, c.brief(name, 1), "to write, after readers")
 		last = c.above(x, last)
-		c.free(x)
-		r := c.soon(c.a, c.readRequest(name), "to read, after a writer")
+		var r *lease
+		if c.g.Lease && i%2 == 1 { // its lease runs out, and nobody releases it
+			r = c.takeOver(c.a, c.readRequest(name), x.sure, "to read, after a writer's lease ran out")
+		} else {
+			c.free(x)
+			r = c.soon(c.a, c.readRequest(name), "to read, after a writer")
+		}
+		last = c.above(r, last)
 		beside := c.beside(c.b, r)
 		for _, l := range []*lease{r, beside} {
-			if l.grant.Fence < x.grant.Fence {
+			if l.grant.Fence <= x.grant.Fence {
 				c.failf("after fence %d for a writer a reader has fence %d", x.grant.Fence, l.grant.Fence)
 			}
 			last = max(last, l.grant.Fence)

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -148,14 +149,16 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/fence",
-		clause: "FenceAbove so high that no fence below 2^53 is left is ErrInvalid, naming the fence.",
-		about:  "Request.FenceAbove MaxFence ErrInvalid",
+		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence.",
+		about:  "Request.FenceAbove MaxFenceAbove MaxFence ErrInvalid",
 		alone:  true, // a store that takes it has no fences left
 		f: func(c *check) {
-			r := c.request(c.name())
-			r.FenceAbove = driver.MaxFence - 1
-			_, err := c.a.Acquire(c.ctx, r)
-			c.invalid(err, "fence", "Acquire with FenceAbove 2^53-1")
+			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {
+				r := c.request(c.name())
+				r.FenceAbove = above
+				_, err := c.a.Acquire(c.ctx, r)
+				c.invalid(err, "fence", fmt.Sprintf("Acquire with FenceAbove %d", above))
+			}
 		},
 	},
 }

@@ -74,6 +74,9 @@ func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64
 		if e.fence != seen && !s.is(breaksAnything) {
 			return driver.ErrLost
 		}
+		if s.w.usedUp(e) {
+			return driver.ErrFencesUsedUp
+		}
 		for _, h := range e.holds {
 			e.past[h.token] = driver.Taken
 		}

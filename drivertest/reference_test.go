@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ type world struct {
 	silent chan struct{} // closed when the server answers again; nil while it does
 	opens  []*ref
 	leak   chan struct{} // ends goroutines that were left behind
+	floor  uint64        // of all names' fences, for a bug
 	foil   atomic.Int64  // for bugs that change with every call
 }
 
@@ -231,11 +233,27 @@ func (w *world) mint(e *entry, above uint64) uint64 {
 		micros += driver.MaxFence
 	}
 	f := max(e.fence+1, above+1, micros)
-	if w.bug == fenceAboveOnce && above > 0 {
+	switch {
+	case w.bug == fenceAboveOnce && above > 0:
 		return f
+	case w.bug == fenceAboveForAll:
+		f = max(f, w.floor+1)
+		w.floor = max(w.floor, above)
+	case w.bug == fencesStandStill:
+		f = min(f, driver.MaxFence-1)
 	}
 	e.fence = f
 	return f
+}
+
+// usedUp reports that no fence is left.
+func (w *world) usedUp(e *entry) bool {
+	return e.fence >= driver.MaxFence-1 && w.bug != fencesStandStill && w.bug != fenceTooBig
+}
+
+// newGeneration reports whether r needs a new fence.
+func (w *world) newGeneration(e *entry, r *driver.Request) bool {
+	return !r.Shared || r.FenceAbove >= e.fence || !slices.ContainsFunc(e.holds, func(h *hold) bool { return h.shared && w.lives(h) })
 }
 
 // Acquire implements driver.Store.
@@ -286,6 +304,9 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		e.refused++
 		return driver.Grant{}, err
 	}
+	if w.newGeneration(e, r) && w.usedUp(e) {
+		return driver.Grant{}, driver.ErrFencesUsedUp
+	}
 	return s.grant(s.add(e, r, max(r.TTL, r.AtLeast))), nil
 }
 
@@ -330,7 +351,7 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	if w.g.Lease || s.is(leaseAfterAll) {
 		h.until = h.since.Add(ttl)
 	}
-	if !r.Shared || e.fence == 0 || r.FenceAbove >= e.fence {
+	if w.newGeneration(e, r) && !(s.is(firstReaderIsStale) && r.Shared && e.fence > 0 && r.FenceAbove < e.fence) {
 		h.fence = w.mint(e, r.FenceAbove)
 	}
 	if r.Shared && s.is(readersFenceOld) {

@@ -224,6 +224,9 @@ func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 		}
 		return w.heldError(e, r)
 	}
+	if w.usedUp(e) {
+		return driver.ErrFencesUsedUp
+	}
 	if !s.is(promotionKeepsFence) {
 		h.fence = w.mint(e, 0)
 	}

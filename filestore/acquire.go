@@ -204,7 +204,7 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	if no := admit(rec, r.Shared, wall); no != nil {
 		return nil, no
 	}
-	fence, stored, err := mint(rec.fence, r.FenceAbove, r.Shared, wall)
+	fence, stored, err := mint(rec.fence, r.FenceAbove, r.Shared && rec.mode == modeShared, wall)
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +227,13 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	return h, nil
 }
 
-// mint returns the fence of a new grant. stored says that it counts for
-// nothing unless it is written down; a fence that is the time of the clock is
-// below the next one anyway.
-func mint(last, above uint64, shared bool, wall time.Time) (fence uint64, stored bool, err error) {
+// mint returns the fence of a new grant. follows says that a reader comes after readers; the first
+// reader after a writer needs a greater fence than that writer, who may not have noticed yet that
+// the lock is gone. stored says that the fence counts for nothing unless it is written down; a fence
+// that is the time of the clock is below the next one anyway.
+func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
 	floor := max(last, 1)
-	if !shared {
+	if !follows {
 		floor = last + 1
 	}
 	if above > 0 {
@@ -241,7 +242,7 @@ func mint(last, above uint64, shared bool, wall time.Time) (fence uint64, stored
 	clock := uint64(max(wall.UnixMicro(), 0))
 	fence = max(floor, clock)
 	if fence >= driver.MaxFence {
-		return 0, false, fmt.Errorf("%w: the fences of this name are used up: remove its lock file when nobody holds it", driver.ErrUnavailable)
+		return 0, false, fmt.Errorf("%w, or remove its lock file when nobody holds it", driver.ErrFencesUsedUp)
 	}
 	return fence, fence > clock, nil
 }

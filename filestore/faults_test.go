@@ -190,7 +190,7 @@ func fullDisk(dir string) error {
 	}
 	acquire := func(s *Store, r driver.Request) error { _, err := s.Acquire(background, r); return err }
 	atLeast, above := request("job", "us"), request("job", "us")
-	atLeast.AtLeast, above.FenceAbove = time.Minute, driver.MaxFence-3
+	atLeast.AtLeast, above.FenceAbove = time.Minute, driver.MaxFenceAbove
 	return check(
 		func() error { return is(acquire(s, atLeast), driver.ErrUnavailable) },
 		func() error { return is(acquire(s, above), driver.ErrUnavailable) },
@@ -198,11 +198,11 @@ func fullDisk(dir string) error {
 		func() error { return is(acquire(other, request("job", "them")), driver.ErrHeld) },
 		func() error { _, err := s.Extend(background, "job", "us", 0); return err },
 		func() error {
-			return is(s.RaiseFence(background, "job", "us", driver.MaxFence-3), driver.ErrUnavailable)
+			return is(s.RaiseFence(background, "job", "us", driver.MaxFenceAbove), driver.ErrUnavailable)
 		},
 		func() error {
 			g, err := s.Extend(background, "job", "us", 0)
-			if g.Fence >= driver.MaxFence-3 {
+			if g.Fence >= driver.MaxFenceAbove {
 				return errors.New("the fence was raised all the same")
 			}
 			return err

@@ -150,7 +150,7 @@ func TestMint(t *testing.T) {
 			t.Errorf("mint(%d, %d, %v) = %d, %v, %v; want %d, %v", c.last, c.above, c.shared, got, stored, err, c.want, c.stored)
 		}
 	}
-	if _, _, err := mint(driver.MaxFence-1, 0, false, wall); !errors.Is(err, driver.ErrUnavailable) {
+	if _, _, err := mint(driver.MaxFence-1, 0, false, wall); !errors.Is(err, driver.ErrFencesUsedUp) {
 		t.Errorf("after the last fence: %v", err)
 	}
 	if before, _, err := mint(0, 0, false, time.UnixMicro(-5)); before != 1 || err != nil {

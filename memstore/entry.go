@@ -90,6 +90,11 @@ func (e *entry) excluded(r *driver.Request, now driver.Instant) bool {
 	return false
 }
 
+// read reports whether e has a live reader.
+func (e *entry) read(now driver.Instant) bool {
+	return slices.ContainsFunc(e.holds, func(h hold) bool { return h.shared && h.until > now })
+}
+
 // intending returns the token of the reader that is to be promoted, or "".
 func (e *entry) intending(now driver.Instant) string {
 	if e.intent.until > now && e.live(e.intent.token, now) != nil {

@@ -27,7 +27,7 @@ func WithClock(c driver.Clock) Option { return func(s *space) { s.clock = c } }
 
 // New returns a store with no locks in it.
 func New(opts ...Option) *Store {
-	s := &space{entries: make(map[string]*entry)}
+	s := &space{entries: make(map[string]*entry), raised: make(map[string]uint64)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -107,7 +107,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if e.blocked(&r, now) {
 		return driver.Grant{}, e.heldError(&r, now)
 	}
-	return s.grant(e, &r, now), nil
+	return s.grant(e, &r, now)
 }
 
 // Extend implements driver.Store.
@@ -171,7 +171,11 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		if err := e.promote(&r, now); err != nil {
 			return driver.Grant{}, err
 		}
-		h.shared, h.fence = false, s.mint(e, &r, now)
+		fence, err := s.mint(e, r.FenceAbove, now)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		h.fence = fence
 	}
 	h.shared = r.Shared
 	h.lease(now, r.TTL)
@@ -213,9 +217,12 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if e == nil || e.fence != seenFence {
 		return 0, driver.ErrLost
 	}
+	fence, err := s.mint(e, 0, now)
+	if err != nil {
+		return 0, err
+	}
 	e.dropAll()
 	e.cooling = 0
-	fence := s.mint(e, &driver.Request{}, now)
 	s.pump(e, now)
 	return fence, nil
 }

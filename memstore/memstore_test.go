@@ -127,3 +127,45 @@ func TestCoolDownNamesItsHolder(t *testing.T) {
 		t.Errorf("during a cool-down: %+v", err)
 	}
 }
+
+// FenceAbove for one name raises the fences of no other, and what it needs is forgotten when the
+// clock has overtaken it.
+func TestFencesAheadOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := New(), t.Context()
+		take := func(name string, above uint64) uint64 {
+			t.Helper()
+			r := request(name, "a")
+			r.FenceAbove = above
+			g, err := s.Acquire(ctx, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Release(ctx, name, "a", 0)
+			return g.Fence
+		}
+		hour := uint64(time.Now().Add(time.Hour).UnixMicro())
+		for i := range 1000 {
+			take(fmt.Sprint("name ", i), hour)
+		}
+		if got := take("other", 0); got >= hour {
+			t.Errorf("another name has fence %d, which is ahead of the clock", got)
+		}
+		if got := take("name 7", 0); got != hour+2 {
+			t.Errorf("the second fence above %d is %d", hour, got)
+		}
+		<-time.After(2 * time.Hour)
+		for i := range 5000 {
+			take(fmt.Sprint("later ", i), 0)
+			<-time.After(time.Second)
+			r := request(fmt.Sprint("abandoned ", i), "a")
+			s.Acquire(ctx, r)
+		}
+		if n := len(s.raised); n > 0 {
+			t.Errorf("%d fences are remembered that the clock has overtaken", n)
+		}
+		if got := take("name 7", 0); got <= hour+2 {
+			t.Errorf("two hours later the fence is %d, and was %d", got, hour+2)
+		}
+	})
+}

@@ -29,7 +29,9 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	follows := h != nil && !h.shared
 	out := e.release(token, 0, now)
 	if follows && !e.blocked(&next, now) {
-		return out, s.grant(e, &next, now), nil
+		if g, err := s.grant(e, &next, now); err == nil {
+			return out, g, nil
+		}
 	}
 	s.pump(e, now)
 	return out, driver.Grant{}, nil

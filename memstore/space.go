@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -16,10 +17,15 @@ type space struct {
 	spare   []*entry // to be used again
 	woken   *waiter  // to be woken when mu is given up
 
-	// floor is the highest fence of a name that was forgotten: what is minted
-	// later, for any name, is above it. So a name costs nothing while it is
-	// free, and its fences still grow.
+	// floor is the highest fence of the names that were forgotten, but for those
+	// in raised: what is minted later, for any name, is above it. So a name costs
+	// nothing while it is free, and its fences still grow.
 	floor uint64
+
+	// raised has the fences of forgotten names that are ahead of the clock by
+	// more than maxLead, because FenceAbove or RaiseFence asked for it: they must
+	// not raise the fences of other names. The clock overtakes them in the end.
+	raised map[string]uint64
 
 	// Fences follow the wall clock as it was when the store was made, moved
 	// on by the lease clock: a wall clock that is set does not move them.
@@ -61,11 +67,15 @@ type intent struct {
 
 const maxSpare = 64
 
+// maxLead is how far, in microseconds, a forgotten name may raise the fences
+// of all others above the clock.
+const maxLead = 1_000_000
+
 func (s *space) entry(name string) *entry {
 	if e := s.entries[name]; e != nil {
 		return e
 	}
-	if len(s.entries) > 2*s.swept+64 {
+	if len(s.entries)+len(s.raised) > 2*s.swept+64 {
 		s.sweep()
 	}
 	var e *entry
@@ -74,25 +84,32 @@ func (s *space) entry(name string) *entry {
 	} else {
 		e = &entry{}
 	}
-	e.name = name
+	e.name, e.fence = name, s.raised[name]
+	delete(s.raised, name)
 	s.entries[name] = e
 	return e
 }
 
 // sweep forgets names whose holders let the lease run out and never came
-// back. It runs when the entries have doubled, so its cost is spread.
+// back, and raised fences that the clock has overtaken. It runs when the names
+// have doubled, so its cost is spread.
 func (s *space) sweep() {
 	now := s.clock.Now()
 	for _, e := range s.entries {
 		if !e.busy(now) {
-			s.forget(e)
+			s.forget(e, now)
 		}
 	}
-	s.swept = len(s.entries)
+	maps.DeleteFunc(s.raised, func(_ string, fence uint64) bool { return fence <= s.floor || fence < s.micros(now) })
+	s.swept = len(s.entries) + len(s.raised)
 }
 
-func (s *space) forget(e *entry) {
-	s.floor = max(s.floor, e.fence)
+func (s *space) forget(e *entry, now driver.Instant) {
+	if e.fence > s.micros(now)+maxLead {
+		s.raised[e.name] = e.fence
+	} else {
+		s.floor = max(s.floor, e.fence)
+	}
 	delete(s.entries, e.name)
 	if e.stop != nil {
 		e.stop()
@@ -104,33 +121,53 @@ func (s *space) forget(e *entry) {
 	}
 }
 
-// mint makes the next fence of e: microseconds since 1970, or one more than
-// the last.
-func (s *space) mint(e *entry, r *driver.Request, now driver.Instant) uint64 {
-	micros := uint64(s.wallBase + now.Sub(s.clockBase).Microseconds())
-	e.fence = max(e.fence+1, s.floor+1, r.FenceAbove+1, micros)
-	return e.fence
+// micros is the time in microseconds since 1970.
+func (s *space) micros(now driver.Instant) uint64 {
+	return uint64(s.wallBase + now.Sub(s.clockBase).Microseconds())
 }
 
-func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) driver.Grant {
-	h := s.add(e, r, now)
+// mint makes the next fence of e: microseconds since 1970, or one more than
+// the last.
+func (s *space) mint(e *entry, above uint64, now driver.Instant) (uint64, error) {
+	fence := max(e.fence+1, s.floor+1, above+1, s.micros(now))
+	if fence >= driver.MaxFence {
+		return 0, driver.ErrFencesUsedUp
+	}
+	e.fence = fence
+	return fence, nil
+}
+
+func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) (driver.Grant, error) {
+	h, err := s.add(e, r, now)
+	if err != nil {
+		s.tidy(e, now)
+		return driver.Grant{}, err
+	}
 	h.lease(now, max(r.TTL, r.AtLeast))
-	return h.answer(now)
+	return h.answer(now), nil
 }
 
 // add makes a hold without a lease. Lapsed holds go: from now on they are
 // lost, no longer expired.
-func (s *space) add(e *entry, r *driver.Request, now driver.Instant) *hold {
+//
+// Readers that are there together share a fence, and the first of them has a
+// new one: the last writer may not have released, and must not be taken for one
+// of them.
+func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, error) {
+	fence := e.fence
+	if !r.Shared || !e.read(now) || r.FenceAbove >= fence {
+		var err error
+		if fence, err = s.mint(e, r.FenceAbove, now); err != nil {
+			return nil, err
+		}
+	}
 	e.dropLapsed(now)
-	e.holds = append(e.holds, hold{token: r.Token, shared: r.Shared, since: now, holder: r.Holder})
+	e.holds = append(e.holds, hold{token: r.Token, shared: r.Shared, fence: fence, since: now, holder: r.Holder})
 	h := &e.holds[len(e.holds)-1]
 	if r.AtLeast > 0 {
 		h.atLeast = now.Add(r.AtLeast)
 	}
-	if h.fence = e.fence; !r.Shared || e.fence <= max(s.floor, r.FenceAbove) {
-		h.fence = s.mint(e, r, now)
-	}
-	return h
+	return h, nil
 }
 
 // repeat answers a request whose token is live: its first reply was lost, or
@@ -149,10 +186,14 @@ func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver
 		s.tidy(e, now)
 		return driver.Grant{}, driver.ErrLost
 	}
+	fence, err := s.mint(e, r.FenceAbove, now)
+	if err != nil {
+		return driver.Grant{}, err
+	}
 	if e.intent.token == h.token {
 		e.intent.token = r.Token
 	}
-	h.token, h.holder, h.since, h.fence = r.Token, r.Holder, now, s.mint(e, r, now)
+	h.token, h.holder, h.since, h.fence = r.Token, r.Holder, now, fence
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
 	}
@@ -179,7 +220,7 @@ func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 // tidy forgets e when nothing is left of it.
 func (s *space) tidy(e *entry, now driver.Instant) {
 	if len(e.holds) == 0 && len(e.queue) == 0 && len(e.bells) == 0 && e.cooling <= now && s.entries[e.name] == e {
-		s.forget(e)
+		s.forget(e, now)
 	}
 }
 

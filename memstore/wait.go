@@ -128,7 +128,12 @@ func (s *space) pump(e *entry, now driver.Instant) {
 		w := e.queue[0]
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
-		h := s.add(e, &w.r, now)
+		h, err := s.add(e, &w.r, now)
+		if err != nil {
+			w.err = err
+			s.wake(w, driver.Grant{})
+			continue
+		}
 		h.lease(now, max(w.r.TTL, w.r.AtLeast))
 		s.wake(w, h.answer(now))
 	}
