@@ -86,7 +86,9 @@ func dialer(o rueidis.ClientOption) dialFunc {
 }
 
 // watched tells the gate of every connection that is made or lost, and marks
-// the error of one that is not made. Close does not wait for a dial.
+// the error of one that is not made. A connection is made when the server says
+// something on it: one to a frozen server, whose kernel takes it, never is, and
+// so does not close the gate for other nodes. Close does not wait for a dial.
 func (s *Store) watched(dial dialFunc) dialFunc {
 	return func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +98,6 @@ func (s *Store) watched(dial dialFunc) dialFunc {
 		if err != nil {
 			return nil, &dialError{err}
 		}
-		s.gate.turn()
 		return &watchedConn{Conn: conn, s: s, dst: dst}, nil
 	}
 }

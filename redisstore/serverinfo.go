@@ -42,6 +42,7 @@ func (n *node) evicts() bool {
 // serverInfo asks every node, and says how many turns there had been before.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
+	var away map[string]error // nodes that did not answer the PING are not waited for again
 	if g.client.Load() == nil {
 		c, err := rueidis.NewClient(g.option)
 		if err != nil {
@@ -52,10 +53,10 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 		}
 		g.client.Store(s.connected(c))
 	} else {
-		s.askAll(ctx, (*node).ping) // dials what is not connected
+		away = silent(s.askAll(ctx, nil, (*node).ping)) // dials what is not connected
 	}
 	turns = g.turns.Load()
-	nodes = s.askAll(ctx, (*node).ask)
+	nodes = s.askAll(ctx, away, (*node).ask)
 	for i := range nodes {
 		if nodes[i].err == nil {
 			return turns, nodes, nil
@@ -83,18 +84,32 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 	return unavailable("%v", err)
 }
 
-func (s *Store) askAll(ctx context.Context, ask func(*node, context.Context, rueidis.Client)) []node {
+// askAll asks every node but those that are away.
+func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
 	clients := s.gate.client.Load().Nodes()
 	nodes := make([]node, 0, len(clients))
 	for addr := range clients {
-		nodes = append(nodes, node{addr: addr})
+		nodes = append(nodes, node{addr: addr, err: away[addr]})
 	}
 	var wg sync.WaitGroup
 	for i := range nodes {
-		wg.Go(func() { ask(&nodes[i], ctx, clients[nodes[i].addr]) })
+		if nodes[i].err == nil {
+			wg.Go(func() { ask(&nodes[i], ctx, clients[nodes[i].addr]) })
+		}
 	}
 	wg.Wait()
 	return nodes
+}
+
+// silent are the nodes that did not answer, and why.
+func silent(nodes []node) map[string]error {
+	away := map[string]error{}
+	for i := range nodes {
+		if err := nodes[i].err; err != nil {
+			away[nodes[i].addr] = err
+		}
+	}
+	return away
 }
 
 func (n *node) ping(ctx context.Context, c rueidis.Client) {

@@ -19,7 +19,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes := s.askAll(ctx, (*node).ask)
+	nodes := s.askAll(ctx, nil, (*node).ask)
 	slices.SortFunc(nodes, func(a, b node) int { return strings.Compare(a.addr, b.addr) })
 	found := []driver.Finding{{Name: "mode", Value: string(c.Mode())}}
 	reached := false

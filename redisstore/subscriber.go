@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ type subscriber struct {
 	lines   map[string][]*waiter // those who want a name alone, in the order of their coming
 	lastID  uint64
 	ended   chan struct{} // closed when listen has returned
+
+	suspect chan struct{} // says that the subscription may be dead: it is tried
+	echo    chan int64    // the numbers of trial messages that came
 }
 
 // waiter is a caller of Wait. Its number stands for it in messages, for these
@@ -47,6 +51,7 @@ const (
 	msgLookBy     = 'f' // it looks within so many ms at the latest
 	msgTry        = 'b' // it waits without a place, and may try
 	msgLook       = 'l' // it looks now
+	msgTrial      = 'p' // for the subscriber itself; with its number
 )
 
 type message struct {
@@ -60,6 +65,7 @@ func (sub *subscriber) init(s *Store) {
 	sub.up = make(chan struct{})
 	sub.waiters, sub.lines = map[uint64]*waiter{}, map[string][]*waiter{}
 	sub.ended = make(chan struct{})
+	sub.suspect, sub.echo = make(chan struct{}, 1), make(chan int64, 1)
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -170,11 +176,79 @@ func (sub *subscriber) subscribe() error {
 	if err := d.Do(sub.s.ctx, d.B().Subscribe().Channel("padlock:"+sub.channel).Build()).Error(); err != nil {
 		return err
 	}
+	return sub.watch(d, lost)
+}
+
+// watch returns when the connection is lost. Nothing is written on it any more,
+// so its own watchdog never finds the server silent: it may be frozen, or
+// another one may have taken its place. So whenever there is a sign of that, the
+// subscriber sends itself a message, at most once a second. Without a sign it
+// sends nothing.
+func (sub *subscriber) watch(d rueidis.DedicatedClient, lost <-chan error) error {
+	suspect := sub.suspect
+	var pause <-chan time.Time
+	for trial := int64(1); ; {
+		select {
+		case err := <-lost:
+			return err
+		case <-sub.s.ctx.Done():
+			return driver.ErrClosed
+		case <-pause:
+			suspect = sub.suspect
+		case <-suspect:
+			if err := sub.try(d, lost, trial); err != nil {
+				return err
+			}
+			trial++
+			suspect, pause = nil, time.After(time.Second)
+		}
+	}
+}
+
+// maybeDead has the subscription tried: a connection was made or lost, or a
+// waiter has missed a message.
+func (sub *subscriber) maybeDead() {
 	select {
-	case err := <-lost:
+	case sub.suspect <- struct{}{}:
+	default:
+	}
+}
+
+var errDeaf = errors.New("messages do not arrive")
+
+// try asks the subscriber's own server whether it lives, and then sends a message
+// on the way that the scripts' messages take. It returns an error if there is no
+// answer, or the message does not arrive.
+func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
+	ctx, cancel := context.WithTimeout(sub.s.ctx, patience)
+	defer cancel()
+	if err := d.Do(ctx, d.B().Ping().Build()).Error(); err != nil {
 		return err
-	case <-sub.s.ctx.Done():
-		return driver.ErrClosed
+	}
+	select {
+	case <-sub.echo: // of an earlier one
+	default:
+	}
+	c := sub.s.gate.client.Load()
+	err := c.Do(ctx, c.B().Publish().Channel("padlock:"+sub.channel).Message(string(msgTrial)+" "+itoa(trial)).Build()).Error()
+	if _, refused := rueidis.IsRedisErr(err); refused {
+		return nil // the user may not publish
+	}
+	if err != nil { // the way there is broken; the next trial tells more
+		sub.maybeDead()
+		return nil
+	}
+	for {
+		select {
+		case n := <-sub.echo:
+			if n == trial {
+				return nil
+			}
+		case err := <-lost:
+			return err
+		case <-ctx.Done():
+			return errDeaf
+		}
 	}
 }
 
@@ -204,15 +278,26 @@ func (sub *subscriber) down(err error) {
 
 func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	kind, rest, _ := strings.Cut(m.Message, " ")
-	who, what, _ := strings.Cut(rest, " ")
-	id, err := strconv.ParseUint(who, 10, 64)
+	number, value, _ := strings.Cut(rest, " ")
+	id, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || len(kind) != 1 {
-		return // somebody else's idea of a message
+		return
+	}
+	switch kind[0] {
+	case msgHandedOver, msgLookBy, msgTry:
+	case msgTrial:
+		select {
+		case sub.echo <- int64(id):
+		default:
+		}
+		return
+	default:
+		return // no script sends it
 	}
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	if w := sub.waiters[id]; w != nil {
-		w.call(message{kind: kind[0], value: atoi(what)})
+		w.call(message{kind: kind[0], value: atoi(value)})
 	}
 }
 

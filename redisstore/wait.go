@@ -23,6 +23,7 @@ type wait struct {
 	sent    bool           // it may stand in the queue
 	joined  bool           // it went the fast way, or tried
 	told    bool           // to look, lest nobody does
+	queued  bool           // it stood in the queue when it looked last
 	down    driver.Instant // since when the server cannot be asked; or 0
 }
 
@@ -95,6 +96,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if !a.joined {
 		a.joined = true
 		if next, err := a.join(c); next > 0 || err != nil {
+			a.queued = err == nil
 			return g, next, err
 		}
 	}
@@ -105,6 +107,11 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, err
 	}
 	a.down = 0
+	// A waiter whose place is gone was handed the name, and did not hear of it.
+	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
+		a.s.subscriber.maybeDead()
+	}
+	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
 	case replyWait:
 		a.told = a.told && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn tells the gate of its end, and ends when the server is silent:
+// watchedConn tells the gate of its first reply and of its end, and ends when the server is silent:
 // when nothing was read for patience after something was written. The client
 // would send a PING every second for that, on each idle connection too; here
 // an idle connection costs nothing. The deadline of reads serves as the clock,
@@ -27,6 +27,7 @@ type watchedConn struct {
 	writes atomic.Int64
 	asked  atomic.Int64 // commands written since the last tick, or more
 	pong   atomic.Bool  // the probe was answered
+	heard  atomic.Bool  // something was read
 
 	// Of the one who reads:
 	reads  int   // since the last tick
@@ -45,7 +46,9 @@ const (
 
 // Close tells the gate.
 func (c *watchedConn) Close() error {
-	c.s.gate.turn()
+	if c.heard.Load() {
+		c.s.turn()
+	}
 	return c.Conn.Close()
 }
 
@@ -71,6 +74,10 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
 		if n > 0 {
+			if !c.heard.Load() {
+				c.heard.Store(true)
+				c.s.turn()
+			}
 			c.owed.Store(0)
 			c.reads++
 		}

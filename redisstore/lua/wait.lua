@@ -5,13 +5,14 @@ local reserve = ARGV[8] == '1'
 purge()
 local mine = live(token)
 if mine then begin() end
-local came
+local came, joined
 if reserve and not mine then
   came = redis.call('ZSCORE', Q, token)
   came = came and tonumber(came)
   if came then
     begin()
   else
+    joined = true
     local last = redis.call('ZREVRANGE', Q, 0, 0, 'WITHSCORES')[2]
     came = math.max(us, tonumber(last or 0) + 1)
     redis.call('ZADD', Q, came, token)
@@ -67,4 +68,4 @@ if reserve then
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms + look), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
 end
 finish()
-return { 'W', look }
+return { 'W', look, joined and 1 or 0 }

@@ -1,0 +1,126 @@
+package redisstore_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// subscriptions counts the channels of stores at a server.
+func subscriptions(t *testing.T, srv *server.Server) int {
+	t.Helper()
+	c := rawClient(t, single(srv.Addr()))
+	names, err := c.Do(t.Context(), c.B().PubsubChannels().Pattern("padlock:*").Build()).AsStrSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// TestSentinelFrozen freezes a primary, whose kernel goes on taking connections
+// and bytes, and never wakes it: with the commands, the subscriptions too go
+// over to the new primary, and names are handed over there.
+func TestSentinelFrozen(t *testing.T) {
+	t.Parallel()
+	primary, replica, watch := sentinel(t)
+	var stores []*redisstore.Store
+	for i := range 3 {
+		s, err := fromURL("redis+sentinel://" + watch.Addr() + "/main")(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		stores = append(stores, s.(*redisstore.Store))
+		name := "before " + strconv.Itoa(i)
+		r := request(name)
+		take(t, s, r)
+		w := waits(t, stores[i], name)
+		free(t, s, r)
+		w.got()
+	}
+	if n := subscriptions(t, primary); n != len(stores) {
+		t.Fatalf("%d stores have %d subscriptions", len(stores), n)
+	}
+	primary.Pause()
+	defer primary.Resume()
+	for i, s := range stores {
+		eventually(t, "the replica takes over", func() bool {
+			_, err := s.Acquire(t.Context(), request("after "+strconv.Itoa(i)))
+			return err == nil
+		})
+	}
+	eventually(t, "all stores listen at the new primary", func() bool { return subscriptions(t, replica) == len(stores) })
+	r := request("handed over")
+	take(t, stores[0], r)
+	w := waits(t, stores[1], r.Name)
+	free(t, stores[0], r)
+	if st, err := stores[2].Inspect(t.Context(), r.Name); err != nil || len(st.Holds) != 1 {
+		t.Errorf("right after the release, with a waiter in the queue: %+v, %v", st, err)
+	}
+	w.got()
+}
+
+// TestClusterFrozen freezes the node of a cluster at which a store listens. The
+// store uses names of other nodes only, so that no connection is made or lost: a
+// waiter that was handed its name in vain is the only sign.
+func TestClusterFrozen(t *testing.T) {
+	t.Parallel()
+	nodes := cluster(t)
+	for _, n := range nodes {
+		ask(t, n, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+	}
+	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr() + "&node=" + nodes[2].Addr()
+	var stores []*redisstore.Store
+	for range 2 {
+		s, err := fromURL(address)(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		stores = append(stores, s.(*redisstore.Store))
+	}
+	r := request("warm")
+	take(t, stores[0], r)
+	w := waits(t, stores[1], r.Name)
+	free(t, stores[0], r)
+	w.got()
+	at := -1
+	for i, n := range nodes {
+		if subscriptions(t, n) > 0 {
+			at = i
+		}
+	}
+	var name string
+	for i := 0; name == ""; i++ {
+		c := "job" + strconv.Itoa(i)
+		if !ownsSlot(t, nodes[at], c) {
+			name = c
+		}
+	}
+	nodes[at].Pause()
+	defer nodes[at].Resume()
+	r = request(name)
+	take(t, stores[0], r)
+	w = waits(t, stores[1], name)
+	if _, err := stores[0].Release(t.Context(), name, r.Token, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.got()
+	eventually(t, "the store listens at another node", func() bool {
+		return subscriptions(t, nodes[(at+1)%3])+subscriptions(t, nodes[(at+2)%3]) == 1
+	})
+}
+
+// ownsSlot reports whether a key lies at a node.
+func ownsSlot(t *testing.T, n *server.Server, key string) bool {
+	t.Helper()
+	c := rawClient(t, single(n.Addr()))
+	err := c.Do(t.Context(), c.B().Arbitrary("EXISTS").Keys(key).Build()).Error()
+	if err != nil && !strings.Contains(err.Error(), "MOVED") {
+		t.Fatal(err)
+	}
+	return err == nil
+}

@@ -1,0 +1,28 @@
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// TestMessagesFromOutside passes on what scripts publish and nothing else: a
+// grant, above all, comes from this process only.
+func TestMessagesFromOutside(t *testing.T) {
+	s := newStore(defaults())
+	defer s.Close()
+	w := s.subscriber.add(&driver.Request{Name: "job"}, true)
+	for text, passed := range map[string]bool{
+		"h 1 7": true, "f 1 7": true, "b 1": true,
+		"g 1 7": false, "l 1": false, "p 1": false, "x 1": false, "": false, "h": false, "h x 7": false, "hh 1 7": false, "h 2 7": false,
+	} {
+		s.subscriber.receive(rueidis.PubSubMessage{Message: text})
+		if got := len(w.called) == 1; got != passed {
+			t.Errorf("the message %q is passed on: %v", text, got)
+		}
+		for len(w.called) > 0 {
+			<-w.called
+		}
+	}
+}
