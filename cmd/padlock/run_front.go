@@ -179,7 +179,7 @@ func (f *front) spec() (supervise.Spec, error) {
 // release gives the lock back. It returns a failure if the lock did not last
 // as long as the command.
 func (f *front) release() *failure {
-	err := f.lock.Release()
+	err := errors.Join(f.check(), f.lock.Release())
 	switch {
 	case err == nil:
 		f.verbose(0, "%s is given back", show(f.name))
@@ -188,6 +188,20 @@ func (f *front) release() *failure {
 	default:
 		f.unconfirmed = true
 		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm that it was given back: " + reason(err)})
+	}
+	return nil
+}
+
+// check asks a store without leases whether the lock has lasted: its file may
+// have been removed or replaced. Other stores tell that at the release.
+func (f *front) check() error {
+	if f.locker.Guarantees().Lease {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	if err := f.lock.Check(ctx); errors.Is(err, padlock.ErrLost) {
+		return err
 	}
 	return nil
 }
@@ -212,6 +226,9 @@ func lossReason(err error) string {
 	case err == nil, errors.Is(err, padlock.ErrExpired):
 		return "its lease has run out"
 	case errors.Is(err, padlock.ErrLost):
+		if _, what, told := strings.Cut(reason(err), padlock.ErrLost.Error()+": "); told {
+			return what
+		}
 		return "somebody else may have it"
 	}
 	return reason(err)
