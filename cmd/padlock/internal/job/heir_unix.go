@@ -29,13 +29,14 @@ func (h *Heir) Rest() []int { return h.job.Rest() }
 func (h *Heir) Group(group int) { h.job.pid = group }
 
 // TakeOver kills what is left, and returns when nothing is. The other process
-// was waited for.
-func (h *Heir) TakeOver() {
+// was waited for. ended says that the command had ended before: its number may be
+// another's then, and what it left is a child of this process or left alone.
+func (h *Heir) TakeOver(ended bool) {
 	j := h.job
 	j.killing.Store(true)
 	close(j.done)
-	if j.pid != 0 {
-		signal(-j.pid, kill)
+	if j.pid != 0 && (!ended || !j.adopts && !j.leave) {
+		j.signal(-j.pid, kill)
 	}
 	if j.adopts {
 		go j.wait()

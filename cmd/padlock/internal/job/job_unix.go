@@ -4,6 +4,7 @@ package job
 
 import (
 	"runtime"
+	"sync"
 	"syscall"
 )
 
@@ -12,16 +13,36 @@ const kill = syscall.SIGKILL
 // platform is what a Job needs on one system only.
 type platform struct {
 	taken bool // over, from another process that was the command's parent
+
+	mu     sync.Mutex
+	reaped bool // the command was waited for: its number may be another's now
+
+	heard func(pid int) // if not nil, a test hears of all signals
 }
 
 // signal sends to a process, or to a group by its negative number. That it is
 // gone already is what the caller wants.
-func signal(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
+func (j *Job) signal(pid int, sig syscall.Signal) {
+	if j.heard != nil {
+		j.heard(pid)
+	}
+	_ = syscall.Kill(pid, sig)
+}
+
+// signalUnreaped sends to the command, or to its group, as long as the number
+// is certain to be the command's.
+func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.reaped {
+		j.signal(pid, sig)
+	}
+}
 
 // tell sends sig and wakes: a stopped process does not hear it.
-func (*Job) tell(pid int, sig syscall.Signal) {
-	signal(pid, sig)
-	signal(pid, syscall.SIGCONT)
+func (j *Job) tell(pid int, sig syscall.Signal) {
+	j.signal(pid, sig)
+	j.signal(pid, syscall.SIGCONT)
 }
 
 // Start runs the command in a process group of its own. The error is that of
@@ -75,8 +96,7 @@ func (j *Job) wait() {
 		whom = -1 // everybody
 	}
 	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(whom, &status, syscall.WUNTRACED, nil)
+		pid, status, err := j.reap(whom)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil: // ECHILD: there is no child
@@ -109,25 +129,26 @@ func (j *Job) tellStopped(sig syscall.Signal) {
 	j.stopped <- sig
 }
 
+// ended reports whether pid is the command and the status its last.
+func (j *Job) ended(pid int, status syscall.WaitStatus) bool {
+	return pid == j.pid && pid > 0 && !status.Stopped()
+}
+
 // Signal sends sig to the command and to those in its process group, as a
-// terminal does.
-func (j *Job) Signal(sig syscall.Signal) { signal(-j.pid, sig) }
+// terminal does. After the end of the command it does nothing.
+func (j *Job) Signal(sig syscall.Signal) { j.signalUnreaped(-j.pid, sig) }
 
 // SignalCommand sends sig to the command alone.
-func (j *Job) SignalCommand(sig syscall.Signal) { signal(j.pid, sig) }
+func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(j.pid, sig) }
 
 // Continue wakes what was stopped.
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
 func (j *Job) killNow() {
 	rest := j.Rest() // whose children they are is lost with the command
-	select {
-	case <-j.done:
-	default:
-		signal(-j.pid, kill)
-	}
+	j.signalUnreaped(-j.pid, kill)
 	for _, pid := range append(rest, j.Rest()...) {
-		signal(pid, kill)
+		j.signal(pid, kill)
 	}
 }
 

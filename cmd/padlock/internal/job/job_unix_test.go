@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -98,6 +99,24 @@ func TestKillGoesOn(t *testing.T) {
 	j := start(t, false, "sh", "-c", `trap "" TERM; (while :; do sleep 60; done) & (while :; do sleep 60; done) & wait`)
 	j.Kill()
 	await(t, j.Done(), "the command is killed")
+	j.EndRest(syscall.SIGTERM)
+	await(t, j.Gone(), "nothing is left")
+}
+
+// The number of a command that was waited for may be another's: nothing is sent
+// to it any more, nor to its group.
+func TestNoSignalAfterTheEnd(t *testing.T) {
+	j := start(t, false, "sh", "-c", "setsid sleep 60 & exit 0")
+	await(t, j.Done(), "the command has ended")
+	job.Listen(j, func(pid int) {
+		if pid == j.Group() || pid == -j.Group() && runtime.GOOS == "linux" {
+			t.Errorf("a signal was sent to %d", pid)
+		}
+	})
+	j.Signal(syscall.SIGTERM)
+	j.SignalCommand(syscall.SIGUSR1)
+	j.Continue()
+	j.Kill()
 	j.EndRest(syscall.SIGTERM)
 	await(t, j.Gone(), "nothing is left")
 }

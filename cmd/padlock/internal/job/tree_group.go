@@ -10,6 +10,17 @@ func Duplicate(fd int) (int, error) { return syscall.Dup(fd) }
 
 func dieWithUs(*syscall.SysProcAttr) {}
 
+// reap waits for a child of this process that has ended or was stopped.
+func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
+	pid, err = syscall.Wait4(whom, &status, syscall.WUNTRACED, nil)
+	if j.ended(pid, status) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.reaped = true
+	}
+	return pid, status, err
+}
+
 // Rest names the command's process group.
 func (j *Job) Rest() []int { return j.groupRest() }
 

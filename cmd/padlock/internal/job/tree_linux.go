@@ -28,6 +28,37 @@ func (j *Job) adopt() {
 // dieWithUs has the kernel kill the command when this process is killed.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
+// reap waits for a child of this process that has ended or was stopped. While it
+// takes in the dead nobody sends a signal to the command: its number may be given
+// to another process from then on.
+func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
+	if err := awaitChild(whom); err != nil {
+		return 0, 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	pid, err = syscall.Wait4(whom, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+	j.reaped = j.reaped || j.ended(pid, status)
+	return pid, status, err
+}
+
+// awaitChild waits until a child has ended or was stopped, and leaves it as it is.
+func awaitChild(whom int) error {
+	const (
+		all, one       = 0, 1 // P_ALL, P_PID
+		exited, nowait = 0x4, 0x1000000
+	)
+	kind := one
+	if whom < 0 {
+		kind, whom = all, 0
+	}
+	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(kind), uintptr(whom), 0, exited|syscall.WUNTRACED|nowait, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // Rest lists the processes of the tree that live: descendants of this process,
 // or, if what is left behind is left alone, of the command.
 func (j *Job) Rest() []int {

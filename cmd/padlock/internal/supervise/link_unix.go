@@ -25,6 +25,7 @@ const (
 type process struct {
 	spec *Spec
 	pid  int
+	os   *os.Process // its number is not used once it was waited for
 	heir *job.Heir
 }
 
@@ -41,6 +42,10 @@ func (p *process) open() (io.ReadWriteCloser, error) {
 	defer syscall.Close(ends[1])
 	p.heir = job.NewHeir(p.spec.Leave)
 	if p.pid, err = p.fork(ends[1]); err != nil {
+		syscall.Close(ends[0])
+		return nil, err
+	}
+	if p.os, err = os.FindProcess(p.pid); err != nil {
 		syscall.Close(ends[0])
 		return nil, err
 	}
@@ -86,19 +91,13 @@ func self() (string, error) {
 	return exec.LookPath(os.Args[0])
 }
 
-func (p *process) join() {
-	for {
-		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
-			return
-		}
-	}
-}
+func (p *process) join() { _, _ = p.os.Wait() }
 
-func (p *process) kill() { _ = syscall.Kill(p.pid, syscall.SIGKILL) }
+func (p *process) kill() error { return p.os.Kill() }
 
-func (p *process) takeOver(group int) {
+func (p *process) takeOver(group int, ended bool) {
 	p.heir.Group(group)
-	p.heir.TakeOver()
+	p.heir.TakeOver(ended)
 }
 
 func (p *process) rest() []int { return job.Without(p.heir.Rest(), p.pid) }

@@ -24,9 +24,9 @@ func (w *within) open() (io.ReadWriteCloser, error) {
 
 func (w *within) join() { <-w.done }
 
-func (*within) kill()        {}
-func (*within) takeOver(int) {}
-func (*within) rest() []int  { return nil }
+func (*within) kill() error        { return nil }
+func (*within) takeOver(int, bool) {}
+func (*within) rest() []int        { return nil }
 
 // Called tells whether this process was started as a supervisor.
 func Called() bool { return false }

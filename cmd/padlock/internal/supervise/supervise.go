@@ -67,10 +67,10 @@ type Process struct {
 
 // link is what a front has of its supervisor's process.
 type link interface {
-	join()              // waits until it is gone, with all that it had open
-	kill()              // ends it, and it alone
-	takeOver(group int) // ends what it leaves behind; called after join
-	rest() []int        // who lives of the job, as far as it can be known
+	join()                          // waits until it is gone, with all that it had open
+	kill() error                    // ends it, and it alone; after join nothing
+	takeOver(group int, ended bool) // ends what it leaves behind; called after join; ended: the command had
+	rest() []int                    // who lives of the job, as far as it can be known
 	open() (io.ReadWriteCloser, error)
 }
 
@@ -182,7 +182,7 @@ func (p *Process) expectKill(after time.Duration) {
 		default:
 			if !p.killed.Load() {
 				p.ours.Store(true)
-				p.link.kill()
+				_ = p.link.kill()
 			}
 		}
 	})
@@ -248,15 +248,23 @@ func tell(c chan<- syscall.Signal, sig int) {
 	}
 }
 
+func (p *Process) commandEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // inherit is called when the supervisor has died before its job.
 func (p *Process) inherit() {
 	if !p.ours.Load() {
 		close(p.bereft)
 	}
-	p.link.takeOver(p.Group())
-	select {
-	case <-p.done:
-	default:
+	ended := p.commandEnded()
+	p.link.takeOver(p.Group(), ended)
+	if !ended {
 		p.exit = job.Exit{Signal: syscall.SIGKILL}
 		close(p.done)
 	}

@@ -182,6 +182,13 @@ func TestSupervisorThatHangs(t *testing.T) {
 	}
 }
 
+// A supervisor that was waited for is not killed: its number may be another's.
+func TestNoKillAfterJoin(t *testing.T) {
+	if err := supervise.KillAfterJoin(); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("%v, want %v", err, os.ErrProcessDone)
+	}
+}
+
 func TestKeepsTheFile(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

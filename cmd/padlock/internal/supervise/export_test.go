@@ -1,0 +1,14 @@
+package supervise
+
+// KillAfterJoin starts a supervisor that ends at once, waits for it, and kills
+// it too late.
+func KillAfterJoin() error {
+	l := newLink(&Spec{})
+	conn, err := l.open()
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+	l.join()
+	return l.kill()
+}
