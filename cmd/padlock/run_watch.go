@@ -38,6 +38,8 @@ func (f *front) watch() {
 			f.stopped(s)
 		case <-f.renewed:
 			f.job.Lease(f.lock.Remaining())
+		case <-f.job.Asked():
+			f.job.Answer(f.lock.Remaining())
 		case <-low:
 			low = nil
 			f.leaseLow()

@@ -14,6 +14,14 @@ import (
 // lease: Go's timers stand still meanwhile.
 const nap = 300 * time.Millisecond
 
+// lateAfter is how much later than due a supervisor may look at the lease before
+// what it knows of it counts as old: it was stopped or starved meanwhile.
+const lateAfter = 100 * time.Millisecond
+
+// answerTime is how long such a supervisor waits for the front's answer before it
+// goes by what it knows.
+var answerTime = 500 * time.Millisecond
+
 // server is the supervisor.
 type server struct {
 	spec   *jobSpec
@@ -23,6 +31,9 @@ type server struct {
 	out    chan<- *news
 
 	lease  *moment       // when the lock ends; nil if never
+	due    time.Duration // when it is to look again, on our clock
+	late   bool          // it was, since the front answered last
+	asked  time.Duration // until when the front may answer; 0: it was not asked
 	ending bool          // the job was told to end
 	killAt time.Duration // on our clock; 0 if that is not planned
 	killed bool          // said so
@@ -112,7 +123,7 @@ func (s *server) start(keep *os.File) (err error) {
 
 // watch returns when the job is over.
 func (s *server) watch(signals <-chan os.Signal) {
-	timer := time.NewTimer(s.pause())
+	timer := time.NewTimer(s.rest())
 	done := s.job.Done()
 	for {
 		select {
@@ -143,7 +154,7 @@ func (s *server) watch(signals <-chan os.Signal) {
 			return
 		}
 		s.look()
-		timer.Reset(s.pause())
+		timer.Reset(s.rest())
 	}
 }
 
@@ -162,6 +173,9 @@ func (s *server) obey(o *order) {
 		s.tell(&news{Is: isWoken})
 	case doLease:
 		s.lease = o.Lease
+		if o.Answer {
+			s.late, s.asked = false, 0
+		}
 	case doEnd:
 		s.end(o.Grace)
 	case doKill:
@@ -192,17 +206,51 @@ func (s *server) tellDone() {
 
 // look does what is due.
 func (s *server) look() {
+	s.late = s.late || now()-s.due > lateAfter
 	if s.lease != nil {
 		left := s.lease.left()
-		if left <= s.spec.Grace && !s.ending {
-			s.tell(&news{Is: isLow})
-			s.end(left)
-		}
-		if left <= 0 {
-			s.kill()
+		switch {
+		case left > s.spec.Grace:
+			s.asked = 0
+		case !s.waitsForAnswer():
+			s.leaseLow(left)
 		}
 	}
 	if s.killAt != 0 && now() >= s.killAt {
+		s.kill()
+	}
+}
+
+// waitsForAnswer reports whether the lease may have a later end than is known
+// here. A supervisor that was stopped or starved has not read what the front
+// wrote meanwhile, so it asks, and acts on the answer or on none.
+//
+//	late | asked       | does
+//	no   | not         | goes by what it knows
+//	yes  | not         | asks, and waits
+//	yes  | in time     | waits
+//	yes  | in vain     | goes by what it knows
+func (s *server) waitsForAnswer() bool {
+	switch {
+	case s.alone || s.killed:
+		return false
+	case s.asked != 0:
+		return now() < s.asked
+	case !s.late:
+		return false
+	}
+	s.asked = now() + answerTime
+	s.tell(&news{Is: isLate})
+	return true
+}
+
+// leaseLow ends the job, since the lease is needed for that.
+func (s *server) leaseLow(left time.Duration) {
+	if !s.ending {
+		s.tell(&news{Is: isLow})
+		s.end(left)
+	}
+	if left <= 0 {
 		s.kill()
 	}
 }
@@ -233,6 +281,13 @@ func (s *server) kill() {
 	}
 }
 
+// rest is pause, and notes when that is over.
+func (s *server) rest() time.Duration {
+	d := s.pause()
+	s.due = now() + d
+	return d
+}
+
 // pause is the time until there is something to look at.
 func (s *server) pause() time.Duration {
 	d := time.Hour
@@ -241,6 +296,9 @@ func (s *server) pause() time.Duration {
 		left := s.lease.left()
 		if !s.ending {
 			left -= s.spec.Grace
+		}
+		if s.asked != 0 {
+			left = s.asked - now()
 		}
 		d = min(d, left)
 	}

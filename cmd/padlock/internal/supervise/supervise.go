@@ -61,6 +61,7 @@ type Process struct {
 	gone    chan struct{}
 	bereft  chan struct{}
 	low     chan struct{}
+	asked   chan struct{}
 	stopped chan syscall.Signal
 	heard   chan syscall.Signal
 }
@@ -79,7 +80,7 @@ type link interface {
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), bereft: make(chan struct{}), low: make(chan struct{}),
-		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), link: newLink(&s),
+		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), asked: make(chan struct{}, 1), link: newLink(&s),
 	}
 	conn, err := p.link.open()
 	if err != nil {
@@ -158,6 +159,15 @@ func (p *Process) Continue() {
 // Lease says how long the lock is good for from now on.
 func (p *Process) Lease(left time.Duration) { p.send(&order{Do: doLease, Lease: until(left)}) }
 
+// Asked says that the supervisor, which was stopped or starved, asks how long the
+// lock is good for: call Answer.
+func (p *Process) Asked() <-chan struct{} { return p.asked }
+
+// Answer is Lease, in answer to Asked.
+func (p *Process) Answer(left time.Duration) {
+	p.send(&order{Do: doLease, Lease: until(left), Answer: true})
+}
+
 // End sends Spec.Signal to the job, and KILL when grace has passed.
 func (p *Process) End(grace time.Duration) {
 	p.send(&order{Do: doEnd, Grace: grace})
@@ -230,6 +240,11 @@ func (p *Process) hear(n *news) {
 		tell(p.heard, n.Signal)
 	case isLow:
 		close(p.low)
+	case isLate:
+		select {
+		case p.asked <- struct{}{}:
+		default:
+		}
 	case isKilled:
 		p.killed.Store(true)
 	case isDone:

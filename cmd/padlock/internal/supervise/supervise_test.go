@@ -20,6 +20,7 @@ import (
 // The supervisor is this program, started again.
 func TestMain(m *testing.M) {
 	if supervise.Called() {
+		supervise.AnswerWithin(patience)
 		supervise.Main(nil, func(int) {})
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // under -race it would end a second late
@@ -166,6 +167,37 @@ func TestSupervisorKilled(t *testing.T) {
 	await(t, p.Gone(), "the job is killed")
 	if got := p.Exit().Signal; got != syscall.SIGKILL {
 		t.Errorf("ended by %v", got)
+	}
+}
+
+// A supervisor that goes on after its deadline has not read of the renewals yet:
+// it asks before it ends a good job.
+func TestSupervisorStoppedAndContinued(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = time.Minute, lease/3 })
+	_, supervisor := pids(t)
+	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(3 * lease); time.Now().Before(end); {
+		p.Lease(lease) // most of them are over when they are read
+		<-time.After(lease / 10)
+	}
+	if err := syscall.Kill(supervisor, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Asked():
+	case <-p.Low():
+		t.Fatal("it did not ask")
+	case <-time.After(patience):
+		t.Fatal("it did nothing")
+	}
+	p.Answer(supervise.Forever)
+	p.End(patience)
+	await(t, p.Gone(), "it ends when it is told")
+	if got := p.Exit().Status(); got != 7 || !open(p.Low()) {
+		t.Errorf("exit status %d, want 7; low %v", got, !open(p.Low()))
 	}
 }
 

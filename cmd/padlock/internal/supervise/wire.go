@@ -11,6 +11,7 @@ type order struct {
 	Signal int           `json:",omitempty"`
 	Grace  time.Duration `json:",omitempty"`
 	Lease  *moment       `json:",omitempty"` // nil: there is none
+	Answer bool          `json:",omitempty"` // to isLate
 	Job    *jobSpec      `json:",omitempty"`
 }
 
@@ -42,6 +43,7 @@ const (
 	isWoken   = "woken"
 	isHeard   = "heard"
 	isLow     = "low"
+	isLate    = "late" // the supervisor was stopped or starved, and asks for the lease
 	isKilled  = "killed"
 	isDone    = "done"
 	isGone    = "gone"
