@@ -39,6 +39,10 @@
 // been sent. Every value outside the range that [Store.Guarantees] names is
 // [ErrInvalid], with the name of the parameter, before anything is sent.
 //
+// A store that has no memory or disk space for new holds refuses them, with
+// ErrUnavailable. It still extends, verifies, demotes and releases the holds that
+// it has: a full server must not end the locks of everybody.
+//
 // A method other than Wait returns within [MaxSilence] when its server is
 // silent, also if ctx never ends. So the face needs no timer for each call.
 //

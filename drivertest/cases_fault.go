@@ -156,6 +156,14 @@ var faultCases = []testCase{
 		},
 	},
 	{
+		name:   "full/loses-nothing",
+		clause: "A store that has no room for new holds loses none that it has: Extend, Release and a demotion work as ever, and a refusal is not ErrHeld.",
+		about:  "Store.Extend Store.Release Converter.Convert ErrUnavailable",
+		needs:  []need{full},
+		alone:  true,
+		f:      fullStore,
+	},
+	{
 		name:   "restart/keeps-holds",
 		clause: "A store that says so keeps its holds when the server restarts.",
 		about:  "Guarantees.SurvivesRestart",
@@ -168,6 +176,44 @@ var faultCases = []testCase{
 			c.refused(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
 		},
 	},
+}
+
+func fullStore(c *check) {
+	writer, demoted := c.take(c.a, c.request(c.name()), "of a free name"), c.take(c.a, c.request(c.name()), "of a free name")
+	reader := demoted
+	if c.g.Shared {
+		reader = c.take(c.a, c.readRequest(c.name()), "to read a free name")
+	}
+	c.fill(true)
+	c.later(func() { c.h.Full(false) })
+	_, err := c.a.Acquire(c.ctx, c.request(c.name()))
+	c.notNo(err, "Acquire of a free name, the store being full", driver.ErrHeld, driver.ErrLost)
+	for range 3 {
+		for _, l := range []*lease{writer, demoted, reader} {
+			c.extend(l, c.long())
+			c.verify(l, "after Extend, the store being full")
+		}
+	}
+	if c.g.Shared && c.has.convert {
+		if _, err := c.convert(demoted, true); err != nil {
+			c.failf("Convert to shared, the store being full: %v", err)
+		}
+	}
+	c.release(writer, 0, "of a live hold, the store being full", driver.Released, driver.Gone)
+	c.release(demoted, 0, "of a live hold, the store being full", driver.Released, driver.Gone)
+	if c.g.Shared {
+		c.release(reader, 0, "of a reader, the store being full", driver.Released, driver.Gone)
+	}
+	c.fill(false)
+	for _, l := range []*lease{writer, demoted, reader} {
+		c.free(c.soon(c.b, c.request(l.req.Name), "after its release"))
+	}
+}
+
+func (c *check) fill(on bool) {
+	if err := c.h.Full(on); err != nil {
+		c.failf("Harness.Full(%v): %v", on, err)
+	}
 }
 
 // blind makes one request whose reply is lost.

@@ -52,6 +52,10 @@ type Harness struct {
 	// and nothing is answered until resume is called.
 	Pause func() (resume func() error, err error)
 
+	// Full takes all free memory or disk space from the server, so that nothing
+	// new can be stored, or gives it back.
+	Full func(on bool) error
+
 	// Foreign takes name as a program other than padlock does.
 	Foreign func(name string) (release func() error, err error)
 

@@ -50,6 +50,7 @@ var (
 	cut       = hooked("CutConnection", func(h *Harness) bool { return h.CutConnection != nil })
 	loseReply = hooked("LoseReply", func(h *Harness) bool { return h.LoseReply != nil })
 	pause     = hooked("Pause", func(h *Harness) bool { return h.Pause != nil })
+	full      = hooked("Full", func(h *Harness) bool { return h.Full != nil })
 	foreign   = hooked("Foreign", func(h *Harness) bool { return h.Foreign != nil })
 	named     = need{what: "told holders", met: func(r *run) bool { return !r.h.Anonymous }}
 )

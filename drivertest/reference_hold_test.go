@@ -30,6 +30,9 @@ func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration)
 
 func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, error) {
 	w := s.w
+	if w.full && s.is(fullExtendsNothing) {
+		return driver.Grant{}, driver.ErrUnavailable
+	}
 	h, err := w.find(e, token)
 	if err != nil && ttl > 0 {
 		h, err = w.revive(e, token)
@@ -110,6 +113,9 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 		return o, err
 	}
 	err = s.ask(ctx, func() error {
+		if s.w.full && s.is(fullReleasesNothing) {
+			return driver.ErrUnavailable
+		}
 		e := s.w.entry(name)
 		o = s.release(e, token, keep)
 		e.signal()

@@ -135,10 +135,17 @@ func (w *world) harness() Harness {
 		open = w.openRelay
 	}
 	return Harness{
-		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause,
+		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause, Full: w.fill,
 		CutConnection: func(s driver.Store) error { return w.cut(refOf(s)) },
 		LoseReply:     func(s driver.Store) error { refOf(s).lose.Store(true); return nil },
 	}
+}
+
+func (w *world) fill(on bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.full = on
+	return nil
 }
 
 func (w *world) restart(keepData bool) error {

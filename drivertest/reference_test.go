@@ -30,6 +30,7 @@ type world struct {
 	trip   time.Duration // half of what a request takes
 	silent chan struct{} // closed when the server answers again; nil while it does
 	opens  []*ref
+	full   bool
 	leak   chan struct{} // ends goroutines that were left behind
 	floor  uint64        // of all names' fences, for a bug
 	foil   atomic.Int64  // for bugs that change with every call
@@ -303,6 +304,9 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	if !free || len(e.queue) > 0 && !s.is(overtakes) {
 		e.refused++
 		return driver.Grant{}, err
+	}
+	if w.full {
+		return driver.Grant{}, driver.ErrUnavailable
 	}
 	if w.newGeneration(e, r) && w.usedUp(e) {
 		return driver.Grant{}, driver.ErrFencesUsedUp

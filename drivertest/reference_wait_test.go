@@ -185,6 +185,9 @@ func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, er
 }
 
 func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
+	if s.w.full && s.is(fullDemotesNothing) {
+		return driver.Grant{}, driver.ErrUnavailable
+	}
 	if h.shared == r.Shared && s.is(sameModeRefused) && !h.shared {
 		return driver.Grant{}, driver.ErrLost
 	}
