@@ -303,3 +303,40 @@ func TestAConvertedLockEndsWithItsNewConnection(t *testing.T) {
 		h.Release()
 	})
 }
+
+// A hold without a lease, which its store does not watch, is verified every two
+// seconds or so, whether or not it is renewed: its lock file may be removed.
+func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
+	for name, opts := range map[string][]padlock.Option{"renewed": nil, "not renewed": {padlock.NoRenewal()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				store.grant = func(g *driver.Grant) { g.TTL = 0 }
+				renewed := 0
+				l := newLocker(t, store, padlock.OnEvent(func(e padlock.Event) {
+					if e.Kind == padlock.EventRenewed {
+						renewed++
+					}
+				}))
+				h := acquire(t, l, "job", append(opts, padlock.TTL(time.Hour))...)
+				<-time.After(time.Minute)
+				if n := len(store.log("extend")); n < 25 || n > 35 {
+					t.Errorf("it was verified %d times in a minute", n)
+				}
+				if h.Expired() || renewed > 0 || l.Stats().Renewals > 0 {
+					t.Errorf("expired %v, %d events of renewals, %+v", h.Expired(), renewed, l.Stats())
+				}
+				store.request("extend", fails(driver.ErrUnavailable)) // that says nothing
+				<-time.After(10 * time.Second)
+				if h.Expired() {
+					t.Fatal("a look that failed has ended the lock")
+				}
+				store.request("extend", fails(driver.ErrLost))
+				<-time.After(3 * time.Second)
+				wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
+				store.heal()
+				_ = h.Release() // the store knows better here
+			})
+		})
+	}
+}

@@ -100,17 +100,24 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.moved(h)
 }
 
+// lookEvery is how often a hold is verified that has no lease and that its store
+// does not watch: a lock file may be removed or replaced under its holder.
+const lookEvery = 2 * time.Second
+
 // scheduleRenewal plans a renewal for when a third of the TTL is used up, a
 // tenth of that earlier or later, so that locks taken together part ways. A
 // lease that was granted for longer is renewed when two thirds of the TTL are
 // left of what is usable: the margins of a long lease are long too.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
-	if h.noRenewal || g.TTL == 0 {
-		return
-	}
 	if g.From != 0 {
 		sent = g.From
+	}
+	if g.TTL == 0 && g.Bound == nil && h.bound == nil {
+		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
+	}
+	if h.noRenewal || g.TTL == 0 {
+		return
 	}
 	third := h.ttl / 3
 	at := sent.Add(third)
@@ -157,7 +164,7 @@ func (k *renewer) arm() {
 	}
 	now := k.l.clock.Now()
 	d := at.Sub(now)
-	if nap := k.l.clock.Nap(); nap > 0 {
+	if nap := k.l.clock.Nap(); nap > 0 && !k.heap[0].endless() { // a suspend ends no hold without a lease
 		d = min(d, nap)
 	}
 	at = now.Add(d)
@@ -186,6 +193,9 @@ func (k *renewer) tick() {
 	}
 	k.arm()
 }
+
+// endless reports whether h has neither a lease nor a MaxHold.
+func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never }
 
 // goesAlong reports whether h is to be renewed so soon that it is done now,
 // with others.
@@ -256,11 +266,16 @@ func (k *renewer) renew(h *hold) {
 	if h.cause != nil {
 		return
 	}
-	k.l.stats.renewals++
+	leased := g.TTL > 0 || err != nil
+	if leased {
+		k.l.stats.renewals++
+	}
 	switch lost := lossIn(err); {
 	case err == nil:
 		h.extended(sent, g)
-		k.l.event(EventRenewed, h, nil)
+		if leased {
+			k.l.event(EventRenewed, h, nil)
+		}
 	case lost != nil:
 		k.l.end(h, lost)
 	default:
@@ -269,6 +284,9 @@ func (k *renewer) renew(h *hold) {
 		k.l.event(EventRenewFailed, h, err)
 		now := k.l.clock.Now()
 		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
+		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease ends it
+			again = lookEvery
+		}
 		h.renewAt = now.Add(again + k.l.jitter(again/10))
 		k.moved(h)
 	}
