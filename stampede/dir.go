@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +20,12 @@ import (
 // Dir keeps values in the files of a directory, one for each key, for the
 // processes of one machine. Readers take no lock. What is out of date is
 // replaced when it is asked for, and removed by Clean.
+//
+// Changes are made under one of 256 locks of each directory, whatever the
+// number of keys. But the Cache takes a lock for each key, and a filestore
+// keeps a small file for every name that was ever locked. So do not combine
+// Dir and filestore for keys that visitors make up, or give the filestore a
+// directory that is emptied at each start of the machine, as /run is.
 type Dir struct {
 	path   string
 	locker *padlock.Locker
@@ -39,6 +46,10 @@ type dirHeader struct {
 // there, for this user only. Changes are made under locks of locker, which is
 // to have a store that the same processes share: filestore, for example.
 func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
+	path, err := filepath.Abs(path) // it is in the names of the locks
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
@@ -53,22 +64,30 @@ func (d *Dir) file(key string) string {
 
 // Load implements Values. A damaged file counts as absent.
 func (d *Dir) Load(_ context.Context, key string) (Entry, error) {
-	name := d.file(key)
-	data, err := os.ReadFile(name)
+	data, age, err := readAged(d.file(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Entry{}, nil
 	}
 	if err != nil {
 		return Entry{}, err
 	}
-	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Entry{}, nil
-	}
+	return parseFile(data, key, age), nil
+}
+
+// readAged returns the content of a file and the age of that content: of the
+// same file, even if it is replaced meanwhile.
+func readAged(name string) (data []byte, age time.Duration, err error) {
+	f, err := os.Open(name)
 	if err != nil {
-		return Entry{}, err
+		return nil, 0, err
 	}
-	return parseFile(data, key, time.Since(info.ModTime())), nil
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	data, err = io.ReadAll(f)
+	return data, time.Since(info.ModTime()), err
 }
 
 func parseFile(data []byte, key string, age time.Duration) Entry {
@@ -108,7 +127,7 @@ func (d *Dir) Discard(ctx context.Context, key string) error {
 // changes nothing.
 func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHeader, []byte)) error {
 	name := d.file(key)
-	return d.locker.Do(ctx, "stampede-dir:"+name, func(ctx context.Context) error {
+	return d.locked(ctx, name, func(ctx context.Context) error {
 		old, err := d.Load(ctx, key)
 		if err != nil {
 			return err
@@ -123,6 +142,13 @@ func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHea
 		}
 		return replaceFile(name, append(append(line, '\n'), value...))
 	})
+}
+
+// locked calls f under the lock of the file called name. It is one of 256, by
+// the first byte of the name's hash, so that the number of locks has a bound.
+func (d *Dir) locked(ctx context.Context, name string, f func(context.Context) error) error {
+	dir, hash := filepath.Split(name)
+	return d.locker.Do(ctx, lockName("stampede-dir:"+dir+hash[:2]), f)
 }
 
 func replaceFile(name string, data []byte) error {
@@ -153,32 +179,45 @@ func (d *Dir) Clean(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		info, err := f.Info()
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		name := filepath.Join(d.path, f.Name())
-		age := time.Since(info.ModTime())
-		if isNew := f.Name()[0] == '.'; isNew && age < time.Hour || !isNew && age < keepOf(name) {
-			continue
-		}
-		if err := Remove(name); err != nil {
+		if err := d.clean(ctx, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keepOf is how long the file at name is to be kept; a damaged one not at all.
-func keepOf(name string) time.Duration {
-	data, err := os.ReadFile(name)
+// clean removes one file, if it is out of date. It looks again under the lock:
+// the file may have been replaced, and what a Discard left must not go early.
+func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
+	name := filepath.Join(d.path, f.Name())
+	switch {
+	case !f.Type().IsRegular():
+		return nil
+	case f.Name()[0] == '.': // a new file, which nobody else uses
+		info, err := f.Info()
+		if err != nil || time.Since(info.ModTime()) < time.Hour {
+			return nil
+		}
+		return Remove(name)
+	case len(f.Name()) != 2*sha256.Size || !outOfDate(name):
+		return nil
+	}
+	return d.locked(ctx, name, func(context.Context) error {
+		if !outOfDate(name) {
+			return nil
+		}
+		return Remove(name)
+	})
+}
+
+// outOfDate reports whether a file is older than it says it is to be kept. A
+// damaged one always is, and one that cannot be read never.
+func outOfDate(name string) bool {
+	data, age, err := readAged(name)
 	if err != nil {
-		return 0
+		return false
 	}
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	var h dirHeader
-	if json.Unmarshal(line, &h) != nil {
-		return 0
-	}
-	return h.Keep
+	return json.Unmarshal(line, &h) != nil || age >= h.Keep
 }

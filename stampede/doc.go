@@ -11,7 +11,7 @@
 // [Remember] is a cache whose entries are made by one caller at a time; the
 // others wait for its value, or are served the stale one. [Cache.File] is the
 // same for a file. [Cache.Prevent], [Cache.Do] and [Cache.DoPer] are for work
-// that leaves no value: who comes second skips it.
+// that leaves no value: the second caller skips it.
 //
 // # What is promised
 //
@@ -20,5 +20,8 @@
 // lock. A worker that dies is replaced when its short lease, which is renewed
 // while it lives, has run out. A worker that was paused beyond its lease cannot
 // overwrite a newer value: values carry the fence of the lock they were made
-// under. A value whose key was invalidated while it was made is not kept.
+// under. A value whose key was invalidated while it was made is not kept. A
+// function that fails is not called again, by any process, for ErrorTTL. One
+// that takes longer than TimeLimit is cancelled, and one that ignores that is
+// given up: it may still run when the next one begins.
 package stampede

@@ -4,26 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/padlock-go/padlock"
 )
 
-// flight is a value being made in this process, and those who wait for it.
+// flight is a value being made in this process for the callers that wait for
+// it. These are its states:
+//
+//	state       what it means                        the function      next
+//	open        callers wait for it                  waits or runs     any below
+//	unattended  none waits, but one left because     goes on           open, when a caller
+//	            of WaitAtMost: the next caller                         comes; landed; abandoned,
+//	            wants the value                                        when invalidated
+//	superseded  callers wait, but the key was        goes on           abandoned, landed
+//	            invalidated: those that come now
+//	            begin another flight
+//	abandoned   none waits, and none will            is cancelled      landed
+//	landed      done is closed, v and err are set    has returned, or  –
+//	                                                 was given up
+//
+// Open and unattended flights are in Cache.flights. TimeLimit bounds all of
+// them. Close cancels the function in every state. A flight lands whatever the
+// function does, even if it panics, calls runtime.Goexit, or ignores the end of
+// its context for longer than TimeLimit and Lease.
 type flight struct {
-	done    chan struct{}
-	v       any
-	err     error
-	waiters int // guarded by Cache.mu
-	cancel  context.CancelCauseFunc
+	done   chan struct{}
+	v      any
+	err    error
+	cancel context.CancelCauseFunc
+
+	// Guarded by Cache.mu.
+	waiters int
+	wanted  bool // a caller left because of WaitAtMost
 }
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// fly waits for the value that somebody in this process makes, or has it made.
-// old is what was found, to be served when the wait is too long.
-func (j *job) fly(ctx context.Context, old Entry) (any, error) {
+// fly waits for the value that a flight of this process makes. If the wait is
+// too long it returns what the caller had found before.
+func (j *job) fly(ctx context.Context) (any, error) {
 	f, err := j.board(ctx)
 	if err != nil {
 		return nil, err
@@ -38,13 +58,13 @@ func (j *job) fly(ctx context.Context, old Entry) (any, error) {
 	case <-f.done:
 		return f.v, f.err
 	case <-ctx.Done():
-		j.c.leave(j.key, f)
+		j.c.leave(j.name, f, false)
 		return nil, ctx.Err()
 	case <-late:
 	}
-	j.c.leave(j.key, f)
-	if !old.absent() {
-		if v, ok := j.read(&old); ok {
+	j.c.leave(j.name, f, true)
+	if !j.old.absent() {
+		if v, ok := j.read(&j.old); ok {
 			return v, nil
 		}
 	}
@@ -59,131 +79,73 @@ func (j *job) board(ctx context.Context) (*flight, error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	if f := c.flights[j.key]; f != nil {
+	if insideOf(ctx).makes(c, j.name) {
+		return nil, fmt.Errorf("stampede: Remember of %q inside of its own function: %w", j.key, padlock.ErrAlreadyHeld)
+	}
+	if f := c.flights[j.name]; f != nil {
 		f.waiters++
 		return f, nil
 	}
-	if b, ok := c.failed[j.key]; ok && time.Now().Before(b.until) {
-		return nil, b.err
+	if err := c.backingOff(j.name); err != nil {
+		return nil, err
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	f := &flight{done: make(chan struct{}), waiters: 1, cancel: cancel}
-	c.flights[j.key] = f
+	c.flights[j.name] = f
 	c.running.Add(1)
-	go func() {
-		defer c.running.Done()
-		defer cancel(nil)
-		defer context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })()
-		f.v, f.err = j.fill(own, waitLong)
-		c.land(j.key, f)
-	}()
+	go j.takeOff(own, f)
 	return f, nil
 }
 
-// waitLong leaves it to the context how long the lock is waited for.
-const forever = time.Duration(1<<63 - 1)
+// takeOff is the flight's goroutine.
+func (j *job) takeOff(ctx context.Context, f *flight) {
+	defer j.c.running.Done()
+	defer f.cancel(nil)
+	defer context.AfterFunc(j.c.ctx, func() { f.cancel(ErrClosed) })()
+	defer j.c.land(j.name, f)
+	f.err = errGoexit // of the Codec, say: then the next lines set nothing
+	v, err := j.fill(ctx, true)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	f.v, f.err = v, err
+}
 
-var waitLong = padlock.Wait(forever)
-
-// leave is called by a waiter that goes away. When the last has left, the
-// function is told; who comes then begins anew.
-func (c *Cache) leave(key string, f *flight) {
+// leave is called by a caller that no longer waits.
+func (c *Cache) leave(name string, f *flight, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.waiters--; f.waiters == 0 {
+	f.waiters--
+	f.wanted = f.wanted || wanted
+	if f.waiters == 0 && (!f.wanted || c.flights[name] != f) {
 		f.cancel(errAbandoned)
-		if c.flights[key] == f {
-			delete(c.flights, key)
-		}
+		c.remove(name, f)
 	}
 }
 
-func (c *Cache) land(key string, f *flight) {
+func (c *Cache) land(name string, f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flights[key] == f {
-		delete(c.flights, key)
-	}
+	c.remove(name, f)
 	close(f.done)
 }
 
-// forget lets those who come from now on not join what is under way.
-func (c *Cache) forget(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.flights, key)
-	delete(c.failed, key)
-	delete(c.local, key)
-}
-
-// call runs fn, and makes an error of a panic.
-func (j *job) call(ctx context.Context) (v any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			v, err = nil, &PanicError{p, debug.Stack()}
-		}
-	}()
-	return j.fn(ctx)
-}
-
-func (c *Cache) backOff(key string, err error, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if len(c.failed) >= maxRemembered {
-		for k, b := range c.failed {
-			if !now.Before(b.until) {
-				delete(c.failed, k)
-			}
-		}
-	}
-	if len(c.failed) < maxRemembered {
-		c.failed[key] = failure{err, now.Add(d)}
+func (c *Cache) remove(name string, f *flight) {
+	if c.flights[name] == f {
+		delete(c.flights, name)
 	}
 }
 
-// refresh renews a value in the background, if nobody is at it: neither here,
-// nor, as far as was seen a moment ago, elsewhere.
-func (c *Cache) refresh(j *job) {
+// forget keeps the callers that come from now on from joining what is under
+// way, and from being served what was found before.
+func (c *Cache) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if c.closed || len(c.refreshing) >= j.s.maxBehind || now.Before(c.refreshing[j.key]) {
-		return
+	*c.generations.of(name)++
+	if f := c.flights[name]; f != nil && f.waiters == 0 {
+		f.cancel(errAbandoned)
 	}
-	if b, ok := c.failed[j.key]; ok && now.Before(b.until) {
-		return
-	}
-	c.refreshing[j.key] = now.Add(365 * 24 * time.Hour)
-	c.running.Add(1)
-	go func() {
-		defer c.running.Done()
-		_, err := j.fill(c.ctx, padlock.Wait(0))
-		if !errors.Is(err, padlock.ErrHeld) && c.ctx.Err() == nil {
-			j.report(err)
-		}
-		c.refreshed(j.key, errors.Is(err, padlock.ErrHeld))
-	}()
-}
-
-// heldPause is how long a key that somebody else renews is left alone.
-const heldPause = 50 * time.Millisecond
-
-func (c *Cache) refreshed(key string, held bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.refreshing, key)
-	if held {
-		c.refreshing[key] = time.Now().Add(heldPause)
-		time.AfterFunc(heldPause, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if until, ok := c.refreshing[key]; ok && !time.Now().Before(until) {
-				delete(c.refreshing, key)
-			}
-		})
-	}
+	delete(c.flights, name)
+	c.failed.remove(name)
+	c.local.remove(name)
 }

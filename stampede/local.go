@@ -1,6 +1,9 @@
 package stampede
 
-import "time"
+import (
+	"hash/maphash"
+	"time"
+)
 
 // maxRemembered bounds what a Cache remembers in this process, of each kind.
 const maxRemembered = 10_000
@@ -11,41 +14,48 @@ type localValue struct {
 	until time.Time
 }
 
-func (c *Cache) fromLocal(key string) (any, bool) {
+// generations count the Invalidates of this process, for groups of keys. A
+// value that was loaded before an Invalidate must not become a local copy
+// after it: its reader remembers the generation from before its Load.
+type generations struct {
+	seed   maphash.Seed
+	counts [256]uint64
+}
+
+func (g *generations) of(name string) *uint64 {
+	return &g.counts[maphash.String(g.seed, name)%uint64(len(g.counts))]
+}
+
+func (c *Cache) generation(name string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, ok := c.local[key]
-	if !ok {
+	return *c.generations.of(name)
+}
+
+func (c *Cache) fromLocal(name string) (any, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.local.get(name)
+	if l == nil {
 		return nil, false
 	}
 	if !time.Now().Before(l.until) {
-		delete(c.local, key)
+		c.local.remove(name)
 		return nil, false
 	}
 	return l.v, true
 }
 
-// toLocal keeps v for as long as Local and what is left of its time allow.
-func (c *Cache) toLocal(j *job, v any, left time.Duration) {
+// toLocal keeps v for as long as Local and what is left of its time allow,
+// unless the key was invalidated since gen.
+func (c *Cache) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.local) >= maxRemembered {
-		c.shrinkLocal()
-	}
-	c.local[j.key] = localValue{v, time.Now().Add(d)}
-}
-
-// shrinkLocal drops what is over, and if that is too little, whatever comes
-// first.
-func (c *Cache) shrinkLocal() {
-	now := time.Now()
-	for key, l := range c.local {
-		if !now.Before(l.until) || len(c.local) >= maxRemembered {
-			delete(c.local, key)
-		}
+	if *c.generations.of(j.name) == gen {
+		c.local.put(j.name, localValue{v, time.Now().Add(d)})
 	}
 }

@@ -1,7 +1,6 @@
 package stampede
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -9,18 +8,23 @@ import (
 
 // Memory keeps values in this process, and forgets those not used for longest
 // when there are too many.
+//
+// Versions come from one counter that every Discard raises. An absent key has
+// the present value of the counter as its version. So a worker whose key is
+// absent when it stores may store unless a Discard of its key came after its
+// Load. If Memory has forgotten that Discard, it is one of those at or below
+// floor: a worker with a smaller version is refused.
 type Memory struct {
-	mu      sync.Mutex
-	max     int
-	entries map[string]*list.Element
-	recent  *list.List // of *kept, the last used in front
-	floor   uint64     // the version of all keys that are not in entries
+	mu    sync.Mutex
+	kept  *lru[kept]
+	last  uint64 // the version that the last Discard gave
+	floor uint64 // the greatest version given by a Discard that is forgotten
 }
 
 type kept struct {
-	key    string
-	entry  Entry
-	stored time.Time
+	entry     Entry
+	discarded uint64 // the version that the last Discard of the key gave
+	stored    time.Time
 }
 
 // NewMemory returns a Memory for at most max values; 0 means 10,000.
@@ -28,40 +32,45 @@ func NewMemory(max int) *Memory {
 	if max <= 0 {
 		max = 10_000
 	}
-	return &Memory{max: max, entries: make(map[string]*list.Element), recent: list.New()}
+	return &Memory{kept: newLRU[kept](max)}
 }
 
 // Load implements Values.
 func (m *Memory) Load(_ context.Context, key string) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.find(key)
-	if k == nil {
-		return Entry{Version: m.floor}, nil
+	k := m.kept.get(key)
+	switch {
+	case k == nil:
+		return Entry{Version: m.last}, nil
+	case k.over():
+		return Entry{Version: k.entry.Version}, nil
 	}
 	e := k.entry
 	e.Age = time.Since(k.stored)
-	if !e.absent() && e.Age >= e.Keep {
-		return Entry{Version: e.Version}, nil
-	}
 	return e, nil
+}
+
+// over reports whether there is no value, or no longer.
+func (k *kept) over() bool {
+	return k.entry.absent() || time.Since(k.stored) >= k.entry.Keep
 }
 
 // Store implements Values.
 func (m *Memory) Store(_ context.Context, key string, e Entry) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k := m.find(key); k != nil {
-		if k.entry.Version != e.Version || !k.entry.absent() && k.entry.Fence > e.Fence {
-			return false, nil
-		}
-		k.entry, k.stored = e, time.Now()
+	k := m.kept.get(key)
+	switch {
+	case k == nil && e.Version < m.floor:
+		return false, nil
+	case k == nil:
+		m.put(key, kept{entry: e, stored: time.Now()})
 		return true, nil
-	}
-	if e.Version != m.floor {
+	case k.entry.Version != e.Version || !k.over() && k.entry.Fence > e.Fence:
 		return false, nil
 	}
-	m.add(&kept{key, e, time.Now()})
+	k.entry, k.stored = e, time.Now()
 	return true, nil
 }
 
@@ -69,34 +78,13 @@ func (m *Memory) Store(_ context.Context, key string, e Entry) (bool, error) {
 func (m *Memory) Discard(_ context.Context, key string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k := m.find(key); k != nil {
-		k.entry = Entry{Version: k.entry.Version + 1}
-		return nil
-	}
-	m.add(&kept{key: key, entry: Entry{Version: m.floor + 1}})
+	m.last++
+	m.put(key, kept{entry: Entry{Version: m.last}, discarded: m.last})
 	return nil
 }
 
-func (m *Memory) find(key string) *kept {
-	el := m.entries[key]
-	if el == nil {
-		return nil
-	}
-	m.recent.MoveToFront(el)
-	return el.Value.(*kept)
-}
-
-// add makes room by forgetting. The versions of what is forgotten must not
-// come back, so the floor rises above them.
-func (m *Memory) add(k *kept) {
-	m.entries[k.key] = m.recent.PushFront(k)
-	for m.recent.Len() > m.max {
-		last := m.recent.Back()
-		gone := m.recent.Remove(last).(*kept)
-		delete(m.entries, gone.key)
-		if !gone.entry.absent() && gone.entry.Version == m.floor {
-			continue // it was never discarded: nobody can hold another version
-		}
-		m.floor = max(m.floor, gone.entry.Version) + 1
+func (m *Memory) put(key string, k kept) {
+	if forgotten := m.kept.put(key, k); forgotten != nil {
+		m.floor = max(m.floor, forgotten.discarded)
 	}
 }

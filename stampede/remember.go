@@ -16,10 +16,18 @@ import (
 // for its value, or are served a stale one, as the options say. The same value
 // is returned to several callers: what it points to must not be changed.
 //
-// fn runs under a context with the values of the first caller's, which ends
-// when nobody waits any more, or when the lock is lost; not with the caller's
-// own. An error of fn goes to those who wait and, for ErrorTTL, to those who
-// come. A panic in fn is an error to all of them (*PanicError).
+// fn runs in a goroutine of its own. Its context has the values of the context
+// of the caller that caused the run, and the fence of the key's lock
+// (padlock.FenceFrom). It ends when all callers that waited have gone because
+// their contexts ended, when the lock is lost, when TimeLimit is over, and when
+// the Cache is closed.
+//
+// An error of fn goes to the callers that wait and, for ErrorTTL, to those
+// that come later, in other processes as a *RemoteError. A value that cannot
+// be encoded is such an error. A panic in fn or in the Codec is an error to all
+// of them (*PanicError). A Remember of the same key inside of fn, under fn's
+// context, returns an error that answers errors.Is for padlock.ErrAlreadyHeld
+// if there is no value to be served.
 func Remember[T any](ctx context.Context, c *Cache, key string, ttl time.Duration, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	j := job{
 		c: c, key: key, ttl: ttl, s: c.defaults,
@@ -29,6 +37,7 @@ func Remember[T any](ctx context.Context, c *Cache, key string, ttl time.Duratio
 	for _, o := range opts {
 		o(&j.s)
 	}
+	j.name = j.s.prefix + key
 	v, err := j.get(ctx)
 	if err != nil {
 		var none T
@@ -44,70 +53,80 @@ func Remember[T any](ctx context.Context, c *Cache, key string, ttl time.Duratio
 // job is one call of Remember.
 type job struct {
 	c      *Cache
-	key    string
+	key    string // as the caller calls it
+	name   string // with the Prefix: what values, locks and flights are called
 	ttl    time.Duration
 	s      settings
 	fn     func(context.Context) (any, error)
 	decode func(*settings, []byte) (any, error)
 
+	old   found         // by the caller, before anything was made
 	ahead bool          // renews a value that is fresh still,
 	seen  time.Duration // and had this age when that was decided
 }
 
-// PanicError is the error of a function that panicked.
-type PanicError struct {
-	Value any // what it panicked with
-	Stack []byte
+// found is what a look at Values found.
+type found struct {
+	Entry
+	gen uint64 // of local copies, from before the look
 }
 
-// Error tells what the function panicked with.
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("stampede: the function panicked: %v", e.Value)
+func (j *job) load(ctx context.Context) (found, error) {
+	gen := j.c.generation(j.name)
+	e, err := j.c.values.Load(ctx, j.name)
+	if err != nil {
+		return found{}, err
+	}
+	return found{e, gen}, nil
 }
 
 func (j *job) get(ctx context.Context) (any, error) {
-	if v, ok := j.c.fromLocal(j.key); ok {
+	if v, ok := j.c.fromLocal(j.name); ok {
 		return v, nil
 	}
-	e, err := j.c.values.Load(ctx, j.key)
-	switch {
-	case err != nil && (j.s.strict || ctx.Err() != nil):
+	e, err := j.load(ctx)
+	if err != nil && (j.s.strict || ctx.Err() != nil) {
 		return nil, err
-	case err != nil:
-		j.report(err)
-		return j.fly(ctx, Entry{})
+	}
+	j.report(err)
+	j.old = e
+	switch {
 	case e.fresh():
 		if v, ok := j.read(&e); ok {
-			if j.early(&e) {
+			if j.early(&e.Entry) {
 				j.ahead, j.seen = true, e.Age
-				j.c.refresh(j)
+				j.c.refresh(ctx, j)
 			}
 			return v, nil
 		}
-	case e.within(j.s.stale):
+	case e.within(j.s.stale), e.within(j.s.staleIfError) && j.c.failing(j.name, e.Age):
 		if v, ok := j.read(&e); ok {
-			j.c.refresh(j)
+			j.c.refresh(ctx, j)
 			return v, nil
 		}
 	}
-	return j.fly(ctx, e)
+	return j.fly(ctx)
 }
 
 // read decodes what is kept. What cannot be decoded, as after a change of the
 // program, counts as absent.
-func (j *job) read(e *Entry) (any, bool) {
-	v, err := j.decode(&j.s, e.Value)
+func (j *job) read(e *found) (v any, ok bool) {
+	err := func() (err error) {
+		defer caught(&err)
+		v, err = j.decode(&j.s, e.Value)
+		return err
+	}()
 	if err != nil {
 		j.report(err)
 		return nil, false
 	}
 	if e.fresh() {
-		j.c.toLocal(j, v, e.Fresh-e.Age)
+		j.c.toLocal(j, v, e.Fresh-e.Age, e.gen)
 	}
 	return v, true
 }
 
-// early decides by lot whether a fresh value is renewed now.
+// early decides at random whether a fresh value is renewed now.
 func (j *job) early(e *Entry) bool {
 	if j.s.early <= 0 {
 		return false
@@ -116,65 +135,116 @@ func (j *job) early(e *Entry) bool {
 	return time.Duration(ahead) >= e.Fresh-e.Age
 }
 
-func (j *job) report(err error) {
-	if j.s.onError != nil && err != nil {
-		j.s.onError(j.key, err)
-	}
-}
+// errElsewhere: a refresh found that another caller makes the value.
+var errElsewhere = errors.New("stampede: the value is being made elsewhere")
 
-// fill takes the lock, looks again, and makes the value. If the lock is lost
-// while it is being made, somebody else makes it, or this caller once more.
-func (j *job) fill(ctx context.Context, wait padlock.Option) (any, error) {
-	for try := 0; ; try++ {
-		lock, err := j.c.locker.Acquire(ctx, j.s.prefix+j.key, j.c.lockOptions(&j.s, []padlock.Option{wait})...)
-		if err != nil {
-			return j.unlocked(ctx, err)
+// errLockLost: the function failed and the lock was gone.
+type errLockLost struct{ err error }
+
+func (e *errLockLost) Error() string {
+	return "stampede: the lock was lost while the function ran: " + e.err.Error()
+}
+func (e *errLockLost) Unwrap() error { return e.err }
+
+// fill takes the lock, looks again, and makes the value. If the function fails
+// and the lock was lost meanwhile, fill begins again, at most three times in
+// all: then another caller makes the value, or this one does. Without wait it
+// returns errElsewhere if the lock is held.
+func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
+	defer caught(&err)
+	opts := []padlock.Option{padlock.Wait(0)}
+	if wait {
+		opts[0] = padlock.Wait(forever)
+	}
+	opts = j.c.lockOptions(&j.s, opts)
+	for try := 1; ; try++ {
+		lock, err := j.c.locker.Acquire(ctx, lockName(j.name), opts...)
+		switch down := errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain); {
+		case err == nil:
+		case !wait && errors.Is(err, padlock.ErrHeld):
+			return nil, errElsewhere
+		case j.s.strict || !down || ctx.Err() != nil:
+			return nil, err
+		default:
+			j.report(err)
+			return j.unlocked(ctx)
 		}
-		v, err := j.fillLocked(ctx, lock)
-		lost := lock.Expired()
-		if released := lock.Release(); released != nil {
-			j.report(released)
-		}
-		if err == nil || !lost || ctx.Err() != nil || try == 2 {
+		v, err := j.locked(ctx, lock)
+		var lost *errLockLost
+		if !errors.As(err, &lost) {
 			return v, err
 		}
 		j.report(err)
-	}
-}
-
-// unlocked is for when there is no lock to be had because its store is out of
-// reach.
-func (j *job) unlocked(ctx context.Context, err error) (any, error) {
-	down := errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain)
-	if j.s.strict || !down || ctx.Err() != nil {
-		return nil, err
-	}
-	j.report(err)
-	return j.call(ctx)
-}
-
-func (j *job) fillLocked(ctx context.Context, lock *padlock.Lock) (any, error) {
-	e, err := j.c.values.Load(ctx, j.key)
-	switch {
-	case err != nil && j.s.strict:
-		return nil, err
-	case err != nil:
-		j.report(err)
-		return j.call(lock.Context())
-	case e.fresh() && !(j.ahead && e.Age >= j.seen):
-		if v, ok := j.read(&e); ok {
-			return v, nil // somebody was faster
+		if try == 3 {
+			return j.failed(&j.old, failure{err: lost.err})
 		}
 	}
-	within, stop := join(ctx, lock.Context())
+}
+
+// forever leaves it to the context how long the lock is waited for.
+const forever = time.Duration(1<<63 - 1)
+
+// unlocked makes a value while the lock store cannot be reached. The value is
+// not kept: without a fence nothing would protect a newer one.
+func (j *job) unlocked(ctx context.Context) (any, error) {
+	v, err := j.call(ctx)
+	switch {
+	case err == nil:
+		j.c.succeeded(j.name)
+		return v, nil
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	return j.failed(&j.old, failure{err: err})
+}
+
+// locked looks again and makes the value, and releases the lock in any case.
+func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
+	defer func() { j.report(lock.Release()) }()
+	e, down := j.load(ctx)
+	if down != nil && (j.s.strict || ctx.Err() != nil) {
+		return nil, down
+	}
+	j.report(down)
+	if e.fresh() && !(j.ahead && e.Age >= j.seen) {
+		if v, ok := j.read(&e); ok {
+			return v, nil // another caller was faster
+		}
+	}
+	if down == nil {
+		if f := j.told(ctx, e.Version); f != nil {
+			return j.failed(&e, *f)
+		}
+	}
+	return j.make(ctx, lock, &e, down == nil)
+}
+
+// make calls the function under the lock and keeps the value, if Values can.
+func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool) (any, error) {
+	within, stop := join(lock.Context(), ctx)
 	defer stop()
 	began := time.Now()
 	v, err := j.call(within)
-	if err != nil {
-		return j.failed(ctx, &e, err)
+	took := time.Since(began)
+	if err == nil {
+		var data []byte
+		if data, err = j.encode(v); err == nil {
+			j.c.succeeded(j.name)
+			if keep {
+				j.keep(ctx, v, Entry{Value: data, Fence: lock.Fence(), Version: e.Version, Took: took}, e.gen)
+			}
+			return v, nil
+		}
 	}
-	j.keep(ctx, v, Entry{Fence: lock.Fence(), Version: e.Version, Took: time.Since(began)})
-	return v, nil
+	switch {
+	case ctx.Err() != nil: // nobody waits any more: that says nothing of the function
+		return nil, err
+	case lock.Expired():
+		return nil, &errLockLost{err}
+	case keep:
+		j.tell(ctx, e.Version, err)
+	}
+	return j.failed(e, failure{err: err})
 }
 
 // join returns a context with the values of ctx that ends with ctx or other.
@@ -184,35 +254,55 @@ func join(ctx, other context.Context) (context.Context, func()) {
 	return joined, func() { stop(); cancel(nil) }
 }
 
-// keep stores v. That it is not kept, because it is out of date already, is no
-// error for those who wait for it.
-func (j *job) keep(ctx context.Context, v any, e Entry) {
-	data, err := encode(j.s.codec, v)
-	if err != nil {
-		j.report(fmt.Errorf("stampede: encode %q: %w", j.key, err))
-		return
-	}
-	e.Value = data
+func (j *job) encode(v any) (data []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("stampede: the value of %q cannot be encoded: %w", j.key, err)
+		}
+	}()
+	defer caught(&err)
+	return encode(j.s.codec, v)
+}
+
+// storeTimeout bounds how long callers wait for a value that is made already.
+const storeTimeout = 5 * time.Second
+
+// keep stores v, even if nobody waits for it any more. If it is not kept,
+// OnError is told and the callers get it all the same.
+func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
 	e.Fresh = j.ttl + time.Duration((2*rand.Float64()-1)*j.s.jitter*float64(j.ttl))
 	e.Keep = e.Fresh + max(j.s.stale, j.s.staleIfError)
-	kept, err := j.c.values.Store(ctx, j.key, e)
-	j.report(err)
-	if kept {
-		j.c.toLocal(j, v, e.Fresh)
+	kept, err := j.c.values.Store(ctx, j.name, e)
+	switch {
+	case err != nil:
+		j.report(err)
+	case kept:
+		j.c.toLocal(j, v, e.Fresh, gen)
+	default:
+		j.report(ErrNotKept)
 	}
 }
 
-// failed serves a stale value if that is wanted, else begins the back-off.
-func (j *job) failed(ctx context.Context, e *Entry, err error) (any, error) {
-	if ctx.Err() != nil {
-		return nil, err
+// failed begins the back-off, and serves a stale value if that is wanted. f
+// has no times unless it was told by another process.
+func (j *job) failed(e *found, f failure) (any, error) {
+	remote := !f.at.IsZero()
+	if !remote {
+		f.at = time.Now()
+		f.until = f.at.Add(j.s.errorTTL)
+	}
+	if j.s.errorTTL > 0 {
+		j.c.backOff(j.name, f)
 	}
 	if e.within(j.s.staleIfError) {
 		if v, ok := j.read(e); ok {
-			j.report(err)
+			if !remote {
+				j.report(f.err)
+			}
 			return v, nil
 		}
 	}
-	j.c.backOff(j.key, err, j.s.errorTTL)
-	return nil, err
+	return nil, f.err
 }

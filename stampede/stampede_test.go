@@ -19,11 +19,20 @@ import (
 // fleet is several processes with one lock store and one place for values.
 type fleet struct {
 	caches []*stampede.Cache
-	values *stampede.Memory
+	values stampede.Values
 }
 
+// shared hides that the values are a Memory, which no other process sees.
+type shared struct{ stampede.Values }
+
 func newFleet(t *testing.T, n int, opts ...stampede.Option) *fleet {
-	store, f := memstore.New(), &fleet{values: stampede.NewMemory(0)}
+	t.Helper()
+	return newFleetOn(t, shared{stampede.NewMemory(0)}, n, opts...)
+}
+
+func newFleetOn(t *testing.T, values stampede.Values, n int, opts ...stampede.Option) *fleet {
+	t.Helper()
+	store, f := memstore.New(), &fleet{values: values}
 	for range n {
 		l := padlock.New(store.Open())
 		c := stampede.New(l, f.values, opts...)

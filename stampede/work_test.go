@@ -149,11 +149,11 @@ func TestDir(t *testing.T) {
 	if runs != 4 {
 		t.Errorf("%d runs for 4 keys", runs)
 	}
-	before, _ := d.Load(ctx, "k")
+	before, _ := d.Load(ctx, "stampede:k")
 	if err := c.Invalidate(ctx, "k"); err != nil {
 		t.Fatal(err)
 	}
-	if ok, _ := d.Store(ctx, "k", before); ok {
+	if ok, _ := d.Store(ctx, "stampede:k", before); ok {
 		t.Error("a value from before the invalidation was kept")
 	}
 	if v, _ := stampede.Remember(ctx, c, "k", time.Hour, fn); v["runs"] != 5 {
@@ -162,7 +162,7 @@ func TestDir(t *testing.T) {
 	if err := d.Clean(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := d.Load(ctx, "k"); e.Value == nil {
+	if e, _ := d.Load(ctx, "stampede:k"); e.Value == nil {
 		t.Error("Clean removed a value that is to be kept")
 	}
 }
@@ -195,7 +195,7 @@ func TestNowhereToWrite(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // now a file is in its place
 		t.Fatal(err)
 	}
-	if _, err := d.Load(ctx, "k"); err == nil {
+	if _, err := d.Load(ctx, "stampede:k"); err == nil {
 		t.Error("Load: no error")
 	}
 	if err := c.File(ctx, page, time.Hour, nil); err == nil {

@@ -1,0 +1,186 @@
+package stampede
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// failure is the error of a function that failed a moment ago.
+type failure struct {
+	err   error
+	at    time.Time
+	until time.Time // the function is not called before
+}
+
+// recent reports whether the failure is young enough for a caller not to wait
+// for the next try.
+func (f *failure) recent(now time.Time) bool {
+	return now.Sub(f.at) < 10*f.until.Sub(f.at)
+}
+
+// backOff makes this process return err for the key, without calling the
+// function, until the time is over.
+func (c *Cache) backOff(name string, f failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed.put(name, f)
+}
+
+// backingOff returns the error that is to be returned without calling the
+// function, or nil. It is called with mu held.
+func (c *Cache) backingOff(name string) error {
+	if f := c.failed.get(name); f != nil && time.Now().Before(f.until) {
+		return f.err
+	}
+	return nil
+}
+
+// failing reports whether the function is not to be called now, or failed a
+// moment ago and no value was stored since: age is that of the value that is
+// kept. Then a stale value is served at once, and the next try runs in the
+// background.
+func (c *Cache) failing(name string, age time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, now := c.failed.get(name), time.Now()
+	if f == nil || now.Before(f.until) {
+		return f != nil
+	}
+	return now.Sub(f.at) < age && (f.recent(now) || now.Before(c.refreshing[name]))
+}
+
+func (c *Cache) succeeded(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed.remove(name)
+}
+
+// RemoteError is the error of a function that failed in another process a
+// moment ago. It has the text of the original error. It answers errors.Is for
+// the errors that the original wrapped, if they have the same type and text:
+// so package-level errors such as sql.ErrNoRows keep their meaning. errors.As
+// finds the RemoteError only.
+type RemoteError struct {
+	Text string // of the original error
+
+	wrapped []string
+}
+
+// Error repeats the original error.
+func (e *RemoteError) Error() string {
+	return "stampede: the function failed in another process: " + e.Text
+}
+
+// Is reports whether the original error wrapped one like target.
+func (e *RemoteError) Is(target error) bool {
+	return slices.Contains(e.wrapped, identity(target))
+}
+
+// identity is what an error is recognised by in another process.
+func identity(err error) string {
+	return reflect.TypeOf(err).String() + ":" + cut(err.Error())
+}
+
+func cut(text string) string { return text[:min(len(text), 1000)] }
+
+// maxWrapped bounds how many errors of a tree are told to other processes.
+const maxWrapped = 32
+
+func identities(err error, into []string) []string {
+	if err == nil || len(into) == maxWrapped {
+		return into
+	}
+	into = append(into, identity(err))
+	switch err := err.(type) {
+	case interface{ Unwrap() error }:
+		return identities(err.Unwrap(), into)
+	case interface{ Unwrap() []error }:
+		for _, e := range err.Unwrap() {
+			into = identities(e, into)
+		}
+	}
+	return into
+}
+
+// A mark tells other processes, through Values, that the function of a key
+// failed. It is an ordinary value, fresh for ErrorTTL. Marks have a bounded
+// number of keys: two keys that fail at once may share one, and then the
+// earlier failure is not told. The version binds a mark to its key's version,
+// so that an Invalidate ends it too.
+type mark struct {
+	Name    []byte   `json:"name"`
+	Version uint64   `json:"version"`
+	Text    string   `json:"text"`
+	Wrapped []string `json:"wrapped"`
+}
+
+const markSlots = 1024
+
+func markKey(name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return fmt.Sprintf("\x00stampede-failure:%d", h.Sum32()%markSlots)
+}
+
+// markName is name, or what stands for it if it is long.
+func markName(name string) []byte {
+	if len(name) <= 200 {
+		return []byte(name)
+	}
+	sum := sha256.Sum256([]byte(name))
+	return []byte(hex.EncodeToString(sum[:]))
+}
+
+// marks reports whether failures are told to other processes. A Memory is seen
+// by this one only, which remembers its failures itself.
+func (j *job) marks() bool {
+	_, private := j.c.values.(*Memory)
+	return j.s.errorTTL > 0 && !private
+}
+
+// tell leaves a mark. It is called under the lock of the key.
+func (j *job) tell(ctx context.Context, version uint64, err error) {
+	if !j.marks() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	data, failed := json.Marshal(mark{markName(j.name), version, cut(err.Error()), identities(err, nil)})
+	if failed != nil {
+		j.report(failed)
+		return
+	}
+	key := markKey(j.name)
+	old, failed := j.c.values.Load(ctx, key)
+	if failed == nil {
+		_, failed = j.c.values.Store(ctx, key, Entry{Value: data, Version: old.Version, Fresh: j.s.errorTTL, Keep: j.s.errorTTL})
+	}
+	j.report(failed)
+}
+
+// told returns the failure that another process has left a mark of, if it is
+// still in force. It is called under the lock of the key.
+func (j *job) told(ctx context.Context, version uint64) *failure {
+	if !j.marks() {
+		return nil
+	}
+	e, err := j.c.values.Load(ctx, markKey(j.name))
+	if err != nil {
+		j.report(err)
+		return nil
+	}
+	var m mark
+	left := min(e.Fresh, j.s.errorTTL) - e.Age
+	if e.absent() || left <= 0 || json.Unmarshal(e.Value, &m) != nil || string(m.Name) != string(markName(j.name)) || m.Version != version {
+		return nil
+	}
+	now := time.Now()
+	return &failure{err: &RemoteError{m.Text, m.Wrapped}, at: now.Add(-e.Age), until: now.Add(left)}
+}

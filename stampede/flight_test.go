@@ -1,0 +1,434 @@
+package stampede_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stampede"
+)
+
+// A flightTest is one cache whose function the test lets return, and callers
+// that come and go. The tests that follow try each edge of flight's table.
+type flightTest struct {
+	*testing.T
+	c     *stampede.Cache
+	runs  atomic.Int32
+	cause atomic.Value // of the end of a function's context
+	goOn  chan struct{}
+}
+
+func eachFlight(t *testing.T, f func(t *flightTest), opts ...stampede.Option) {
+	bubble(t, func(t *testing.T) {
+		ft := &flightTest{T: t, c: newFleet(t, 1, opts...).caches[0], goOn: make(chan struct{})}
+		f(ft)
+	})
+}
+
+func (t *flightTest) fn(ctx context.Context) (string, error) {
+	n := t.runs.Add(1)
+	select {
+	case <-t.goOn:
+		return fmt.Sprint("value ", n), nil
+	case <-ctx.Done():
+		t.cause.Store(context.Cause(ctx).Error())
+		return "", ctx.Err()
+	}
+}
+
+// answer is what a caller got.
+type answer struct {
+	v   string
+	err error
+}
+
+func (t *flightTest) call(ctx context.Context, opts ...stampede.Option) chan answer {
+	got := make(chan answer, 1)
+	go func() {
+		v, err := stampede.Remember(ctx, t.c, "k", time.Hour, t.fn, opts...)
+		got <- answer{v, err}
+	}()
+	synctest.Wait()
+	return got
+}
+
+func (t *flightTest) want(got chan answer, v string, err error) {
+	t.Helper()
+	select {
+	case a := <-got:
+		if a.v != v || !errors.Is(a.err, err) {
+			t.Errorf("a caller got %q, %v; want %q, %v", a.v, a.err, v, err)
+		}
+	case <-time.After(time.Hour):
+		t.Errorf("a caller has no answer; want %q, %v", v, err)
+	}
+}
+
+func (t *flightTest) wantRuns(n int32) {
+	t.Helper()
+	if synctest.Wait(); t.runs.Load() != n {
+		t.Errorf("%d runs, want %d", t.runs.Load(), n)
+	}
+}
+
+func (t *flightTest) short() context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestFlightOpenToLanded(t *testing.T) {
+	eachFlight(t, func(t *flightTest) {
+		first, second := t.call(t.Context()), t.call(t.short())
+		t.want(second, "", context.DeadlineExceeded) // it is still open
+		close(t.goOn)
+		t.want(first, "value 1", nil)
+		t.wantRuns(1)
+	})
+}
+
+// The caller that leaves because of WaitAtMost wants the value next time.
+func TestFlightUnattendedToLanded(t *testing.T) {
+	eachFlight(t, func(t *flightTest) {
+		t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+		t.wantRuns(1)
+		close(t.goOn)
+		synctest.Wait()
+		t.want(t.call(t.Context()), "value 1", nil)
+		t.wantRuns(1)
+	})
+}
+
+func TestFlightUnattendedToOpen(t *testing.T) {
+	eachFlight(t, func(t *flightTest) {
+		t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+		t.want(t.call(t.short()), "", context.DeadlineExceeded)
+		second := t.call(t.Context())
+		close(t.goOn)
+		t.want(second, "value 1", nil)
+		t.wantRuns(1)
+	})
+}
+
+func TestFlightUnattendedToAbandoned(t *testing.T) {
+	eachFlight(t, func(t *flightTest) {
+		t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+		if err := t.c.Invalidate(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if t.cause.Load() == nil {
+			t.Error("a value that nobody can get is still being made")
+		}
+		next := t.call(t.Context())
+		close(t.goOn)
+		t.want(next, "value 2", nil)
+	})
+}
+
+func TestFlightOpenToSuperseded(t *testing.T) {
+	eachFlight(t, func(t *flightTest) {
+		first := t.call(t.Context())
+		t.c.Invalidate(t.Context(), "k")
+		second := t.call(t.Context())
+		t.wantRuns(1) // the second waits for the lock
+		t.goOn <- struct{}{}
+		t.want(first, "value 1", nil)
+		t.wantRuns(2)
+		close(t.goOn)
+		t.want(second, "value 2", nil)
+		t.want(t.call(t.Context()), "value 2", nil)
+	})
+}
+
+func TestFlightSupersededToAbandoned(t *testing.T) {
+	for name, opts := range map[string][]stampede.Option{"by its context": nil, "by WaitAtMost": {stampede.WaitAtMost(time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			eachFlight(t, func(t *flightTest) {
+				want := context.DeadlineExceeded
+				if opts != nil {
+					want = padlock.ErrHeld
+				}
+				first := t.call(t.short(), opts...)
+				t.c.Invalidate(t.Context(), "k")
+				t.want(first, "", want)
+				synctest.Wait()
+				if t.cause.Load() != "stampede: nobody waits for the value any more" {
+					t.Errorf("the function ended because: %v", t.cause.Load())
+				}
+			})
+		})
+	}
+}
+
+// A caller that comes when all others have left begins anew, and waits until
+// the function that was cancelled has returned.
+func TestFlightAbandonedToLanded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newFleet(t, 1).caches[0]
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		over := false
+		stampede.Remember(ctx, c, "k", time.Hour, func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			<-time.After(time.Second) // it takes its time
+			over = true
+			return 1, nil
+		})
+		start := time.Now()
+		v, err := stampede.Remember(t.Context(), c, "k", time.Hour, func(context.Context) (int, error) {
+			t.Error("a value that was made though nobody waited is made again")
+			return 2, nil
+		})
+		if v != 1 || err != nil || !over || time.Since(start) != time.Second {
+			t.Errorf("the next caller got %d, %v after %v", v, err, time.Since(start))
+		}
+	})
+}
+
+func TestFlightAtClose(t *testing.T) {
+	for name, leave := range map[string]func(t *flightTest) chan answer{
+		"open":       func(t *flightTest) chan answer { return t.call(t.Context()) },
+		"superseded": func(t *flightTest) chan answer { got := t.call(t.Context()); t.c.Invalidate(t.Context(), "k"); return got },
+		"unattended": func(t *flightTest) chan answer {
+			t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachFlight(t, func(t *flightTest) {
+				got := leave(t)
+				if err := t.c.Close(t.short()); err != nil {
+					t.Error(err)
+				}
+				if got != nil {
+					t.want(got, "", stampede.ErrClosed)
+				}
+				if t.cause.Load() == nil {
+					t.Error("the function was not cancelled")
+				}
+				t.want(t.call(t.Context()), "", stampede.ErrClosed)
+			})
+		})
+	}
+}
+
+// TestTimeLimit: a function that hangs gives back its lock and its place, here
+// in a refresh, whether it ends with its context or ignores that.
+func TestTimeLimit(t *testing.T) {
+	for _, ignores := range []bool{false, true} {
+		t.Run(fmt.Sprint("ignores=", ignores), func(t *testing.T) {
+			bubble(t, func(t *testing.T) { timeLimit(t, ignores) })
+		})
+	}
+}
+
+func timeLimit(t *testing.T, ignores bool) {
+	var told atomic.Value
+	f := newFleet(t, 2, stampede.TimeLimit(time.Minute), stampede.Stale(time.Hour), stampede.OnError(func(_ string, err error) { told.Store(err) }))
+	hung := make(chan struct{})
+	defer close(hung)
+	hang := func(ctx context.Context) (string, error) {
+		if ignores {
+			<-hung
+		}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	ask := func(i int, fn func(context.Context) (string, error)) string {
+		v, err := stampede.Remember(t.Context(), f.caches[i], "k", time.Second, fn)
+		if err != nil {
+			t.Error(err)
+		}
+		return v
+	}
+	ask(0, func(context.Context) (string, error) { return "old", nil })
+	<-time.After(2 * time.Second)
+	if v := ask(0, hang); v != "old" {
+		t.Errorf("while it is refreshed: %q", v)
+	}
+	<-time.After(time.Minute + 4*time.Second) // TimeLimit, Lease and ErrorTTL
+	if err, _ := told.Load().(error); !errors.Is(err, stampede.ErrTimeLimit) {
+		t.Errorf("OnError was told %v", err)
+	}
+	ask(1, func(context.Context) (string, error) { return "new", nil })
+	<-time.After(time.Millisecond)
+	if v := ask(0, hang); v != "new" {
+		t.Errorf("after the hanging refresh: %q", v)
+	}
+}
+
+// sour is a value whose encoding goes wrong.
+type sour struct {
+	Number float64
+	how    func()
+}
+
+func (s sour) MarshalJSON() ([]byte, error) {
+	if s.how != nil {
+		s.how()
+	}
+	return json.Marshal(s.Number)
+}
+
+func (s *sour) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &s.Number) }
+
+// TestFunctionsThatGoWrong: whatever a function or the codec does, its callers
+// get an error, the lock is released, and the process goes on.
+func TestFunctionsThatGoWrong(t *testing.T) {
+	var p *stampede.PanicError
+	isPanic := func(err error) bool { return errors.As(err, &p) }
+	isError := func(err error) bool { return err != nil }
+	for name, c := range map[string]struct {
+		fn   func(context.Context) (sour, error)
+		want func(error) bool
+	}{
+		"panic":                {func(context.Context) (sour, error) { panic("boom") }, isPanic},
+		"nil pointer in codec": {func(context.Context) (sour, error) { return sour{how: func() { _ = *(*int)(nil) }}, nil }, isPanic},
+		"Goexit":               {func(context.Context) (sour, error) { runtime.Goexit(); return sour{}, nil }, isError},
+		"Goexit in codec":      {func(context.Context) (sour, error) { return sour{how: runtime.Goexit}, nil }, isError},
+		"no JSON":              {func(context.Context) (sour, error) { return sour{Number: math.Inf(1)}, nil }, isError},
+		"panic with an error":  {func(context.Context) (sour, error) { panic(errDown) }, func(err error) bool { return errors.Is(err, errDown) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) { goesWrong(t, c.fn, c.want) })
+		})
+	}
+}
+
+func goesWrong(t *testing.T, fn func(context.Context) (sour, error), want func(error) bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	f := newFleet(t, 2, stampede.ErrorTTL(0), stampede.Stale(time.Hour))
+	fine := func(context.Context) (sour, error) { return sour{}, nil }
+	if _, err := stampede.Remember(ctx, f.caches[0], "k", time.Second, fn); !want(err) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the caller got %v", err)
+	}
+	for i, c := range f.caches { // the lock is free, and the flight has landed
+		start := time.Now()
+		if _, err := stampede.Remember(ctx, c, "k", time.Second, fine); err != nil || time.Since(start) > 0 {
+			t.Errorf("process %d then got %v after %v", i, err, time.Since(start))
+		}
+	}
+	<-time.After(2 * time.Second)
+	for _, fn := range []func(context.Context) (sour, error){fn, fine} { // in the background too
+		if _, err := stampede.Remember(ctx, f.caches[0], "k", time.Second, fn); err != nil {
+			t.Errorf("with a stale value: %v", err)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// A panic of OnError in the background ends nothing, and is logged.
+func TestPanicInOnError(t *testing.T) {
+	var log strings.Builder
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer func() {
+		if !strings.Contains(log.String(), "panic=boom") {
+			t.Errorf("the log has %q", log.String())
+		}
+	}()
+	bubble(t, func(t *testing.T) {
+		values := &broken{Values: stampede.NewMemory(0), store: errors.New("full")}
+		f := newFleetOn(t, values, 1, stampede.OnError(func(string, error) { panic("boom") }))
+		v, err := stampede.Remember(t.Context(), f.caches[0], "k", time.Minute, func(context.Context) (string, error) { return "made", nil })
+		if v != "made" || err != nil {
+			t.Errorf("%q, %v", v, err)
+		}
+	})
+}
+
+type tenantKey struct{}
+
+// TestContextOfTheFunction: it has the caller's values, in a refresh too, and
+// the fence of its own lock, not of one that the caller has.
+func TestContextOfTheFunction(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		c := stampede.New(l, stampede.NewMemory(0), stampede.Stale(time.Hour), stampede.Early(1e9))
+		defer l.Close(context.Background())
+		defer c.Close(context.Background())
+		runs := 0
+		fn := func(ctx context.Context) (string, error) {
+			runs++
+			<-time.After(time.Millisecond)
+			if tenant := ctx.Value(tenantKey{}); tenant != runs {
+				t.Errorf("in run %d the tenant is %v", runs, tenant)
+			}
+			state, err := l.Inspect(ctx, "stampede:k")
+			if err != nil || len(state.Holds) != 1 {
+				t.Fatalf("%+v, %v", state, err)
+			}
+			if got, ok := padlock.FenceFrom(ctx); !ok || got != state.Fence {
+				t.Errorf("in run %d the fence is %d, want %d", runs, got, state.Fence)
+			}
+			return "", nil
+		}
+		ask := func(tenant int) {
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), tenantKey{}, tenant))
+			defer cancel()
+			err := l.Do(ctx, "outer", func(ctx context.Context) error {
+				_, err := stampede.Remember(ctx, c, "k", time.Second, fn)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		ask(1)
+		ask(2) // renews it early
+		<-time.After(3 * time.Second)
+		ask(3) // is served the stale one
+		<-time.After(time.Millisecond)
+		if synctest.Wait(); runs != 3 {
+			t.Errorf("%d runs", runs)
+		}
+	})
+}
+
+// TestRememberInItself: waiting for oneself is an error at once; a key that
+// has a value can be read.
+func TestRememberInItself(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newFleet(t, 1, stampede.Stale(time.Hour), stampede.ErrorTTL(0)).caches[0]
+		var inner func(ctx context.Context, depth int) (string, error)
+		inner = func(ctx context.Context, depth int) (string, error) {
+			return stampede.Remember(ctx, c, fmt.Sprint("k", depth%2), time.Second, func(ctx context.Context) (string, error) { return inner(ctx, depth+1) })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := inner(ctx, 0); !errors.Is(err, padlock.ErrAlreadyHeld) {
+			t.Errorf("got %v", err)
+		}
+		var runs atomic.Int32
+		var own func(ctx context.Context) (string, error)
+		own = func(ctx context.Context) (string, error) {
+			if runs.Add(1) == 1 {
+				return "first", nil
+			}
+			old, err := stampede.Remember(ctx, c, "sum", time.Second, own)
+			return old + " and more", err
+		}
+		for _, want := range []string{"first", "first", "first and more"} {
+			if v, err := stampede.Remember(ctx, c, "sum", time.Second, own); v != want || err != nil {
+				t.Errorf("%q, %v, want %q", v, err, want)
+			}
+			if want == "first" && runs.Load() == 1 {
+				<-time.After(2 * time.Second)
+			}
+			<-time.After(time.Millisecond)
+		}
+	})
+}

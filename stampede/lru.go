@@ -1,0 +1,53 @@
+package stampede
+
+import "container/list"
+
+// lru is a map of bounded size that forgets the key that was not used for
+// longest. All its methods take constant time. Its user guards it.
+type lru[V any] struct {
+	max     int
+	entries map[string]*list.Element // of *lruItem[V]
+	recent  *list.List               // the last used in front
+}
+
+type lruItem[V any] struct {
+	key   string
+	value V
+}
+
+func newLRU[V any](max int) *lru[V] {
+	return &lru[V]{max: max, entries: make(map[string]*list.Element), recent: list.New()}
+}
+
+// get returns the value of key, to be read or changed, or nil.
+func (l *lru[V]) get(key string) *V {
+	el := l.entries[key]
+	if el == nil {
+		return nil
+	}
+	l.recent.MoveToFront(el)
+	return &el.Value.(*lruItem[V]).value
+}
+
+// put sets the value of key. If another key had to be forgotten for it, put
+// returns that key's value.
+func (l *lru[V]) put(key string, v V) (forgotten *V) {
+	if old := l.get(key); old != nil {
+		*old = v
+		return nil
+	}
+	l.entries[key] = l.recent.PushFront(&lruItem[V]{key, v})
+	if l.recent.Len() <= l.max {
+		return nil
+	}
+	gone := l.recent.Remove(l.recent.Back()).(*lruItem[V])
+	delete(l.entries, gone.key)
+	return &gone.value
+}
+
+func (l *lru[V]) remove(key string) {
+	if el := l.entries[key]; el != nil {
+		l.recent.Remove(el)
+		delete(l.entries, key)
+	}
+}

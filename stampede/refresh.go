@@ -1,0 +1,68 @@
+package stampede
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A refresh renews a value in the background. Its states, by key:
+//
+//	Cache.refreshing  what it means                          next
+//	absent            nothing is under way                   far ahead
+//	far ahead         a refresh tries the lock or has it     absent, or a moment ahead
+//	                                                         if the lock was held
+//	a moment ahead    another process renews it: leave the   absent, after heldPause
+//	                  key alone
+//
+// A refresh does not wait for the lock. It does not begin while ErrorTTL keeps
+// the function from being called, nor while maxBehind others are under way.
+
+// heldPause is how long a key that another process renews is left alone.
+const heldPause = 50 * time.Millisecond
+
+// refresh begins a refresh with the values of ctx, if it may.
+func (c *Cache) refresh(ctx context.Context, j *job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.closed || len(c.refreshing) >= j.s.maxBehind || now.Before(c.refreshing[j.name]) || c.backingOff(j.name) != nil {
+		return
+	}
+	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
+	c.running.Add(1)
+	// A function that runs meanwhile does not wait for this one.
+	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
+	go j.renew(ctx)
+}
+
+// renew is the refresh's goroutine.
+func (j *job) renew(ctx context.Context) {
+	defer j.c.running.Done()
+	held := false
+	defer func() { j.c.refreshed(j.name, held) }()
+	ctx, stop := join(ctx, j.c.ctx)
+	defer stop()
+	_, err := j.fill(ctx, false)
+	var remote *RemoteError
+	if held = errors.Is(err, errElsewhere); held || errors.As(err, &remote) || ctx.Err() != nil {
+		return // other processes report their errors themselves
+	}
+	j.report(err)
+}
+
+func (c *Cache) refreshed(name string, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.refreshing, name)
+	if held {
+		c.refreshing[name] = time.Now().Add(heldPause)
+		time.AfterFunc(heldPause, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if until, ok := c.refreshing[name]; ok && !time.Now().Before(until) {
+				delete(c.refreshing, name)
+			}
+		})
+	}
+}

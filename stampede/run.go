@@ -1,0 +1,129 @@
+package stampede
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// PanicError is the error of a function, or of a Codec, that panicked.
+type PanicError struct {
+	Value any // what it panicked with
+	Stack []byte
+}
+
+// Error tells what the function panicked with.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("stampede: the function panicked: %v", e.Value)
+}
+
+// Unwrap returns the error that the function panicked with, if it was one.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ErrTimeLimit: the function did not return within TimeLimit.
+var ErrTimeLimit = errors.New("stampede: the function took longer than TimeLimit")
+
+var errGoexit = errors.New("stampede: the function called runtime.Goexit")
+
+// caught is deferred; it makes an error of a panic.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = &PanicError{p, debug.Stack()}
+	}
+}
+
+// inside marks the context of a function with the key that it makes, so that a
+// Remember of the same key in it does not wait for itself.
+type inside struct {
+	c     *Cache
+	name  string
+	over  atomic.Bool // the function has returned
+	outer *inside
+}
+
+type insideKey struct{}
+
+func insideOf(ctx context.Context) *inside {
+	in, _ := ctx.Value(insideKey{}).(*inside)
+	return in
+}
+
+func (in *inside) makes(c *Cache, name string) bool {
+	for ; in != nil; in = in.outer {
+		if in.c == c && in.name == name && !in.over.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// outcome is what a function returned.
+type outcome struct {
+	v   any
+	err error
+}
+
+// call runs the function in a goroutine of its own. So a Goexit ends that
+// goroutine only, and a function that ignores the end of its context can be
+// given up: a Lease after TimeLimit call returns without it.
+func (j *job) call(ctx context.Context) (any, error) {
+	var late <-chan time.Time
+	if limit := j.s.timeLimit; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimeLimit)
+		defer cancel()
+		t := time.NewTimer(limit + j.s.lease)
+		defer t.Stop()
+		late = t.C
+	}
+	in := &inside{c: j.c, name: j.name, outer: insideOf(ctx)}
+	returned := make(chan outcome, 1)
+	j.c.running.Add(1)
+	go func() {
+		o := outcome{err: errGoexit}
+		defer j.c.running.Done()
+		defer func() { in.over.Store(true); returned <- o }()
+		o = j.guarded(context.WithValue(ctx, insideKey{}, in))
+	}()
+	select {
+	case o := <-returned:
+		if o.err != nil && errors.Is(context.Cause(ctx), ErrTimeLimit) {
+			o.err = fmt.Errorf("%w (%v): %w", ErrTimeLimit, j.s.timeLimit, o.err)
+		}
+		return o.v, o.err
+	case <-late:
+		return nil, fmt.Errorf("%w (%v), and ignores the end of its context", ErrTimeLimit, j.s.timeLimit)
+	}
+}
+
+// guarded calls the function. A nil []byte counts as an empty one, since both
+// are kept as no bytes: so the first caller gets what later ones get.
+func (j *job) guarded(ctx context.Context) (o outcome) {
+	defer caught(&o.err)
+	o.v, o.err = j.fn(ctx)
+	if b, ok := o.v.([]byte); ok && b == nil {
+		o.v = []byte{}
+	}
+	return o
+}
+
+// report tells OnError. If OnError panics in the background, nobody else could
+// recover from it.
+func (j *job) report(err error) {
+	if j.s.onError == nil || err == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("stampede: OnError panicked", "key", j.key, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	j.s.onError(j.key, err)
+}
