@@ -3,7 +3,6 @@ package padlock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -28,7 +27,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 }
 
 // Do takes the lock on name as Acquire does, calls fn, waits until it has
-// returned, also if the lock is lost meanwhile, and releases the lock. The
+// returned, even if the lock is lost meanwhile, and releases the lock. The
 // context passed to fn ends with ctx and with the lock; FenceFrom finds the
 // fence in it.
 //
@@ -67,7 +66,7 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 		return nil, failed("adopt", key.name, errors.ErrUnsupported)
 	}
 	if key.token == "" {
-		return nil, failed("adopt", key.name, fmt.Errorf("%w: key: it is empty", ErrInvalid))
+		return nil, failed("adopt", key.name, errEmptyKey)
 	}
 	return handle(l.acquire(ctx, key.name, call{op: "adopt", once: true, replaces: &key}, opts))
 }

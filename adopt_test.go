@@ -2,6 +2,7 @@ package padlock_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -191,6 +192,7 @@ func TestTextsThatAreNoKeys(t *testing.T) {
 		"", "padlock1.", "padlock2." + string(good[9:]), string(good[:len(good)-3]), string(good) + "!", string(good[9:]),
 		"padlock1.e30", "padlock1." + strings.Repeat("A", 5000), "padlock1.eyJuIjoiIiwidCI6IngifQ",
 		"padlock1.eyJuIjoiYSJ9", "secret-canary",
+		keyText("job", "__write__"), keyText("job", strings.Repeat("t", driver.MaxToken+1)),
 	} {
 		var key padlock.Key
 		err := key.UnmarshalText([]byte(text))
@@ -200,6 +202,15 @@ func TestTextsThatAreNoKeys(t *testing.T) {
 			t.Errorf("the error repeats the text: %v", err)
 		}
 	}
+}
+
+// keyText is the text of a key that somebody made up.
+func keyText(name, token string) string {
+	body, err := json.Marshal(map[string]any{"n": []byte(name), "t": token})
+	if err != nil {
+		panic(err)
+	}
+	return "padlock1." + base64.RawURLEncoding.EncodeToString(body)
 }
 
 func FuzzKey(f *testing.F) {

@@ -169,5 +169,5 @@ func (c *cleaner) wait(ctx context.Context) error {
 	c.l.unlock()
 	c.abort()
 	<-idle
-	return ctx.Err()
+	return context.Cause(ctx)
 }

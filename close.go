@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
-// Close releases what is held, makes waiters return ErrClosed, waits for
-// clean-ups and closes the store. It ends the contexts of functions that Do
-// runs (cause ErrClosed) and waits for them, so it is not to be called by one.
-// Locks that were exported stay taken in the store; here they are over.
+// Close releases what is held, makes waiters return ErrClosed, waits for calls
+// that are under way and for clean-ups, and closes the store. It ends the
+// contexts of functions that Do runs (cause ErrClosed) and waits for them, so
+// such a function must not call it. Locks that were exported stay taken in the
+// store; here they are over.
 //
-// When ctx ends first, Close returns its error, and what is left lapses with
-// its lease. A second Close does nothing.
+// When ctx ends, or if it has ended already, Close goes on for a second at most,
+// so that each lock is released if the store answers. If something is left then,
+// Close returns the error of ctx, and what is left lapses with its lease. A
+// second Close does nothing.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -21,21 +25,13 @@ func (l *Locker) Close(ctx context.Context) error {
 		return nil
 	}
 	l.closed = true
-	drained := make(chan struct{})
-	if l.attempts > 0 {
-		l.drained = drained
-	} else {
-		close(drained)
-	}
 	l.mu.Unlock()
 	l.beginClose(ErrClosed)
+	ctx, cancel := withGrace(ctx)
+	defer cancel(nil)
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
-	select {
-	case <-drained: // what they left behind is with the cleaner now
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
-	}
+	err = errors.Join(err, l.drain(ctx)) // what they leave behind is with the cleaner then
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.renewer.stop()
 	if !l.cfg.sharedStore {
@@ -45,6 +41,41 @@ func (l *Locker) Close(ctx context.Context) error {
 		return &Error{"close", "", err}
 	}
 	return nil
+}
+
+// closeGrace is for how long Close goes on after the end of its context. Programs
+// often close with the context of the signal that ended them.
+const closeGrace = time.Second
+
+// withGrace returns a context that ends closeGrace after ctx, with the error of
+// ctx as its cause.
+func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(closeGrace, func() { cancel(ctx.Err()) })
+		context.AfterFunc(longer, func() { t.Stop() })
+	})
+	return longer, func(cause error) { stop(); cancel(cause) }
+}
+
+// drain waits until no call is under way that takes or releases a lock, and no
+// function of Do runs. It comes after releaseAll: a Release that begins later
+// finds its lock released.
+func (l *Locker) drain(ctx context.Context) error {
+	drained := make(chan struct{})
+	l.mu.Lock()
+	if l.attempts > 0 {
+		l.drained = drained
+	} else {
+		close(drained)
+	}
+	l.mu.Unlock()
+	select {
+	case <-drained:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // stopWork tells the functions of Do to stop. Each releases its lock when it
@@ -59,7 +90,8 @@ func (k *renewer) stopWork() {
 	}
 }
 
-// releaseAll releases what is held, a few at a time, but for what Do holds.
+// releaseAll releases what is held, several locks at a time, except what Do
+// holds.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
@@ -87,7 +119,7 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 		case e := <-errs:
 			err = errors.Join(err, e)
 		case <-ctx.Done():
-			left := fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, ctx.Err())
+			left := fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, context.Cause(ctx))
 			return errors.Join(err, left)
 		}
 	}

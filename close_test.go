@@ -328,3 +328,136 @@ func TestSharedStoreStaysOpen(t *testing.T) {
 	}
 	release(t, acquire(t, other, "job"))
 }
+
+// Close waits for calls that give a lock back or ask about a key, and closes the
+// store after them.
+func TestCloseWaitsForCallsUnderWay(t *testing.T) {
+	for op, call := range map[string]func(*padlock.Locker, *padlock.Lock, padlock.Key) error{
+		"release": func(_ *padlock.Locker, h *padlock.Lock, _ padlock.Key) error { return h.Release() },
+		"release a key": func(l *padlock.Locker, _ *padlock.Lock, key padlock.Key) error {
+			return l.ReleaseKey(context.Background(), key)
+		},
+		"extend": func(l *padlock.Locker, _ *padlock.Lock, key padlock.Key) error {
+			_, err := l.ExtendKey(context.Background(), key, time.Minute)
+			return err
+		},
+	} {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				server := store.Store.Open()
+				other := newLocker(t, connect(server))
+				key := travel(t, acquire(t, other, "key"))
+				l := padlock.New(store)
+				h := acquire(t, l, "job")
+				store.request("release", takes(time.Second))
+				store.request("extend", takes(time.Second))
+				done := make(chan error, 1)
+				go func() { done <- call(l, h, key) }()
+				synctest.Wait()
+				if err := l.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				default:
+					t.Error("Close did not wait")
+				}
+				if s, err := server.Inspect(t.Context(), "job"); err != nil || len(s.Holds) != 0 {
+					t.Errorf("left behind: %+v, %v", s, err)
+				}
+			})
+		})
+	}
+}
+
+// What a Release leaves to be cleaned up is cleaned up before the end of Close.
+func TestCloseDuringAReleaseWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, rec := newRemote(), recorder{}
+		server := store.Store.Open()
+		l := padlock.New(store, padlock.OnEvent(rec.on))
+		h := acquire(t, l, "job")
+		store.request("release", first(3, func(ctx context.Context, n int) error { return errors.Join(sleep(ctx, time.Second), errReset) }))
+		go h.Release()
+		synctest.Wait()
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if s, err := server.Inspect(t.Context(), "job"); err != nil || len(s.Holds) != 0 {
+			t.Errorf("left behind: %+v, %v", s, err)
+		}
+		if st := l.Stats(); st.CleanUpsDropped != 0 || st.Uncertain != 1 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// A key that Export returned while Close was under way would stand for a lock
+// that Close gives back.
+func TestExportDuringCloseAndRelease(t *testing.T) {
+	for what, begin := range map[string]func(*padlock.Locker, *padlock.Lock){
+		"Close":   func(l *padlock.Locker, _ *padlock.Lock) { l.Close(context.Background()) },
+		"Release": func(_ *padlock.Locker, h *padlock.Lock) { h.Release() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newRemote()
+				l := newLocker(t, store)
+				h := acquire(t, l, "job")
+				store.request("extend", deaf) // so that the release waits for a renewal
+				for len(store.log("extend")) == 0 {
+					<-time.After(100 * time.Millisecond)
+				}
+				done := make(chan bool)
+				go func() { defer close(done); begin(l, h) }()
+				synctest.Wait()
+				defer func() { <-done }()
+				if _, err := h.Export(); !errors.Is(err, padlock.ErrClosed) && !errors.Is(err, padlock.ErrReleased) {
+					t.Errorf("Export: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Close is often called with the context whose end was the reason to stop. Locks
+// are released all the same, if the store answers.
+func TestCloseWithAContextThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		server := store.Store.Open()
+		store.request("release", takes(10*time.Millisecond))
+		l := padlock.New(store)
+		for i := range 100 {
+			acquire(t, l, fmt.Sprint(i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		checkNothingLeft(t, server)
+	})
+}
+
+// A silent store does not keep such a Close for long.
+func TestCloseWithAContextThatHasEndedAndASilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := padlock.New(store)
+		for i := range 100 {
+			acquire(t, l, fmt.Sprint(i))
+		}
+		store.request("release", silent)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		start := time.Now()
+		if err := l.Close(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
+			t.Errorf("Close took %v: %v", time.Since(start), err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -16,7 +17,7 @@ import (
 // errors.Is for ErrLost and the lock is over. Where Guarantees().Promotion is
 // Regrant, somebody else may have come between: then the fence has grown by
 // more than this grant, and what was read before must be read again. Promoting
-// an exclusive lock does nothing.
+// an exclusive lock does nothing. An exported lock keeps its mode (ErrInvalid).
 func (h *hold) Promote(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
@@ -34,6 +35,7 @@ func (h *hold) promote(caller context.Context) error {
 	ctx, cancel := context.WithCancel(caller)
 	defer cancel()
 	defer context.AfterFunc(h.Context(), cancel)()
+	shared := h.Shared()
 	err := h.convert(ctx, false)
 	poll := poller{l: h.locker}
 	for errors.Is(err, ErrHeld) {
@@ -46,7 +48,7 @@ func (h *hold) promote(caller context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, ErrPromotionConflict) && !errors.Is(err, errors.ErrUnsupported) {
+	if shared && !errors.Is(err, ErrPromotionConflict) && !errors.Is(err, errors.ErrUnsupported) {
 		h.withdrawPromotion()
 	}
 	err = callerError(caller, err)
@@ -61,24 +63,50 @@ func (h *hold) promote(caller context.Context) error {
 
 // Demote makes an exclusive lock shared, without a moment in which it is
 // neither where Guarantees().Promotion is Atomic, and keeps its fence.
-// Demoting a shared lock does nothing. After ErrUncertain the lock counts as
-// shared: it may be.
+// Demoting a shared lock does nothing.
+//
+// From the call on the lock counts as shared, because readers may come in
+// before the answer is here. After ErrUncertain it stays so; after another error
+// it is exclusive as before. An exported lock keeps its mode (ErrInvalid).
 func (h *hold) Demote(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
-		err = callerError(ctx, h.convert(ctx, true))
+		before := h.setShared(true)
+		err = h.convert(ctx, true)
+		if err != nil && !errors.Is(err, ErrUncertain) {
+			h.setShared(before)
+		}
 		h.endConversion()
 	}
 	if err != nil {
-		return failed("demote", h.name, err)
+		return failed("demote", h.name, callerError(ctx, err))
 	}
 	return nil
 }
+
+// setShared sets what the lock counts as, unless it is over, and returns what it
+// counted as before.
+func (h *hold) setShared(shared bool) (before bool) {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	if before = h.shared; h.cause == nil {
+		h.shared = shared
+	}
+	return before
+}
+
+// errExported is returned because the key says what mode the lock is in, and
+// Adopt believes it.
+var errExported = fmt.Errorf("%w: the lock was exported and keeps its mode", ErrInvalid)
 
 // beginConversion waits until no other Promote or Demote of h is under way.
 func (h *hold) beginConversion(ctx context.Context) error {
 	for {
 		h.locker.mu.Lock()
+		if h.exported {
+			h.locker.unlock()
+			return errExported
+		}
 		other := h.converting
 		if other == nil {
 			h.converting = make(chan struct{})
@@ -126,7 +154,6 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 		}
 		unsure = true
 		if i == len(retryAfter) || h.locker.sleep(ctx, retryAfter[i]) != nil {
-			h.mayBeShared(shared)
 			return inDoubt(err)
 		}
 	}
@@ -136,13 +163,6 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 // a store that cannot be asked now says nothing of them.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
-}
-
-// mayBeShared notes that nobody knows whether a demotion was carried out.
-func (h *hold) mayBeShared(demotion bool) {
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	h.shared = h.shared || demotion
 }
 
 // conversion is the request as the lock stands.
@@ -163,7 +183,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	if h.cause != nil {
 		return h.cause
 	}
-	h.shared, h.fence = shared, g.Fence
+	h.shared, h.convertedAt, h.fence = shared, h.locker.clock.Now(), g.Fence
 	h.locker.renewer.watch(h, g.Bound)
 	h.extended(sent, g)
 	return nil

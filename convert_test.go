@@ -296,3 +296,168 @@ func TestPromotionDoesNotStopTheRest(t *testing.T) {
 		release(t, reader)
 	})
 }
+
+// While a demotion is under way readers may be in already, so the lock counts as
+// shared, also for a key that is exported then.
+func TestSharedWhileADemotionIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		l, other := newLocker(t, s), newLocker(t, connect(s.Store))
+		h := acquire(t, l, "job")
+		s.reply("convert", deaf)
+		done := make(chan error, 1)
+		go func() { done <- h.Demote(t.Context()) }()
+		synctest.Wait()
+		reader := acquire(t, other, "job", padlock.Shared())
+		if !h.Shared() {
+			t.Error("it says that it is exclusive while a reader is in")
+		}
+		adopted, err := other.Adopt(t.Context(), travel(t, h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !adopted.Shared() {
+			t.Error("who adopts it believes to be alone while a reader is in")
+		}
+		if err := <-done; err == nil {
+			t.Error("a demotion without a reply went well")
+		}
+		if !h.Shared() {
+			t.Error("after a demotion of unknown outcome it says that it is exclusive")
+		}
+		release(t, reader)
+		release(t, adopted)
+		h.Release()
+	})
+}
+
+// A demotion that was refused for sure leaves the lock exclusive.
+func TestDemotionThatIsRefused(t *testing.T) {
+	for _, err := range []error{padlock.ErrUnavailable, errors.ErrUnsupported, padlock.ErrInvalid} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRemote()
+			h := acquire(t, newLocker(t, s), "job")
+			s.request("convert", fails(err))
+			wantOnly(t, h.Demote(t.Context()), "demote", err)
+			if h.Shared() {
+				t.Errorf("after %v the lock counts as shared", err)
+			}
+		})
+	}
+}
+
+// A key says which mode the lock is in, so the mode stays.
+func TestExportedLockKeepsItsMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		l := newLocker(t, s)
+		for _, opts := range [][]padlock.Option{nil, {padlock.Shared()}} {
+			h := acquire(t, l, "job", opts...)
+			key := travel(t, h)
+			wantOnly(t, h.Demote(t.Context()), "demote", padlock.ErrInvalid)
+			wantOnly(t, h.Promote(t.Context()), "promote", padlock.ErrInvalid)
+			if n := len(s.log("convert")); n != 0 {
+				t.Errorf("%d conversions", n)
+			}
+			adopted, err := l.Adopt(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if adopted.Shared() != h.Shared() {
+				t.Errorf("shared %v, adopted %v", h.Shared(), adopted.Shared())
+			}
+			release(t, adopted)
+			h.Release()
+		}
+	})
+}
+
+// Promoting an exclusive lock does nothing, even without a reply.
+func TestPromotionOfAnExclusiveLockWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		h := acquire(t, newLocker(t, s), "job")
+		s.reply("convert", first(3, lost))
+		wantOnly(t, h.Promote(t.Context()), "promote", padlock.ErrUncertain)
+		for _, c := range s.log("convert") {
+			if c.shared {
+				t.Error("the lock was demoted")
+			}
+		}
+		if h.Shared() {
+			t.Error("it counts as shared")
+		}
+	})
+}
+
+// A store that knows the mode of a hold is believed: another program can demote
+// a lock whose token it was given.
+func TestDemotedByAnotherProgram(t *testing.T) {
+	for what, ask := range map[string]func(*padlock.Lock) error{
+		"Check":   func(h *padlock.Lock) error { return h.Check(context.Background()) },
+		"Extend":  func(h *padlock.Lock) error { return h.Extend(context.Background(), 0) },
+		"renewal": func(*padlock.Lock) error { <-time.After(padlock.DefaultTTL / 2); return nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s)
+				h := acquire(t, l, "job")
+				if err := ask(h); err != nil || h.Shared() {
+					t.Fatalf("shared %v, %v", h.Shared(), err)
+				}
+				s.remote.mu.Lock()
+				s.grant = func(g *driver.Grant) { g.Shared = true }
+				s.remote.mu.Unlock()
+				if err := ask(h); err != nil || !h.Shared() {
+					t.Errorf("shared %v, %v", h.Shared(), err)
+				}
+				// It is not passed on as an exclusive lock.
+				w := wait(t, l)
+				s.remote.mu.Lock()
+				s.grant = nil
+				s.remote.mu.Unlock()
+				release(t, h)
+				release(t, w.lock(t))
+				if n := s.requests()["pass"]; n != 0 {
+					t.Errorf("%d passings of a shared lock", n)
+				}
+			})
+		})
+	}
+}
+
+// The same for a lock that is adopted.
+func TestAdoptOfWhatAnotherProgramDemoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		l := newLocker(t, s)
+		key := travel(t, acquire(t, l, "job"))
+		s.grant = func(g *driver.Grant) { g.Shared = true }
+		adopted, err := l.Adopt(t.Context(), key)
+		if err != nil || !adopted.Shared() {
+			t.Fatalf("%v, %v", adopted, err)
+		}
+		release(t, adopted)
+	})
+}
+
+// The reply to a request from before a promotion says nothing of the lock after
+// it.
+func TestLateReplyFromBeforeAPromotion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		h := acquire(t, newLocker(t, s), "job", padlock.Shared())
+		s.grant = func(g *driver.Grant) { g.Shared = true }
+		s.reply("extend", takes(time.Second))
+		done := make(chan error)
+		go func() { done <- h.Check(t.Context()) }()
+		<-time.After(time.Millisecond)
+		if err := h.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil || h.Shared() {
+			t.Errorf("shared %v, %v", h.Shared(), err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -23,8 +24,8 @@ const (
 	// EventRenewFailed: a renewal got no answer; it is tried again until the
 	// lease ends. Err says why.
 	EventRenewFailed
-	// EventLost: a lock ended before its Release. Err is ErrLost, ErrExpired
-	// or ErrMaxHold.
+	// EventLost: a lock ended before its Release, against the caller's will. Err
+	// is ErrLost or ErrExpired.
 	EventLost
 	// EventReleased: Release was called. Took is how long the lock was held;
 	// Err is what Release returned.
@@ -40,15 +41,24 @@ const (
 	// EventForgotten: a Lock was collected as garbage without Release or Export.
 	// It stays held and renewed until its MaxHold or Locker.Close.
 	EventForgotten
+	// EventEnded: a lock ended before its Release, as its options say: the time
+	// of MaxHold was over (Err is ErrMaxHold), or the lease ran out under
+	// NoRenewal (Err is ErrLost or ErrExpired).
+	EventEnded
 )
 
 var eventNames = [...]string{
 	"acquired", "contended", "refused", "renewed", "renewal failed",
-	"lost", "released", "uncertain", "cleaned up", "clean-up dropped", "forgotten",
+	"lost", "released", "uncertain", "cleaned up", "clean-up dropped", "forgotten", "ended",
 }
 
 // String returns the event's name, as it appears in logs.
-func (k EventKind) String() string { return eventNames[k] }
+func (k EventKind) String() string {
+	if k < 0 || int(k) >= len(eventNames) {
+		return fmt.Sprintf("EventKind(%d)", int(k))
+	}
+	return eventNames[k]
+}
 
 // Event is something that happened to a lock, for metrics and logs.
 type Event struct {
@@ -65,7 +75,7 @@ type Stats struct {
 	Held, Waiting                        int    // now
 	Acquired, Contended, Refused         uint64 // calls
 	Renewals, RenewalErrors              uint64
-	Lost                                 uint64 // ended before their Release
+	Lost                                 uint64 // as EventLost says
 	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: begun and not ended
 }
 

@@ -134,6 +134,63 @@ func TestEventsOfTrouble(t *testing.T) {
 	})
 }
 
+// The end of a lock that its options ask for is no loss.
+func TestEventEnded(t *testing.T) {
+	for what, c := range map[string]struct {
+		opts []padlock.Option
+		take func(*remote)
+		kind padlock.EventKind
+		err  error
+	}{
+		"MaxHold":               {[]padlock.Option{padlock.MaxHold(10 * time.Second)}, nil, padlock.EventEnded, padlock.ErrMaxHold},
+		"NoRenewal":             {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(10 * time.Second)}, nil, padlock.EventEnded, padlock.ErrLost},
+		"broken, and NoRenewal": {[]padlock.Option{padlock.NoRenewal()}, (*remote).breakJob, padlock.EventLost, padlock.ErrLost},
+		"broken, and MaxHold":   {[]padlock.Option{padlock.MaxHold(time.Hour)}, (*remote).breakJob, padlock.EventLost, padlock.ErrLost},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var rec recorder
+				var log bytes.Buffer
+				store := newRemote()
+				l := newLocker(t, store, padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+				h := acquire(t, l, "job", c.opts...)
+				if c.take != nil {
+					c.take(store)
+					h.Check(t.Context())
+				}
+				<-h.Context().Done()
+				synctest.Wait()
+				if e := rec.last(c.kind); e.Name != "job" || !errors.Is(e.Err, c.err) {
+					t.Errorf("%v, %+v", rec.kinds(), e)
+				}
+				lost := c.kind == padlock.EventLost
+				if (l.Stats().Lost == 1) != lost || strings.Contains(log.String(), "ERROR") != lost {
+					t.Errorf("%+v\n%s", l.Stats(), log.String())
+				}
+				h.Release()
+			})
+		})
+	}
+}
+
+func (r *remote) breakJob() {
+	s, err := r.Store.Inspect(context.Background(), "job")
+	if err == nil {
+		_, err = r.Store.Break(context.Background(), "job", s.Fence)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+func TestEventKindOutOfRange(t *testing.T) {
+	for kind, want := range map[padlock.EventKind]string{99: "EventKind(99)", -1: "EventKind(-1)", padlock.EventEnded: "ended"} {
+		if got := kind.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

@@ -7,31 +7,26 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseNext returns who is to have the name of a lock that is being given
-// back, or nil. Until its passing is over it stays where it is; Close waits for
-// it. The caller holds mu.
+// chooseNext returns the turn that is to get the lock that is being released,
+// or nil. The turn is passing until passingOver, and Close waits for that. The
+// caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
-	if q == nil || !q.parked || l.closed {
+	if l.closed || !q.headParked() {
 		return nil
 	}
 	t := q.line[0]
-	if t.handover.passing {
-		return nil
-	}
-	t.handover.passing = true
+	t.state = passing
 	l.attempts++
 	return t
 }
 
-// passingOver ends the passing on to t, which gets the lock or goes to the
-// store. The caller holds mu.
-func (l *Locker) passingOver(t *turn) {
-	t.handover.passing = false
-	if t.handover.given {
+// passingOver ends the passing on to t and calls its waiter, unless that has
+// given up. The caller holds mu.
+func (l *Locker) passingOver(t *turn, becomes turnState) {
+	if !t.gone || becomes == given {
+		t.state = becomes
 		t.ready <- struct{}{}
-	} else if !t.gone {
-		l.wakeHead(t.a.h.name)
 	}
 	l.attemptOver()
 }
@@ -44,7 +39,8 @@ type passed struct {
 	asked  int  // requests
 }
 
-// passOn gives h to t, if it can. h is over here; it was usable until then.
+// passOn gives h to t, if it can. h has ended here already; it was usable until
+// the given instant.
 func (h *hold) passOn(t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
@@ -53,8 +49,8 @@ func (h *hold) passOn(t *turn, usable driver.Instant) passed {
 	}
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
-	if passer == nil || asked > 0 || t.gone || r.Shared {
-		l.passingOver(t)
+	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared {
+		l.passingOver(t, called)
 		l.unlock()
 		return passed{asked: asked}
 	}
@@ -68,38 +64,34 @@ func (h *hold) passOn(t *turn, usable driver.Instant) passed {
 	return passed{err == nil, out, err != nil && !definite(err), 1}
 }
 
-// passedTo tells t what the store answered to Pass. A grant that nobody takes
-// is cleaned up.
+// passedTo ends the passing on to t when the store has answered. A grant that no
+// waiter takes is cleaned up: here if the waiter has given up, else by the
+// waiter, whose turn is unsure then.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) {
-	granted, unsure := err == nil && g.TTL > 0, err != nil && !definite(err)
-	now, left := l.clock.Now(), false
+	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
+	now := l.clock.Now()
 	l.mu.Lock()
-	if t.handover.spent = !errors.Is(err, errors.ErrUnsupported); !t.handover.spent {
-		l.handover.passer = nil
-	}
+	becomes := spent
 	switch {
-	case granted && !t.gone && !l.closed && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
-		t.handover.given = true
-		t.a.settle(now)
-	case t.gone:
-		left = granted || unsure
-	default:
-		t.handover.unsure = granted || unsure
-	}
-	if !left {
-		l.passingOver(t)
-	}
-	l.unlock()
-	if left {
-		l.cleaner.add(cleanUp{name: r.Name, token: r.Token}, r.TTL)
-		l.mu.Lock()
-		l.passingOver(t)
+	case errors.Is(err, errors.ErrUnsupported):
+		becomes, l.handover.passer = called, nil
+	case t.gone && (granted || lost):
 		l.unlock()
+		l.cleaner.add(cleanUp{name: r.Name, token: r.Token}, max(r.TTL, r.AtLeast))
+		l.mu.Lock()
+	case granted && !l.closed && !t.gone && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
+		becomes = given
+		t.a.settle(now)
+	case granted || lost:
+		becomes = unsure
 	}
+	l.passingOver(t, becomes)
+	l.unlock()
 }
 
 // passLocally makes t the holder of what h held, in the same lease and with the
-// next fence of the block. asked counts requests to the store, if it is in vain.
+// next fence of the block. If it cannot, asked is how many requests to the store
+// it made.
 func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
 	l := h.locker
 	l.mu.Lock()
@@ -121,7 +113,7 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 		}
 	}
 	b.reserved = true
-	if !h.leavesTo(t, usable) { // which may have changed meanwhile
+	if !h.leavesTo(t, usable) { // asked again: this may have changed meanwhile
 		l.unlock()
 		return asked, false
 	}
@@ -130,16 +122,16 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 	return 0, true
 }
 
-// leavesTo reports whether t may take h over now. A lease of which little is
-// left is no good to begin with. The caller holds mu.
+// leavesTo reports whether t may take h over now. The lease must have at least
+// half of its length left. The caller holds mu.
 func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()
 	return h.batch.open(now) && !t.gone && !l.closed && t.a.follows(h) && usable.Sub(now) >= h.ttl/2
 }
 
-// handHoldTo gives t what h held. The renewal that was planned stands; one that
-// was broken off is made up for. The caller holds mu.
+// handHoldTo gives t what h held. A renewal that was planned stays planned; one
+// that the release broke off is due at once. The caller holds mu.
 func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--
@@ -155,7 +147,6 @@ func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	}
 	l.renewer.push(n)
 	l.renewer.watch(n, h.bound)
-	t.handover.given = true
 	t.a.settle(now)
-	l.passingOver(t)
+	l.passingOver(t, given)
 }

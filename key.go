@@ -64,8 +64,8 @@ func (k *Key) UnmarshalText(text []byte) error {
 	if err := driver.CheckName(string(t.Name)); err != nil {
 		return fmt.Errorf("key: %w", err)
 	}
-	if t.Token == "" {
-		return fmt.Errorf("%w: key: it has no token", ErrInvalid)
+	if err := driver.CheckToken(t.Token); err != nil {
+		return fmt.Errorf("key: %w", err)
 	}
 	*k = Key{string(t.Name), t.Token, t.Shared}
 	return nil
@@ -89,13 +89,14 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // is as good as before. Stores whose locks are bound to a process or a
 // connection answer errors.ErrUnsupported. It is safe for concurrent use.
 func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (time.Duration, error) {
-	err := l.checkKey(key)
+	err := driver.CheckTTL("TTL", ttl, &l.guarantees)
 	if err == nil {
-		err = driver.CheckTTL("TTL", ttl, &l.guarantees)
+		err = l.beginKey(key)
 	}
 	if err != nil {
 		return 0, failed("extend", key.name, err)
 	}
+	defer l.endKey()
 	for i := 0; ; i++ {
 		sent := l.clock.Now()
 		g, err := l.store.Extend(ctx, key.name, key.token, ttl)
@@ -119,12 +120,13 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 // answer errors.ErrUnsupported. It is safe for concurrent use.
 func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption) error {
 	keep := coolDownOf(0, opts)
-	err := l.checkKey(key)
-	if err == nil && keep != 0 {
-		err = driver.CheckKeep("CoolDown", keep, &l.guarantees)
+	err := driver.CheckKeep("CoolDown", keep, &l.guarantees)
+	if err == nil {
+		err = l.beginKey(key)
 	}
 	if err == nil {
 		err = l.releaseKey(ctx, key, keep)
+		l.endKey()
 	}
 	if err != nil {
 		return failed("release", key.name, err)
@@ -154,18 +156,31 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 	}
 }
 
-// checkKey finds what is wrong with a key, or with asking for one here.
-func (l *Locker) checkKey(key Key) error {
-	l.mu.Lock()
-	closed := l.closed
-	l.unlock()
+// beginKey checks a key, and whether a request about it can be made here. Close
+// waits until endKey.
+func (l *Locker) beginKey(key Key) error {
 	switch {
 	case l.guarantees.Bound != driver.ToNothing:
 		return errors.ErrUnsupported
 	case key.token == "":
-		return fmt.Errorf("%w: key: it is empty", ErrInvalid)
-	case closed:
+		return errEmptyKey
+	}
+	if err := driver.CheckToken(key.token); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
 		return ErrClosed
 	}
+	l.attempts++
 	return nil
+}
+
+var errEmptyKey = fmt.Errorf("%w: key: it is empty", ErrInvalid)
+
+func (l *Locker) endKey() {
+	l.mu.Lock()
+	l.attemptOver()
+	l.mu.Unlock()
 }

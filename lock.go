@@ -64,6 +64,8 @@ type hold struct {
 	renewing   *renewal
 	batch      *batch        // of holders in this Locker; nil without PassLocally
 	converting chan struct{} // closed at the end of the Promote or Demote under way
+
+	convertedAt driver.Instant // the last time
 }
 
 // never is later than any instant.
@@ -81,7 +83,10 @@ func (h *hold) LogValue() slog.Value { return slog.StringValue(h.String()) }
 // Name returns the name that is locked.
 func (h *hold) Name() string { return h.name }
 
-// Shared reports whether the hold is shared, as it stands.
+// Shared reports whether the lock is shared, as far as this process knows. It
+// never reports false while readers may be in, except when another program that
+// knows the token demoted the lock: that shows after the next renewal, Check or
+// Extend if the store can tell.
 func (h *hold) Shared() bool {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -147,12 +152,26 @@ func (h *hold) Check(ctx context.Context) error {
 	if err := h.over(); err != nil {
 		return failed("check", h.name, err)
 	}
-	_, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
+	sent := h.locker.clock.Now()
+	g, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
 		h.noticeLoss(err)
 		return failed("check", h.name, callerError(ctx, err))
 	}
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	h.noticeMode(sent, g)
 	return nil
+}
+
+// noticeMode notices that somebody else demoted the lock, who was given its
+// token. A reply to a request from before a Promote says nothing. The caller
+// holds mu.
+func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
+	if g.Shared && !h.shared && sent > h.convertedAt {
+		h.shared = true
+		h.locker.unlist(h, true)
+	}
 }
 
 // Extend makes the lease last at least ttl from now; 0 stands for the TTL with
@@ -197,6 +216,14 @@ func (h *hold) Export() (Key, error) {
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
+	switch {
+	case h.cause != nil:
+		return Key{}, failed("export", h.name, h.cause)
+	case h.released.Load() != nil: // the release is under way
+		return Key{}, failed("export", h.name, ErrReleased)
+	case h.locker.closed: // Close releases it
+		return Key{}, failed("export", h.name, ErrClosed)
+	}
 	h.exported = true
 	h.locker.unlist(h, true)
 	return Key{name: h.name, token: h.token, shared: h.shared}, nil

@@ -45,7 +45,7 @@ type Locker struct {
 
 	mu       sync.Mutex // guards what follows, and the state of every Lock
 	closed   bool
-	attempts int           // calls that may yet be granted a lock, and functions of Do
+	attempts int           // what Close waits for: calls that take or release a lock, functions of Do
 	drained  chan struct{} // of Close: closed when attempts is 0
 	random   *rand.ChaCha8
 	queues   map[string]*queue

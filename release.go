@@ -83,6 +83,7 @@ func (h *hold) awaitRelease() error {
 func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
+	l.attempts++ // so that Close waits before it closes the store
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
 	l.renewer.remove(h)
@@ -116,6 +117,9 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			Took: l.clock.Now().Sub(h.grantedAt), Err: err,
 		})
 	}
+	l.mu.Lock()
+	l.attemptOver()
+	l.mu.Unlock()
 	return err
 }
 

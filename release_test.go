@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -210,7 +211,8 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 					defer func() { ended = time.Now() }()
 					return trouble(ctx, n)
 				})
-				l := newLocker(t, store)
+				var rec recorder
+				l := newLocker(t, store, padlock.OnEvent(rec.on))
 				h := acquire(t, l, "job")
 				for len(store.log("extend")) == 0 {
 					<-time.After(100 * time.Millisecond)
@@ -227,6 +229,9 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 				<-time.After(time.Hour)
 				if n := len(store.log("extend")); n != 1 {
 					t.Errorf("%d renewals after the release", n-1)
+				}
+				if slices.Contains(rec.kinds(), padlock.EventRenewFailed) || l.Stats().RenewalErrors != 0 {
+					t.Errorf("the renewal that the release broke off counts as a failure: %v", rec.kinds())
 				}
 			})
 		})

@@ -27,8 +27,9 @@ const maxRenewers = 32
 
 // renewal is one renewal under way.
 type renewal struct {
-	cancel context.CancelFunc // nil until it is sent
-	done   chan struct{}      // made by who waits for it
+	cancel    context.CancelFunc // nil until it is sent
+	done      chan struct{}      // made by the Release that waits for it
+	brokenOff bool               // a Release did that
 }
 
 func (k *renewer) init(l *Locker) { k.l, k.armed = l, never }
@@ -59,7 +60,7 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 	if usable <= now {
 		return false
 	}
-	h.fence, h.grantedAt = g.Fence, now
+	h.fence, h.grantedAt, h.shared = g.Fence, now, h.shared || g.Shared
 	h.usable.Store(int64(min(usable, h.maxHoldAt)))
 	h.scheduleRenewal(sent, g)
 	k.push(h)
@@ -92,6 +93,7 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
 	}
+	h.noticeMode(sent, g)
 	usable := min(usableFor(sent, g), h.maxHoldAt)
 	if usable > driver.Instant(h.usable.Load()) {
 		h.usable.Store(int64(usable))
@@ -138,6 +140,10 @@ func (l *Locker) end(h *hold, why error) {
 		return
 	}
 	h.cause = why
+	kind := EventLost
+	if why == ErrMaxHold || h.noRenewal && l.clock.Now() >= driver.Instant(h.usable.Load()) {
+		kind = EventEnded
+	}
 	h.usable.Store(0)
 	l.renewer.remove(h)
 	if h.unwatch != nil {
@@ -147,10 +153,13 @@ func (l *Locker) end(h *hold, why error) {
 		h.cancel(failed("hold", h.name, why))
 	}
 	l.unlist(h, why != ErrReleased)
-	if why != ErrReleased && why != ErrClosed {
-		l.stats.lost++
-		l.event(EventLost, h, why)
+	if why == ErrReleased || why == ErrClosed {
+		return
 	}
+	if kind == EventLost {
+		l.stats.lost++
+	}
+	l.event(kind, h, why)
 }
 
 // arm sets the timer for the head of the heap, unless it fires before anyway.
@@ -257,7 +266,8 @@ func (k *renewer) renewDue() {
 // while the store is asked.
 func (k *renewer) renew(h *hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
-	h.renewing.cancel = cancel
+	r := h.renewing
+	r.cancel = cancel
 	k.l.unlock()
 	sent := k.l.clock.Now()
 	g, err := k.l.store.Extend(ctx, h.name, h.token, h.ttl)
@@ -278,8 +288,9 @@ func (k *renewer) renew(h *hold) {
 		}
 	case lost != nil:
 		k.l.end(h, lost)
+	case r.brokenOff:
 	default:
-		// It cannot be told. The lease is still ours until it ends.
+		// The outcome is not known. The lease is good until it ends.
 		k.l.stats.renewalErrors++
 		k.l.event(EventRenewFailed, h, err)
 		now := k.l.clock.Now()
@@ -309,6 +320,7 @@ func (h *hold) joinRenewal(ctx context.Context) {
 		h.renewing = nil
 		return
 	}
+	r.brokenOff = true
 	r.cancel()
 	if r.done == nil {
 		r.done = make(chan struct{})

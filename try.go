@@ -107,7 +107,9 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
 	l.stats.acquired++
-	if !a.within { // else Do counts until its function has returned
+	// Do counts until its function has returned, and a waiter to which the lock
+	// is passed on until it has taken it.
+	if !a.within && (a.place == nil || a.place.state != passing) {
 		l.attempts--
 	}
 	if l.handover.holders != nil && a.passes() {
@@ -176,7 +178,8 @@ func (a *attempt) refused(name string, err error) error {
 	return err
 }
 
-// attemptOver tells a Close that waits for it. The caller holds mu.
+// attemptOver ends what counts in attempts, and wakes a Close that waits for
+// the last. The caller holds mu.
 func (l *Locker) attemptOver() {
 	l.attempts--
 	if l.drained != nil && l.attempts == 0 {

@@ -305,36 +305,42 @@ func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Insta
 	return now.Sub(*since) < graceUnavailable
 }
 
-// called goes on with an attempt that was parked or stood in line, when ready
-// says that something is up: it has the lock, or goes to the store.
+// called goes on with an attempt that stood in line when its turn is ready: it
+// has the lock, or asks the store.
 func (a *attempt) called() error {
-	t := &a.place.handover
-	if t.given {
+	switch a.place.state {
+	case given:
+		if !a.within {
+			a.l.mu.Lock()
+			a.l.attemptOver()
+			a.l.mu.Unlock()
+		}
 		return nil
-	}
-	if t.unsure {
+	case unsure:
 		a.doubt()
-	}
-	if t.spent {
+		a.renewToken()
+	case spent:
 		a.renewToken()
 	}
 	return a.head()
 }
 
 // withdraw leaves the line. A lock that was passed on in the same instant is
-// given back.
+// given back, unless Close does that already.
 func (a *attempt) withdraw() {
 	l := a.l
 	l.mu.Lock()
 	defer l.unlock()
-	if !a.place.handover.given {
-		a.leaveLineLocked()
+	switch a.place.state {
+	case given:
+		if a.h.released.CompareAndSwap(nil, releasedWell) {
+			l.end(a.h, ErrReleased)
+			l.wakeHead(a.h.name)
+			a.request.Token, a.late = a.h.token, true
+		}
 		return
+	case unsure:
+		a.doubt()
 	}
-	l.end(a.h, ErrReleased)
-	l.wakeHead(a.h.name)
-	a.request.Token, a.late = a.h.token, true
-	if !a.within {
-		l.attempts++ // which refused takes back
-	}
+	a.leaveLineLocked()
 }

@@ -166,6 +166,11 @@ type Grant struct {
 	// until Bound ends or Release; the face renews no such hold.
 	TTL time.Duration
 
+	// Shared, in the answer to Extend, and to Acquire with Replaces, says that
+	// the hold is shared as it stands. A store that cannot tell leaves it false,
+	// which says nothing.
+	Shared bool
+
 	// Bound, if not nil, ends with the hold: it is shared by all holds of one
 	// connection or session and is cancelled, with its cause, when that ends.
 	// The store watches for that itself, and cancels within
