@@ -130,7 +130,26 @@ func (l *Locker) unlock() {
 	}
 }
 
+// ShowNames makes l write show(name) in its log and its events instead of a
+// name, for names that hold secrets. Given more than once, the functions are
+// called one after the other. They must be quick and safe for concurrent use.
+func (l *Locker) ShowNames(show func(name string) string) {
+	l.mu.Lock()
+	defer l.unlock()
+	if before := l.shown.Load(); before != nil {
+		after := show
+		show = func(name string) string { return after((*before)(name)) }
+	}
+	l.shown.Store(&show)
+}
+
 func (l *Locker) publish(e *Event) {
+	if show := l.shown.Load(); show != nil {
+		e.Name = (*show)(e.Name)
+		if err, ok := e.Err.(*Error); ok {
+			e.Err = &Error{err.Op, e.Name, err.Err}
+		}
+	}
 	if l.cfg.onEvent != nil {
 		l.cfg.onEvent(*e)
 	}

@@ -257,6 +257,34 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
+// TestShowNames: names that hold secrets are shortened in the log and in events,
+// those of refused calls included.
+func TestShowNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs safeBuffer
+		rec := &recorder{}
+		l := newLocker(t, newRemote(), padlock.OnEvent(rec.on), padlock.MaxHold(time.Second), padlock.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
+		l.ShowNames(func(name string) string { return strings.Replace(name, "hunter2", "…", 1) })
+		l.ShowNames(func(name string) string { return "shown " + name })
+		h := acquire(t, l, "job:hunter2")
+		l.TryAcquire(t.Context(), "job:hunter2")
+		<-h.Context().Done() // MaxHold ends it
+		h.Release()
+		synctest.Wait()
+		for _, e := range rec.all() {
+			if e.Name != "shown job:…" || strings.Contains(fmt.Sprint(e.Err), "hunter2") {
+				t.Errorf("%v of %q: %v", e.Kind, e.Name, e.Err)
+			}
+		}
+		if n := len(rec.all()); n < 4 {
+			t.Errorf("%d events", n)
+		}
+		if text := logs.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, "shown job:…") {
+			t.Errorf("the log says %s", text)
+		}
+	})
+}
+
 // The token, which is all that one needs to release a lock, shows nowhere: not
 // in errors, events, logs, nor in what fmt and slog make of a Lock or a Key.
 func TestSecretsShowNowhere(t *testing.T) {

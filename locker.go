@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -42,6 +43,7 @@ type Locker struct {
 	closing    context.Context // ends when Close begins; ends all waits
 	beginClose context.CancelCauseFunc
 	stats      counters
+	shown      atomic.Pointer[func(string) string] // of ShowNames; nil: names are shown as they are
 
 	mu       sync.Mutex // guards what follows, and the state of every Lock
 	closed   bool

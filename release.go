@@ -112,7 +112,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	}
 	err = verdict(before, out, unsure && !exported, err)
 	if l.cfg.onEvent != nil {
-		l.cfg.onEvent(Event{
+		l.publish(&Event{
 			Kind: EventReleased, Name: h.name, Shared: h.Shared(), Fence: h.Fence(),
 			Took: l.clock.Now().Sub(h.grantedAt), Err: err,
 		})
