@@ -42,7 +42,7 @@ type progress struct {
 func newProgress(a *app, name string, set *runFlags) *progress {
 	term := os.Getenv("TERM")
 	return &progress{
-		app: a, name: name, shown: !a.json && !set.verbose && atTerminal(), redraw: term != "" && term != "dumb",
+		app: a, name: name, shown: !a.json && !set.verbose && !set.quiet && atTerminal(), redraw: term != "" && term != "dumb",
 		done: make(chan struct{}), ahead: -1,
 	}
 }

@@ -64,7 +64,7 @@ const runExample = `  # a cron job that must not overlap itself, though it is st
 // runFlags is what the flags of run say.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, skipOK, unlock, noFork, passKey          bool
+	shell, skipOK, unlock, noFork, passKey, quiet   bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  int
 	signal                                          signalFlag
@@ -100,6 +100,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.BoolVarP(&set.leave, "close", "o", false, "leave alone what COMMAND leaves running, and let it not keep the lock")
 	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (also after NAME: -c LINE)")
 	f.BoolVarP(&set.verbose, "verbose", "v", false, "tell whom the lock is waited for, how long that took, and when it is given back")
+	f.BoolVarP(&set.quiet, "quiet", "q", false, "say nothing when COMMAND is not run because the lock is held")
 	f.Var(&set.ttl, "ttl", "if padlock dies, others get the lock after `SECONDS` (default 30; files: at once)")
 	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, also if COMMAND ends before")
 	f.Var(&set.coolDown, "cool-down", "keep NAME taken for `SECONDS` after COMMAND has ended")
@@ -199,6 +200,8 @@ func (set *runFlags) check() error {
 		return usage("--at-most 0: the command would not run at all")
 	case set.policy == policySkip && !set.wait.given && !set.nonblock:
 		return usage("--wait-policy skip goes by the end of --wait, which is missing")
+	case set.quiet && set.verbose:
+		return usage("-q and -v exclude each other")
 	case set.unlock:
 		return usage("-u: run gives back what it takes when the command has ended; a lock of padlock acquire is given back by padlock release")
 	case set.noFork:

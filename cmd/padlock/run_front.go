@@ -32,6 +32,8 @@ type front struct {
 
 	why   *failure // why padlock ends the job: the first reason counts
 	stuck alarm    // when to tell what is still there
+	left  left     // what the command has left running
+	asked bool     // the job was asked to end, by a signal to padlock
 
 	unconfirmed bool         // the store did not answer the release
 	interrupted bool         // padlock itself was, not only the command
@@ -125,6 +127,9 @@ func (f *front) refused(err error) error {
 	why := f.explain(f.name, err)
 	if why.status != exitHeld {
 		return why
+	}
+	if f.set.quiet {
+		return &failure{status: f.set.conflict}
 	}
 	why.status, why.note.Exit = f.set.conflict, f.set.conflict
 	if f.set.wait.d > 0 && !f.set.nonblock {

@@ -52,10 +52,15 @@ func (f *front) watch() {
 			f.bereft()
 		case <-atMost.c:
 			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); it is ended", show(f.args[0]), span(f.set.atMost.d)), f.grace)
+		case left := <-f.job.Left():
+			f.left.found(left)
+		case <-f.left.slow.c:
+			f.waitForLeft()
 		case <-f.stuck.c:
 			f.tellStuck()
 		case <-f.job.Gone():
 			f.lastNews(low, bereft)
+			f.tellLeft()
 			return
 		}
 	}
@@ -168,8 +173,10 @@ func (f *front) heard(s os.Signal, relayed bool) {
 	case forCommand(s):
 		f.job.SignalCommand(sig)
 	case f.commandEnded() && ends(s):
-		f.killNow() // whoever asks again does not want to wait for the rest
+		f.asked = true
+		f.killNow() // a second signal does not wait for the rest
 	default: // a stop too: when the command has stopped, padlock does
+		f.asked = f.asked || ends(s)
 		f.job.Signal(sig)
 	}
 }

@@ -32,6 +32,14 @@ type note struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	Exit    int     `json:"exit,omitempty"`
 	Holders []hold  `json:"holders,omitempty"`
+
+	Processes []process `json:"processes,omitempty"`
+}
+
+// process is one that a command has left running, in JSON.
+type process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
 }
 
 // say prints a note. There is nobody to tell that it failed.

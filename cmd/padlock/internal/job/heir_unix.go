@@ -41,7 +41,7 @@ func (h *Heir) TakeOver(ended bool) {
 	if j.adopts {
 		go j.wait()
 	}
-	j.EndRest(syscall.SIGKILL)
+	j.EndRest(syscall.SIGKILL, nil)
 	<-j.gone
 }
 

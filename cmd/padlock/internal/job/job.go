@@ -93,35 +93,63 @@ func (j *Job) Kill() {
 	j.killNow()
 }
 
+// settleTime is how long what the command has left running may take to end by
+// itself, as the rest of a pipeline does, before it is told to.
+const settleTime = 30 * time.Millisecond
+
 // EndRest sends sig to what the command has left behind, also to what appears
-// later, until nothing is left; after Kill it kills. Call it once, after Done.
-func (j *Job) EndRest(sig syscall.Signal) {
+// later, until nothing is left; after Kill it kills. found, if not nil, hears of
+// those processes before they are told. Call it once, after Done.
+func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
 	go func() {
+		j.settle()
 		told := map[int]bool{}
-		for pause := time.Millisecond; j.endRound(sig, told); pause = min(2*pause, 50*time.Millisecond) {
-			select {
-			case <-j.gone:
+		for pause := time.Millisecond; j.endRound(sig, told, found); pause = min(2*pause, 50*time.Millisecond) {
+			if j.goneWithin(pause) {
 				return
-			case <-time.After(pause):
 			}
 		}
 		j.once.Do(func() { close(j.gone) })
 	}()
 }
 
+func (j *Job) settle() {
+	for end := time.Now().Add(settleTime); time.Now().Before(end); {
+		if j.killing.Load() || len(j.Rest()) == 0 || j.goneWithin(2*time.Millisecond) {
+			return
+		}
+	}
+}
+
+func (j *Job) goneWithin(d time.Duration) bool {
+	select {
+	case <-j.gone:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
 // endRound signals what is left and was not told yet, and reports whether
 // anything may be left. Where the kernel says when the last child is gone, that
 // alone counts: a list of processes may hide those of other users.
-func (j *Job) endRound(sig syscall.Signal, told map[int]bool) bool {
+func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
+	var fresh []int
 	for _, pid := range left {
-		switch {
-		case j.killing.Load():
-			j.tell(pid, kill)
-		case !told[pid]:
+		if !told[pid] {
 			told[pid] = true
-			j.tell(pid, sig)
+			fresh = append(fresh, pid)
 		}
+	}
+	if len(fresh) > 0 && found != nil {
+		found(fresh)
+	}
+	if j.killing.Load() {
+		sig, fresh = kill, left // again and again
+	}
+	for _, pid := range fresh {
+		j.tell(pid, sig)
 	}
 	return len(left) > 0 || j.adopts && len(j.before) == 0
 }

@@ -48,7 +48,7 @@ func TestExit(t *testing.T) {
 		if got := j.Exit().Status(); got != want {
 			t.Errorf("%s: status %d, want %d", script, got, want)
 		}
-		j.EndRest(syscall.SIGTERM)
+		j.EndRest(syscall.SIGTERM, nil)
 		await(t, j.Gone(), "nothing is left of "+script)
 	}
 }
@@ -86,7 +86,7 @@ func TestRestSeesOddNames(t *testing.T) {
 	}
 	j.Kill()
 	await(t, j.Done(), "the command is killed")
-	j.EndRest(syscall.SIGTERM)
+	j.EndRest(syscall.SIGTERM, nil)
 	await(t, j.Gone(), "nothing is left")
 	if rest := j.Rest(); len(rest) > 0 {
 		t.Errorf("%v are left", rest)
@@ -99,7 +99,7 @@ func TestKillGoesOn(t *testing.T) {
 	j := start(t, false, "sh", "-c", `trap "" TERM; (while :; do sleep 60; done) & (while :; do sleep 60; done) & wait`)
 	j.Kill()
 	await(t, j.Done(), "the command is killed")
-	j.EndRest(syscall.SIGTERM)
+	j.EndRest(syscall.SIGTERM, nil)
 	await(t, j.Gone(), "nothing is left")
 }
 
@@ -117,7 +117,7 @@ func TestNoSignalAfterTheEnd(t *testing.T) {
 	j.SignalCommand(syscall.SIGUSR1)
 	j.Continue()
 	j.Kill()
-	j.EndRest(syscall.SIGTERM)
+	j.EndRest(syscall.SIGTERM, nil)
 	await(t, j.Gone(), "nothing is left")
 }
 

@@ -29,6 +29,7 @@ type server struct {
 	orphan func(group int) // called when the front has died
 	orders <-chan *order   // closed when the front is gone
 	out    chan<- *news
+	left   chan []Leftover // that the command has left running
 
 	lease  *moment       // when the lock ends; nil if never
 	due    time.Duration // when it is to look again, on our clock
@@ -56,7 +57,7 @@ func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan f
 		close(out)
 		<-sent
 	}()
-	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, lease: o.Job.Lease}
+	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, left: make(chan []Leftover), lease: o.Job.Lease}
 	if err := s.start(keep); err != nil {
 		errno, ok := err.(syscall.Errno)
 		if !ok {
@@ -140,6 +141,8 @@ func (s *server) watch(signals <-chan os.Signal) {
 			}
 		case sig := <-s.job.Stopped():
 			s.tell(&news{Is: isStopped, Signal: int(sig)})
+		case left := <-s.left:
+			s.tell(&news{Is: isLeft, Left: left})
 		case <-timer.C:
 		case <-done:
 			done = nil
@@ -194,7 +197,12 @@ func (s *server) frontDied() {
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
-		s.job.EndRest(s.spec.signal())
+		s.job.EndRest(s.spec.signal(), func(pids []int) {
+			select {
+			case s.left <- leftovers(pids):
+			case <-s.job.Gone(): // nobody listens any more
+			}
+		})
 		s.killIn(s.spec.Grace)
 	}
 }

@@ -62,6 +62,7 @@ type Process struct {
 	bereft  chan struct{}
 	low     chan struct{}
 	asked   chan struct{}
+	left    chan []Leftover
 	stopped chan syscall.Signal
 	heard   chan syscall.Signal
 }
@@ -80,7 +81,7 @@ type link interface {
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), bereft: make(chan struct{}), low: make(chan struct{}),
-		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), asked: make(chan struct{}, 1), link: newLink(&s),
+		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), asked: make(chan struct{}, 1), left: make(chan []Leftover, 16), link: newLink(&s),
 	}
 	conn, err := p.link.open()
 	if err != nil {
@@ -134,6 +135,9 @@ func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
 
 // Rest lists what lives of the job.
 func (p *Process) Rest() []int { return p.link.rest() }
+
+// Left tells what the command has left running, before that is told to end.
+func (p *Process) Left() <-chan []Leftover { return p.left }
 
 // Signal sends sig to the command and to those in its process group.
 func (p *Process) Signal(sig syscall.Signal) { p.send(&order{Do: doSignal, Signal: int(sig)}) }
@@ -244,6 +248,11 @@ func (p *Process) hear(n *news) {
 		select {
 		case p.asked <- struct{}{}:
 		default:
+		}
+	case isLeft:
+		select {
+		case p.left <- n.Left:
+		default: // there are many more
 		}
 	case isKilled:
 		p.killed.Store(true)

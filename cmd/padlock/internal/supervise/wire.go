@@ -3,6 +3,8 @@ package supervise
 import (
 	"syscall"
 	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
 // order is what the front tells the supervisor, an object a line.
@@ -29,10 +31,11 @@ const (
 // news is what the supervisor tells the front.
 type news struct {
 	Is     string
-	PID    int `json:",omitempty"`
-	Errno  int `json:",omitempty"`
-	Code   int `json:",omitempty"`
-	Signal int `json:",omitempty"`
+	PID    int        `json:",omitempty"`
+	Errno  int        `json:",omitempty"`
+	Code   int        `json:",omitempty"`
+	Signal int        `json:",omitempty"`
+	Left   []Leftover `json:",omitempty"`
 }
 
 // What there is to tell.
@@ -44,10 +47,25 @@ const (
 	isHeard   = "heard"
 	isLow     = "low"
 	isLate    = "late" // the supervisor was stopped or starved, and asks for the lease
+	isLeft    = "left"
 	isKilled  = "killed"
 	isDone    = "done"
 	isGone    = "gone"
 )
+
+// Leftover is a process that the command has left running, as it was when it was
+// found.
+type Leftover struct {
+	PID  int
+	Name string // what the system calls it; "?" if that is not known
+}
+
+func leftovers(pids []int) (list []Leftover) {
+	for _, pid := range pids {
+		list = append(list, Leftover{pid, job.Name(pid)})
+	}
+	return list
+}
 
 // jobSpec is a Spec on its way. Arguments may be any bytes, and JSON's strings
 // cannot.

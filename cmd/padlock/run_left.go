@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+)
+
+const (
+	// slowAfter is how long a leftover process may take to end before there is a
+	// message that it is waited for.
+	slowAfter = time.Second
+	// leftShown is how many leftover processes a message names.
+	leftShown = 3
+)
+
+// left is what the command has left running.
+type left struct {
+	all  []supervise.Leftover
+	slow alarm
+}
+
+func (l *left) found(more []supervise.Leftover) {
+	l.all = append(l.all, more...)
+	slices.SortFunc(l.all, func(a, b supervise.Leftover) int { return cmp.Compare(a.PID, b.PID) })
+	l.slow.in(slowAfter)
+}
+
+// names lists processes, or is "" where the system does not tell their names.
+func (l *left) names() string {
+	var names []string
+	for _, p := range l.all[:min(len(l.all), leftShown)] {
+		if p.Name == "?" {
+			return ""
+		}
+		names = append(names, fmt.Sprintf("%d %s", p.PID, show(p.Name)))
+	}
+	text := strings.Join(names, ", ")
+	if n := len(l.all) - leftShown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// sentence says that command has left something running. them is what follows
+// speaks of.
+func (l *left) sentence(command string) (text, them string) {
+	names := l.names()
+	switch {
+	case names == "":
+		return show(command) + " left processes running", "them"
+	case len(l.all) == 1:
+		return fmt.Sprintf("%s left 1 process running (%s)", show(command), names), "it"
+	}
+	return fmt.Sprintf("%s left %d processes running (%s)", show(command), len(l.all), names), "them"
+}
+
+// waitForLeft says for what padlock waits, so that nobody believes that it hangs.
+func (f *front) waitForLeft() {
+	if f.why != nil {
+		return // it is said already why the job is ended
+	}
+	text, them := f.left.sentence(f.args[0])
+	f.say(f.leftNote(fmt.Sprintf("%s; waiting up to %s more for %s to end (--kill-after)", text, span(f.grace-slowAfter), them)))
+}
+
+// tellLeft says what was ended together with the command. A job that was asked to
+// end is expected to end whole.
+func (f *front) tellLeft() {
+	for more := true; more; {
+		select {
+		case l := <-f.job.Left():
+			f.left.found(l)
+		default:
+			more = false
+		}
+	}
+	if len(f.left.all) == 0 || f.why != nil || f.asked || isInterrupt(f.job.Exit().Signal) {
+		return
+	}
+	text, them := f.left.sentence(f.args[0])
+	deed := "it was ended"
+	if them == "them" {
+		deed = "they were ended"
+	}
+	f.say(f.leftNote(fmt.Sprintf("%s; %s (--close leaves %s alone)", text, deed, them)))
+}
+
+func (f *front) leftNote(text string) note {
+	n := note{Event: "leftover", named: newNamed(f.name), Message: text}
+	for _, p := range f.left.all {
+		n.Processes = append(n.Processes, process{p.PID, p.Name})
+	}
+	return n
+}
