@@ -172,7 +172,11 @@ func (b *blobSessions) edit(doc Document, c Change) ([]byte, Result, error) {
 	if err := checkUnchanged(c.Unchanged, doc.Get, b.format.Same); err != nil {
 		return nil, Result{}, err
 	}
+	was := sizeOfFields(doc, c.MaxSize)
 	values, err := apply(doc, c.Ops, b.format.Add)
+	if err == nil {
+		err = checkSize(was, sizeOfFields(doc, c.MaxSize), c.MaxSize)
+	}
 	if err != nil {
 		return nil, Result{}, err
 	}

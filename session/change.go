@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 )
@@ -49,6 +50,15 @@ func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 	return values, nil
 }
 
+// checkSize returns ErrTooLarge if a session of was bytes may not become one of
+// now bytes.
+func checkSize(was, now, limit int) error {
+	if limit == 0 || now <= limit || now <= was {
+		return nil
+	}
+	return fmt.Errorf("%w: it would have %d bytes, at most %d are allowed", ErrTooLarge, now, limit)
+}
+
 // checkUnchanged returns a *ConflictError with the keys that differ.
 func checkUnchanged(conditions []Condition, get func(string) ([]byte, bool), same func(a, b []byte) bool) error {
 	var changed []string
@@ -86,4 +96,15 @@ func addDecimal(old []byte, delta int64) ([]byte, error) {
 func addInt64(a, b int64) (int64, bool) {
 	sum := a + b
 	return sum, (sum > a) == (b > 0)
+}
+
+// sizeOfFields is what Change.MaxSize bounds; without a bound it is not counted.
+func sizeOfFields(doc Document, limit int) int {
+	size := 0
+	if limit > 0 {
+		for _, f := range doc.Fields() {
+			size += len(f.Key) + len(f.Value)
+		}
+	}
+	return size
 }

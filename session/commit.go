@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"time"
 )
 
@@ -26,16 +26,50 @@ func (s *Session) save(ctx context.Context) error {
 		return s.failure()
 	}
 	s.saved = true
-	defer s.release()
+	err := s.saveHeld(ctx)
+	if errors.Is(err, ErrClosed) {
+		s.saved = false // the answer begins while Commit waits: it is saved with the answer
+		return err
+	}
+	s.release()
+	if err == nil {
+		err = s.failure() // the lock may turn out to be lost
+	}
+	return err
+}
+
+func (s *Session) saveHeld(ctx context.Context) error {
 	if err := s.failure(); err != nil {
 		return err
 	}
 	s.reportInPlace()
-	if len(s.pending.ops) == 0 || s.ended {
+	if s.pending.len() == 0 || s.ended {
 		return nil
 	}
-	_, err := s.commit(ctx, s.pending.ops)
+	if !s.loaded { // the mode changed since, and nothing was asked of it
+		if err := s.load(ctx); err != nil {
+			return s.fail(err)
+		}
+	}
+	if s.key == "" && !s.puts() {
+		return nil // no session is made to delete something from it
+	}
+	ops := make([]Op, 0, s.pending.len())
+	for _, op := range s.pending.all() {
+		ops = append(ops, op)
+	}
+	_, err := s.commit(ctx, ops)
 	return err
+}
+
+// puts reports whether a Put waits for the commit.
+func (s *Session) puts() bool {
+	for _, op := range s.pending.all() {
+		if op.Kind == OpPut {
+			return true
+		}
+	}
+	return false
 }
 
 // failure is what replaces the answer.
@@ -43,25 +77,30 @@ func (s *Session) failure() error {
 	switch {
 	case s.abandoned:
 		return nil
-	case s.failed == nil && s.moved:
-		return ErrMoved // a write was refused; reading still works
+	case s.failed != nil:
+		return s.failed
+	case s.ended:
+		return nil // what was refused concerns a session that is no more
 	}
-	return s.failed
+	return s.refused
 }
 
 // now does an op at once, together with what is pending for its key, and
 // returns its value.
 func (s *Session) now(op Op) ([]byte, error) {
-	if err := s.m.checkKey(op.Key); err != nil {
-		return nil, err
-	}
 	if err := s.use(true); err != nil {
 		return nil, err
 	}
+	if err := s.m.checkKey(op.Key); err != nil {
+		return nil, s.refuse(err)
+	}
+	if _, there := s.view(op.Key); op.Kind == OpIncr && !there && s.size+len(op.Key) >= s.m.cfg.maxSize {
+		return nil, s.refuse(fmt.Errorf("%w: there is no room for %q, at most %d bytes are allowed", ErrTooLarge, op.Key, s.m.cfg.maxSize))
+	}
 	var ops []Op
-	if p := s.pending.get(op.Key); p != nil {
-		ops = append(ops, *p)
-	} else if _, ok := s.values[op.Key]; op.Kind == OpTake && !ok {
+	if p, ok := s.pending.get(op.Key); ok {
+		ops = append(ops, p)
+	} else if op.Kind == OpTake && !s.values.has(op.Key) {
 		return nil, nil // it was not there when the request began
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.waitBound()+saveTime)
@@ -74,28 +113,34 @@ func (s *Session) now(op Op) ([]byte, error) {
 }
 
 // commit makes ops true in the store, under the lock if there are locks, and
-// here. Its failure is the session's, except for ErrNotNumber. s.mu is held.
+// here. Its failure is the session's, unless the ops themselves were refused.
+// s.mu is held.
 func (s *Session) commit(ctx context.Context, ops []Op) (Result, error) {
-	ops = slices.Clone(ops)
 	start := time.Now()
 	res, err := s.commitStore(ctx, ops)
-	s.m.event(Event{Kind: EventSaved, Took: time.Since(start), Err: err})
-	if errors.Is(err, ErrNotNumber) || errors.Is(err, ErrClosed) {
-		return res, err
-	}
-	if err != nil {
+	s.event(Event{Kind: EventSaved, Took: time.Since(start), Err: err})
+	switch {
+	case errors.Is(err, ErrNotNumber):
+		return res, err // the caller of Incr gets no number, and cannot overlook that
+	case errors.Is(err, ErrTooLarge) || errors.Is(err, ErrKey):
+		return res, s.refuse(err)
+	case err != nil:
 		return res, s.fail(err)
 	}
 	s.version = res.Version
-	s.pending.remove(ops)
 	for i, op := range ops {
+		s.pending.delete(op.Key)
+		s.earlier.forget(op.Key)
+		if s.done != nil {
+			s.done[op.Key] = true
+		}
 		switch op.Kind {
 		case OpPut:
 			s.store(op.Key, op.Value)
 		case OpIncr:
 			s.store(op.Key, res.Values[i])
 		default:
-			s.store(op.Key, nil)
+			s.unstore(op.Key)
 		}
 	}
 	return res, nil
@@ -119,73 +164,118 @@ func (s *Session) commitStore(ctx context.Context, ops []Op) (Result, error) {
 	return Result{}, ErrMoved
 }
 
-func (s *Session) commitLocked(ctx context.Context, ops []Op) (Result, error) {
-	if s.unlock == nil && (s.set.mode != lastWriteWins || s.m.traits.CommitsNeedLock) {
-		unlock, err := s.lock(ctx, s.key, false)
-		if err != nil {
-			return Result{}, err
-		}
-		defer unlock()
-	}
-	c := Change{Ops: ops, TTL: s.m.ttl(s.expires)}
+func (s *Session) commitLocked(ctx context.Context, ops []Op) (res Result, err error) {
+	c := Change{Ops: ops, TTL: s.m.ttl(s.expires), MaxSize: s.m.cfg.maxSize}
 	s.conditions(&c)
-	return s.m.store.Commit(ctx, s.key, c)
+	err = s.underLock(ctx, s.key, func() (err error) {
+		res, err = s.m.store.Commit(ctx, s.key, c)
+		return err
+	})
+	return res, err
 }
 
 // conditions are what must still be so, by the mode.
 func (s *Session) conditions(c *Change) {
+	keys := make(map[string]bool)
 	switch {
 	case s.set.mode == lastWriteWins:
 		return
-	case s.set.mode >= optimistic || s.set.mode == exclusive && !s.followed:
+	case s.set.whole() && !s.followed:
 		c.Version = s.version
-		return
+	case s.set.whole(): // all that it saw is still so, in the session that it followed
+		for k := range s.read {
+			keys[k] = true
+		}
+		if s.readAll {
+			for k := range s.values.all() {
+				keys[k] = true
+			}
+		}
+		s.written(c, keys)
+	default:
+		for k := range s.watched {
+			keys[k] = true
+		}
+		s.written(c, keys)
 	}
-	keys := make(map[string]bool)
+	s.conditionsEarlier(c, keys)
+	for k := range keys {
+		v, ok := s.values.get(k)
+		c.Unchanged = append(c.Unchanged, Condition{Key: k, Absent: !ok, Value: v})
+	}
+}
+
+// written adds the keys that c writes and that this request has read.
+func (s *Session) written(c *Change, keys map[string]bool) {
 	for _, op := range c.Ops {
 		if s.read[op.Key] || s.readAll || s.followed && op.Kind == OpTake {
 			keys[op.Key] = true
 		}
 	}
-	watched := s.watched
-	if s.set.mode == exclusive { // and followed: all that it saw is still so
-		watched = s.read
-	}
-	for k := range watched {
-		keys[k] = true
-	}
-	if s.readAll && s.set.mode == exclusive {
-		for k := range s.values {
-			keys[k] = true
+}
+
+// conditionsEarlier adds what was read before the session was loaded again,
+// instead of what was loaded then.
+func (s *Session) conditionsEarlier(c *Change, keys map[string]bool) {
+	add := func(key string) {
+		if was, ok := s.earlier.at(key); ok {
+			c.Unchanged = append(c.Unchanged, was)
+			delete(keys, key)
 		}
 	}
-	for k := range keys {
-		v, ok := s.values[k]
-		c.Unchanged = append(c.Unchanged, Condition{Key: k, Absent: !ok, Value: v})
+	for _, op := range c.Ops {
+		add(op.Key)
+	}
+	for k := range s.watched {
+		add(k)
 	}
 }
 
 // create makes the session under a new id, which nobody else knows: it needs
-// no lock.
+// no lock. The tx of an Update makes it for the request too, so that no two
+// goroutines make one each.
 func (s *Session) create(ctx context.Context, ops []Op) (Result, error) {
-	if s.begun {
+	r := s.request()
+	if r != s {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+	}
+	switch {
+	case r.begun:
 		return Result{}, ErrClosed // the client could not be told
+	case r.ended:
+		return Result{}, ErrDestroyed
+	case r.abandoned:
+		return Result{}, ErrAbandoned
+	case r.key != "":
+		return Result{}, &ConflictError{} // another goroutine was faster: once more
 	}
 	id := s.m.cfg.ids.newID()
-	c := Change{Create: true, Ops: ops, Deadline: s.m.newDeadline()}
+	c := Change{Create: true, Ops: ops, Deadline: s.m.newDeadline(), MaxSize: s.m.cfg.maxSize}
 	c.TTL = s.m.ttl(c.Deadline)
 	res, err := s.m.store.Commit(ctx, s.m.cfg.ids.key(id), c)
 	if err != nil {
 		return res, wrapStore(err)
 	}
-	s.adopt(id)
-	s.expires = c.Deadline
-	s.m.event(Event{Kind: EventCreated})
+	for _, of := range []*Session{s, r} {
+		of.adopt(id)
+		of.existed, of.expires = true, c.Deadline
+	}
+	s.event(Event{Kind: EventCreated})
 	return res, nil
 }
 
-// wrapStore turns a store's answer into what a handler is told. What is no
-// answer leaves the outcome open.
+// request is the session of the request: s, or that in which s is the tx of an
+// Update.
+func (s *Session) request() *Session {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s
+}
+
+// wrapStore turns a store's error into the one that a handler gets. An error
+// that is none of the known ones leaves the outcome open.
 func wrapStore(err error) error {
 	if err == nil {
 		return nil
@@ -195,6 +285,7 @@ func wrapStore(err error) error {
 	}
 	for _, known := range []error{
 		ErrConflict, ErrMoved, ErrNotNumber, ErrBusy, ErrTooManyWaiters, ErrUnavailable, ErrTooLarge, ErrKey, ErrRefused,
+		ErrUnsaved, ErrClosed,
 	} {
 		if errors.Is(err, known) {
 			return err

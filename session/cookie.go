@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,8 +23,8 @@ type Cookie struct {
 	// Scripts lets scripts of the page read the id.
 	Scripts  bool
 	SameSite http.SameSite // Lax
-	// Persist keeps the cookie for the session's lifetime when the browser
-	// ends.
+	// Persist keeps the cookie for the Lifetime, also when the browser ends. So it
+	// needs one, and NewPHP, whose sessions have none, refuses it.
 	Persist     bool
 	Partitioned bool
 }
@@ -100,6 +101,34 @@ func (s *Session) setCookie(h http.Header) {
 		return
 	}
 	s.sent = cookie.Value
+	s.m.dropOwnCookie(h) // of a first run of the handler
 	h.Add("Set-Cookie", cookie.String())
 	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
+}
+
+// ownCookies returns those of lines, of the header Set-Cookie, that set m's
+// cookie.
+func (m *Manager) ownCookies(lines []string) []string {
+	var own []string
+	for _, line := range lines {
+		if strings.HasPrefix(line, m.cfg.cookie.Name+"=") {
+			own = append(own, line)
+		}
+	}
+	return own
+}
+
+// dropOwnCookie removes m's cookie from h.
+func (m *Manager) dropOwnCookie(h http.Header) {
+	own := m.ownCookies(h["Set-Cookie"])
+	if own == nil {
+		return
+	}
+	var others []string
+	for _, line := range h["Set-Cookie"] {
+		if !slices.Contains(own, line) {
+			others = append(others, line)
+		}
+	}
+	h["Set-Cookie"] = others
 }

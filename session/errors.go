@@ -32,7 +32,8 @@ var (
 	// ErrTooManyWaiters: as many requests wait for this session as MaxWaiters
 	// allows.
 	ErrTooManyWaiters = errors.New("too many requests wait for the session")
-	// ErrTooLarge: the session would exceed MaxSize.
+	// ErrTooLarge: the session would exceed MaxSize. The write was refused: see
+	// Session.IgnoreRefused.
 	ErrTooLarge = errors.New("session is too large")
 	// ErrNotNumber: the value is no integer, or would leave 64 bits.
 	ErrNotNumber = errors.New("session value is no integer")

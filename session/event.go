@@ -17,27 +17,36 @@ const (
 	EventConflict  EventKind = "conflict"  // 409, or the handler runs again; Err names the keys
 	EventFailed    EventKind = "failed"    // the answer was replaced; Err
 	EventLost      EventKind = "lost"      // writes came too late: the answer had begun; Err
-	EventLockLost  EventKind = "lock-lost" // before the commit, which its conditions protect; Err
+	EventLockLost  EventKind = "lock-lost" // before it was released; Err. Conditions protect the commit, or it fails
+	EventUnlocked  EventKind = "unlocked"  // saved without the lock, whose store cannot be reached; Err
 	EventOldID     EventKind = "old-id"    // a client sent an id from before Regenerate
 	EventInPlace   EventKind = "in-place"  // Development: Key was changed and not put
 	EventDestroyed EventKind = "destroyed" // by Destroy
 	EventCreated   EventKind = "created"   // and a cookie sent
+	// EventUnreadable: DiscardUnreadable made a stored session count as absent; Err.
+	EventUnreadable EventKind = "unreadable"
 )
 
 // Event is one thing that happened, for metrics.
 type Event struct {
-	Kind EventKind
-	Key  string // of EventInPlace
-	Took time.Duration
-	Err  error
+	Kind    EventKind
+	Context context.Context // of the request
+	Key     string          // of EventInPlace
+	Took    time.Duration
+	Err     error
 }
 
 var loud = map[EventKind]slog.Level{
 	EventFailed: slog.LevelError, EventLost: slog.LevelError,
-	EventLockLost: slog.LevelWarn, EventInPlace: slog.LevelWarn, EventOldID: slog.LevelInfo,
+	EventLockLost: slog.LevelWarn, EventInPlace: slog.LevelWarn, EventUnreadable: slog.LevelWarn,
+	EventOldID: slog.LevelInfo, EventUnlocked: slog.LevelInfo,
 }
 
-func (m *Manager) event(e Event) {
+// event reports e, with the context of the request, so that a log can name its
+// trace.
+func (s *Session) event(e Event) {
+	e.Context = s.ctx
+	m := s.m
 	if m.cfg.onEvent != nil {
 		m.cfg.onEvent(e)
 	}
@@ -49,6 +58,6 @@ func (m *Manager) event(e Event) {
 		if e.Err != nil {
 			attrs = append(attrs, slog.Any("error", e.Err))
 		}
-		m.cfg.logger.LogAttrs(context.Background(), level, "session: "+string(e.Kind), attrs...)
+		m.cfg.logger.LogAttrs(e.Context, level, "session: "+string(e.Kind), attrs...)
 	}
 }

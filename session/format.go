@@ -62,14 +62,12 @@ func (packed) Parse(data []byte) (Document, error) {
 	if ms := p.number(); ms != 0 {
 		d.deadline = time.UnixMilli(int64(ms))
 	}
-	seen := make(map[string]bool)
 	for len(p.rest) > 0 && !p.bad {
 		key, value := string(p.bytes()), p.bytes()
-		if seen[key] {
+		if d.fields.has(key) {
 			p.bad = true
 		}
-		seen[key] = true
-		d.fields = append(d.fields, Field{key, value})
+		d.fields.set(key, value)
 	}
 	if p.bad {
 		return nil, errPacked
@@ -107,34 +105,28 @@ func (p *unpacker) bytes() []byte {
 
 type packedDoc struct {
 	deadline time.Time
-	fields   []Field
+	fields   ordered[[]byte]
 }
 
-func (d *packedDoc) Fields() []Field     { return d.fields }
+func (d *packedDoc) Fields() []Field {
+	fields := make([]Field, 0, d.fields.len())
+	for key, value := range d.fields.all() {
+		fields = append(fields, Field{key, value})
+	}
+	return fields
+}
+
 func (d *packedDoc) Deadline() time.Time { return d.deadline }
 
-func (d *packedDoc) find(key string) int {
-	return slices.IndexFunc(d.fields, func(f Field) bool { return f.Key == key })
-}
-
-func (d *packedDoc) Get(key string) ([]byte, bool) {
-	if i := d.find(key); i >= 0 {
-		return d.fields[i].Value, true
-	}
-	return nil, false
-}
+func (d *packedDoc) Get(key string) ([]byte, bool) { return d.fields.get(key) }
 
 func (d *packedDoc) Set(key string, value []byte) error {
-	if i := d.find(key); i >= 0 {
-		d.fields[i].Value = value
-	} else {
-		d.fields = append(d.fields, Field{key, value})
-	}
+	d.fields.set(key, value)
 	return nil
 }
 
 func (d *packedDoc) Delete(key string) error {
-	d.fields = slices.DeleteFunc(d.fields, func(f Field) bool { return f.Key == key })
+	d.fields.delete(key)
 	return nil
 }
 
@@ -145,11 +137,11 @@ func (d *packedDoc) Encode() ([]byte, error) {
 		ms = d.deadline.UnixMilli()
 	}
 	b = binary.AppendUvarint(b, uint64(ms))
-	for _, f := range d.fields {
-		b = binary.AppendUvarint(b, uint64(len(f.Key)))
-		b = append(b, f.Key...)
-		b = binary.AppendUvarint(b, uint64(len(f.Value)))
-		b = append(b, f.Value...)
+	for key, value := range d.fields.all() {
+		b = binary.AppendUvarint(b, uint64(len(key)))
+		b = append(b, key...)
+		b = binary.AppendUvarint(b, uint64(len(value)))
+		b = append(b, value...)
 	}
 	return b, nil
 }

@@ -67,3 +67,11 @@ func (r *idRules) redacted(key string) string {
 	}
 	return r.lock(key)
 }
+
+// shown is how a Locker writes the name of a lock in its log.
+func (r *idRules) shown(name string) string {
+	if key, ok := strings.CutSuffix(name, r.suffix); ok && r.php && strings.HasPrefix(key, r.prefix) {
+		return r.redacted(key)
+	}
+	return name
+}

@@ -6,89 +6,6 @@ import (
 	"time"
 )
 
-// Update runs fn on the session as it is now, in a short exclusive section of
-// its own, and saves at once what fn writes: also inside of a ReadOnly route,
-// and after Commit, as streaming handlers need it. With a Locker other commits
-// wait meanwhile. Should the session be changed all the same, fn runs again on
-// the new state, so it must not do anything that cannot be repeated.
-//
-// If fn returns an error nothing is saved, and Update returns that. What the
-// request itself has put and not committed is not seen by fn, and a key that
-// both write is a conflict only if somebody else changed it. fn must use tx and
-// not s.
-func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.m == nobody {
-		return ErrNoSession
-	}
-	if err := s.use(false); err != nil {
-		return err
-	}
-	if s.frozen {
-		return ErrMoved
-	}
-	if s.unlock != nil {
-		return s.unlocked(func() error { return fn(s) }) // it is exclusive already
-	}
-	end := time.Now().Add(s.waitBound() + saveTime)
-	for {
-		err := s.updateOnce(ctx, fn)
-		if !errors.Is(err, ErrConflict) || time.Now().After(end) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// unlocked calls f without s.mu, so that f may use s.
-func (s *Session) unlocked(f func() error) error {
-	s.mu.Unlock()
-	defer s.mu.Lock()
-	return f()
-}
-
-func (s *Session) updateOnce(ctx context.Context, fn func(tx *Session) error) error {
-	// By the id that this request knows: one from before Regenerate sees no
-	// more here than it sees there.
-	tx := &Session{m: s.m, ctx: ctx, started: s.started, deadline: s.deadline, sent: s.sent, begun: s.begun}
-	tx.adopt(s.id)
-	tx.set = settings{mode: exclusive, wait: s.set.wait}
-	if s.m.cfg.locks == nil {
-		tx.set.mode = optimistic
-	}
-	defer tx.drop()
-	existed := s.key != ""
-	var written []Op
-	if err := s.unlocked(func() (err error) { written, err = tx.runAndSave(ctx, existed, fn); return err }); err != nil {
-		return err
-	}
-	if s.key == "" && tx.key != "" {
-		s.id, s.key, s.expires = tx.id, tx.key, tx.expires
-	}
-	// The request's own view stays what it loaded, with this on top.
-	for _, op := range written {
-		s.store(op.Key, tx.values[op.Key])
-	}
-	return nil
-}
-
-// runAndSave returns what fn wrote.
-func (s *Session) runAndSave(ctx context.Context, existed bool, fn func(*Session) error) ([]Op, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.use(false); err != nil {
-		return nil, err
-	}
-	if existed && s.key == "" {
-		return nil, ErrDestroyed // and not made anew by what fn writes
-	}
-	if err := s.unlocked(func() error { return fn(s) }); err != nil {
-		return nil, err
-	}
-	written := s.pending.ops
-	return written, s.save(ctx)
-}
-
 // RegenerateOption configures a Regenerate.
 type RegenerateOption interface{ applyRegenerate(*regeneration) }
 
@@ -102,7 +19,7 @@ type regenerateOption func(*regeneration)
 func (o regenerateOption) applyRegenerate(r *regeneration) { o(r) }
 
 // Grace is for how long the old id may still be used; the default is
-// DefaultGrace. 0 ends it at once.
+// DefaultGrace. 0 ends it at once: requests under way then get 409 when they write.
 func Grace(d time.Duration) RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.grace = d })
 }
@@ -114,12 +31,16 @@ func Forward() RegenerateOption { return regenerateOption(func(r *regeneration) 
 
 // Regenerate gives the session a new id, at once and in the store: at every
 // login, and when rights change. What was put and not committed goes to the
-// new id.
+// new id. The client gets it with the answer, also if that is an error or the
+// handler panics and an outer handler answers.
 //
-// For the time of grace the old id reads the session as it is now and writes
-// nothing (ErrMoved), so that requests under way do not appear logged out and
-// nobody who planted the old id gets in. Requests that had begun before still
-// save what they write. With Forward the old id is as good as the new one.
+// For the time of grace the old id reads the session as it was and writes
+// nothing (ErrMoved), so that requests under way do not appear logged out, and
+// a client that only knows the old id does not get in. Requests that had begun
+// before still save what they write, into the session with its new id, if what
+// they had read of it is unchanged; which of them had begun before is told by the
+// clocks of the servers. Grace(0) refuses those too. With Forward the old id is as
+// good as the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
 	for _, o := range opts {
@@ -134,7 +55,7 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 		return ErrClosed
 	}
 	if s.followed {
-		return ErrMoved // the new id is not for whoever has the old one
+		return ErrMoved // a client with the old id does not get the new one
 	}
 	if s.key == "" {
 		return nil // the first commit makes a new id
@@ -145,21 +66,28 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 	return nil
 }
 
+// regenerate moves the session. That of a tx moves for the request too, which
+// sends the id.
 func (s *Session) regenerate(ctx context.Context, r regeneration) error {
-	if s.unlock == nil {
-		unlock, err := s.lock(ctx, s.key, false)
-		if err != nil {
-			return err
+	if of := s.request(); of != s {
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		if of.begun {
+			return ErrClosed
 		}
-		defer unlock()
+		defer func() { of.id, of.key = s.id, s.key }()
 	}
-	for range maxSwaps {
-		done, err := s.moveOnce(ctx, r)
-		if done || err != nil {
-			return wrapStore(err)
+	done, key := false, s.key
+	err := s.underLock(ctx, key, func() (err error) {
+		for try := 0; try < maxSwaps && !done && err == nil; try++ {
+			done, err = s.moveOnce(ctx, r)
 		}
+		return err
+	})
+	if err == nil && !done {
+		err = &ConflictError{}
 	}
-	return &ConflictError{}
+	return wrapStore(err)
 }
 
 // moveOnce copies the session to a new id and then makes the old one a
@@ -227,47 +155,102 @@ func (m *Manager) remove(ctx context.Context, key string) {
 // with the answer. Requests under way cannot save any more (ErrDestroyed), and
 // what this one has put is dropped. Where programs other than padlock write
 // the session, Destroy waits for the lock.
+//
+// An id from before Regenerate cannot end the session, which has a new one: the
+// error is ErrMoved, and nothing is changed. Destroy ends also a session that
+// cannot be read (ErrRefused), and one whose lock is not to be had.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	switch {
+	case s.m == nobody:
+		return ErrNoSession
+	case s.abandoned:
+		return ErrAbandoned
+	case s.ended:
 		return nil
 	}
-	if err := s.use(false); err != nil {
-		return err
-	}
-	if s.key != "" {
-		if err := s.destroy(ctx); err != nil {
-			return s.fail(wrapStore(err))
+	s.touched = true
+	if err := s.destroy(ctx); err != nil {
+		if errors.Is(err, ErrMoved) {
+			return s.refuse(err)
 		}
+		return s.fail(wrapStore(err))
 	}
-	s.pending, s.ended = pendingOps{}, true
-	s.values, s.order, s.size = nil, nil, 0
-	s.release()
-	s.m.event(Event{Kind: EventDestroyed})
+	s.failed = nil
+	if s.release(); s.failed != nil {
+		return s.failed // the lock had ended: another program may bring the session back
+	}
+	s.end()
+	s.event(Event{Kind: EventDestroyed})
 	return nil
 }
 
+// end makes it a session that was destroyed.
+func (s *Session) end() {
+	s.pending, s.values, s.size, s.ended = ordered[Op]{}, ordered[[]byte]{}, 0, true
+}
+
+// destroy deletes the session, and what it moved to since this request loaded
+// it. It needs neither the session's lock nor its data, unless commits need the
+// lock.
 func (s *Session) destroy(ctx context.Context) error {
-	if s.m.traits.CommitsNeedLock && s.unlock == nil {
-		unlock, err := s.lock(ctx, s.key, false)
-		if err != nil {
+	key, frozen := s.key, s.frozen
+	if !s.loaded && key != "" {
+		var err error
+		if key, frozen, err = s.find(ctx); err != nil {
 			return err
 		}
-		defer unlock()
 	}
-	// Where it went after this request loaded it, it is destroyed too. A
-	// frozen id may not do that: it ends only itself.
-	if s.frozen {
-		_, err := s.m.store.Delete(ctx, s.m.cfg.ids.key(s.sent))
-		return err
+	if frozen {
+		return ErrMoved
 	}
 	for range maxHops {
-		moved, err := s.m.store.Delete(ctx, s.key)
-		if err != nil || moved.To == "" {
+		if key == "" {
+			return nil
+		}
+		var moved Moved
+		drop := func() (err error) {
+			moved, err = s.m.store.Delete(ctx, key)
 			return err
 		}
-		s.key = moved.To
+		lock := func(_ context.Context, _ string, f func() error) error { return f() }
+		if s.m.traits.CommitsNeedLock {
+			lock = s.underLock
+		}
+		if err := lock(ctx, key, drop); err != nil {
+			return err
+		}
+		if moved.To != "" {
+			s.release() // it is the lock of the old key
+		}
+		key = moved.To
 	}
 	return nil
+}
+
+// find looks where the session stands: at key, which is "" if there is none, and
+// whether the client's id may end it. Data that cannot be read are not in the way.
+func (s *Session) find(ctx context.Context) (key string, frozen bool, err error) {
+	key = s.key
+	for range maxHops {
+		rec, err := s.m.store.Load(ctx, key)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return "", false, nil
+		case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To == "":
+			return key, false, nil
+		case err != nil:
+			return "", false, err
+		case !rec.Moved.Frozen:
+			key = rec.Moved.To
+			continue
+		}
+		alive, err := s.m.alive(ctx, rec.Moved.To)
+		if err != nil || !alive {
+			return key, false, err // a tombstone of nothing
+		}
+		return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
+	}
+	return key, false, nil
 }

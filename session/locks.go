@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -12,9 +13,15 @@ import (
 
 // Locks takes locks of sessions. It is safe for concurrent use.
 type Locks interface {
-	// Lock takes the lock of the session at key and waits for it at most for
-	// wait, and as long as ctx. unlock gives it back; it is called once and
-	// takes its own time. The error is a *BusyError if somebody else has it.
+	// Lock takes the lock of the session at key. It waits for it at most for
+	// wait, and no longer than ctx; a wait of 0 is one try. If another request
+	// has the lock the error is a *BusyError, and if the store of the locks
+	// cannot be reached it answers errors.Is for ErrUnavailable or
+	// padlock.ErrUnavailable.
+	//
+	// unlock releases the lock. It is called once and takes its own time. If the
+	// lock had ended before that, its error answers errors.Is for
+	// padlock.ErrLost or padlock.ErrExpired.
 	Lock(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, err error)
 }
 
@@ -24,19 +31,35 @@ type padlockLocks struct {
 }
 
 func (p *padlockLocks) Lock(ctx context.Context, key string, shared bool, wait time.Duration) (func() error, error) {
+	unlock, _, err := p.lockChecked(ctx, key, shared, wait)
+	return unlock, err
+}
+
+// lockChecked is Lock that also returns a function that asks whether the lock
+// still stands.
+func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, check func(context.Context) error, err error) {
 	opts := []padlock.Option{padlock.Wait(wait)}
 	if shared {
 		opts = append(opts, padlock.Shared())
 	}
 	lock, err := p.locker.Acquire(ctx, p.ids.lock(key), opts...)
 	if shared && errors.Is(err, errors.ErrUnsupported) {
-		// It is held for one load only; and it lets less happen, not more.
+		// An exclusive lock excludes more, and it is held for one load only.
 		lock, err = p.locker.Acquire(ctx, p.ids.lock(key), opts[:1]...)
 	}
 	if err != nil {
-		return nil, p.refused(key, wait, err)
+		return nil, nil, p.refused(key, wait, err)
 	}
-	return func() error { return p.hidden(lock.Release()) }, nil
+	unlock = func() error {
+		over := lock.Expired()
+		err := lock.Release()
+		if over && !ended(err) { // it was lost, and then the store could not be asked
+			err = both(padlock.ErrExpired, err)
+		}
+		return p.hidden(err)
+	}
+	check = func(ctx context.Context) error { return p.hidden(lock.Check(ctx)) }
+	return unlock, check, nil
 }
 
 // refused says what happened without the lock's name, which in PHP mode holds
@@ -84,9 +107,9 @@ func deadlineOf(r *http.Request, start time.Time) time.Time {
 
 // waitBound is how long s may still wait for its lock.
 func (s *Session) waitBound() time.Duration {
-	wait := s.set.wait
-	if wait == 0 {
-		wait = s.m.cfg.wait
+	wait := s.m.cfg.wait
+	if s.set.hasWait {
+		wait = s.set.wait
 	}
 	if !s.deadline.IsZero() {
 		wait = min(wait, time.Duration(waitShare*float64(time.Until(s.deadline))))
@@ -94,31 +117,201 @@ func (s *Session) waitBound() time.Duration {
 	return max(wait, 0)
 }
 
+// A heldLock is a session's lock that a request has. An Update in an Exclusive
+// request shares it.
+type heldLock struct {
+	unlock func() error
+	check  func(context.Context) error // whether it still stands; nil: that cannot be asked
+
+	mu    sync.Mutex
+	users int
+	wrote bool // something was saved while it was held
+}
+
+// share returns the lock for one more user.
+func (h *heldLock) share() *heldLock {
+	if h != nil {
+		h.mu.Lock()
+		h.users++
+		h.mu.Unlock()
+	}
+	return h
+}
+
+// free releases the lock when its last user is done. It returns why, if the
+// lock had ended before, and whether something had been saved under it.
+func (h *heldLock) free() (wrote bool, err error) {
+	h.mu.Lock()
+	h.users--
+	last, wrote := h.users == 0, h.wrote
+	h.mu.Unlock()
+	if last && h.unlock != nil {
+		err = h.unlock()
+	}
+	return wrote, err
+}
+
+func (h *heldLock) note() {
+	h.mu.Lock()
+	h.wrote = true
+	h.mu.Unlock()
+}
+
+// ended reports whether the lock is known to have ended.
+func ended(err error) bool {
+	return errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) || errors.Is(err, padlock.ErrMaxHold)
+}
+
 // lock takes the session's lock at key, if there are locks. s.mu is held.
-func (s *Session) lock(ctx context.Context, key string, shared bool) (func(), error) {
+func (s *Session) lock(ctx context.Context, key string, shared bool) (*heldLock, error) {
 	m := s.m
 	if m.cfg.locks == nil {
-		return func() {}, nil
+		return &heldLock{users: 1}, nil
 	}
 	if !m.enterLine(key) {
 		return nil, ErrTooManyWaiters
 	}
 	start := time.Now()
-	unlock, err := m.cfg.locks.Lock(ctx, key, shared, s.waitBound())
+	ctx, done := s.waits.begin(ctx)
+	defer done()
+	held, err := m.takeLock(ctx, key, shared, s.waitBound())
 	m.leaveLine(key)
-	if err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrTooManyWaiters) && !errors.Is(err, ErrUnavailable) {
-		err = both(ErrUnavailable, err) // whatever became of the lock: nothing was saved
+	err = interrupted(ctx, lockFailure(err))
+	s.event(Event{Kind: EventWaited, Took: time.Since(start), Err: err})
+	return held, err
+}
+
+// errLocksDown is in errors of locks that were not to be had though no other
+// request is known to have them.
+var errLocksDown = errors.New("its locks cannot be reached")
+
+// lockFailure says what the failure of Lock means for the session. Whatever
+// became of the lock, nothing was saved.
+func lockFailure(err error) error {
+	switch {
+	case err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooManyWaiters):
+		return err
+	case errors.Is(err, ErrUnavailable) || errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain):
+		return both(both(ErrUnavailable, errLocksDown), err)
 	}
-	m.event(Event{Kind: EventWaited, Took: time.Since(start), Err: err})
+	return both(ErrUnavailable, err)
+}
+
+func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait time.Duration) (*heldLock, error) {
+	h := &heldLock{users: 1}
+	var err error
+	if p, ok := m.cfg.locks.(*padlockLocks); ok {
+		h.unlock, h.check, err = p.lockChecked(ctx, key, shared, wait)
+	} else {
+		h.unlock, err = m.cfg.locks.Lock(ctx, key, shared, wait)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return func() {
-		if err := unlock(); err != nil {
-			// What was saved was saved under its conditions.
-			m.event(Event{Kind: EventLockLost, Err: err})
+	return h, nil
+}
+
+// release gives up the request's lock. If it had ended, and something was saved
+// that only the lock protects, the session fails: another program may have
+// written over it.
+func (s *Session) release() {
+	if s.held == nil {
+		return
+	}
+	wrote, err := s.held.free()
+	s.held = nil
+	if err = s.lockEnded(err); err != nil && wrote && s.failed == nil {
+		s.failed = err
+	}
+}
+
+// lockEnded reports what unlock returned, and makes ErrUnsaved of it if the lock
+// had ended and commits need it.
+func (s *Session) lockEnded(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.event(Event{Kind: EventLockLost, Err: err})
+	if s.m.traits.CommitsNeedLock && ended(err) {
+		return both(ErrUnsaved, err)
+	}
+	return nil // what was saved was saved under its conditions
+}
+
+// canDoWithout reports whether err, of a lock that was not to be had, stands in
+// the way of nothing: no other request has the lock, its store just cannot be
+// reached, or gives no locks for a while after a restart. The conditions of
+// commits protect the session then, unless other programs write it.
+func (s *Session) canDoWithout(err error) bool {
+	if s.m.traits.CommitsNeedLock || !errors.Is(err, errLocksDown) {
+		return false
+	}
+	s.event(Event{Kind: EventUnlocked, Err: err})
+	return true
+}
+
+// underLock calls f while the session's lock at key is held: the lock that the
+// request has, or one for this moment. Where only the lock protects what f
+// writes, a lock that has ended is taken again first; and if it ends during f,
+// f's outcome is open.
+func (s *Session) underLock(ctx context.Context, key string, f func() error) error {
+	if err := s.checkHeld(ctx, key); err != nil {
+		return err
+	}
+	if s.held != nil {
+		err := f()
+		s.held.note()
+		return err
+	}
+	if s.set.mode == lastWriteWins && !s.m.traits.CommitsNeedLock {
+		return f()
+	}
+	held, err := s.lock(ctx, key, false)
+	if err != nil {
+		if s.canDoWithout(err) {
+			return f()
 		}
-	}, nil
+		return err
+	}
+	defer func() {
+		if held != nil { // f panicked
+			held.free()
+		}
+	}()
+	err = f()
+	_, lost := held.free()
+	held = nil
+	if lost = s.lockEnded(lost); err == nil {
+		err = lost
+	}
+	return err
+}
+
+// checkHeld makes sure that the lock which the request holds still stands, where
+// commits need it, and else takes it again. What the session was meanwhile is a
+// matter of the commit's conditions.
+func (s *Session) checkHeld(ctx context.Context, key string) error {
+	if s.held == nil || s.held.check == nil || !s.m.traits.CommitsNeedLock {
+		return nil
+	}
+	err := s.held.check(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case !ended(err):
+		return both(ErrUnavailable, err) // nothing was saved
+	}
+	wrote, _ := s.held.free()
+	s.held = nil
+	s.event(Event{Kind: EventLockLost, Err: err})
+	if wrote {
+		return both(ErrUnsaved, err) // perhaps after the lock had ended
+	}
+	held, err := s.lock(ctx, key, false)
+	if err == nil {
+		s.held = held
+	}
+	return err
 }
 
 // enterLine counts a waiter in, unless there are too many for this session.

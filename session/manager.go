@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,11 +21,14 @@ type Manager struct {
 	waiting map[string]int // requests that wait for a session's lock, by key
 }
 
-// New returns a Manager of the sessions in store. It asks nobody; the error
-// tells which options do not go together.
+// New returns a Manager of the sessions in store. It does not ask the store; the
+// error says which options do not go together.
 func New(store Store, opts ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("session: New: store is nil")
+	}
+	if slices.Contains(opts, nil) {
+		return nil, errors.New("session: New: an Option is nil")
 	}
 	m := &Manager{store: store, traits: store.Traits(), waiting: make(map[string]int)}
 	m.cfg = config{
@@ -37,6 +41,9 @@ func New(store Store, opts ...Option) (*Manager, error) {
 	m.cfg.cookie.setDefaults()
 	if err := m.cfg.check(store); err != nil {
 		return nil, err
+	}
+	if p, ok := m.cfg.locks.(*padlockLocks); ok && m.cfg.ids.php {
+		p.locker.ShowNames(m.cfg.ids.shown)
 	}
 	return m, nil
 }

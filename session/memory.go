@@ -2,22 +2,30 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const shards = 64
 
 // Memory keeps sessions in this process: for one server, and for tests. It
-// forgets what has expired, without a goroutine of its own. It is safe for
-// concurrent use.
+// forgets what has expired, without a goroutine of its own. The zero value is
+// ready for use, and it is safe for concurrent use.
 type Memory struct {
+	max    int // 0: DefaultMaxSessions
+	once   sync.Once
 	seed   maphash.Seed
 	shards [shards]memoryShard
+	count  atomic.Int64 // sessions and tombstones
+
+	sweepMu sync.Mutex
+	swept   time.Time // when all shards were, because there was no room
 }
 
 type memoryShard struct {
@@ -28,6 +36,7 @@ type memoryShard struct {
 
 type memorySession struct {
 	fields   map[string][]byte
+	size     int // of keys and values
 	version  uint64
 	deadline time.Time
 	expires  time.Time // zero: never
@@ -37,13 +46,41 @@ type memorySession struct {
 // sweepFrom is the least number of sessions of a shard worth sweeping.
 const sweepFrom = 64
 
+// DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says
+// otherwise. Clients that keep no cookie make a session with each request where
+// a handler writes one, and memory must not end with them.
+const DefaultMaxSessions = 1 << 18
+
+// MemoryOption configures a Memory.
+type MemoryOption interface{ applyMemory(*Memory) }
+
+type memoryOption func(*Memory)
+
+func (o memoryOption) applyMemory(m *Memory) { o(m) }
+
+// MaxSessions bounds how many sessions and tombstones are kept, those that have
+// expired and were not swept yet included. While there is no room a new session is
+// refused with ErrUnavailable, which is 503; those that exist are served. The
+// default is DefaultMaxSessions.
+func MaxSessions(n int) MemoryOption { return memoryOption(func(m *Memory) { m.max = n }) }
+
 // NewMemory returns a store with no sessions in it.
-func NewMemory() *Memory {
-	m := &Memory{seed: maphash.MakeSeed()}
-	for i := range m.shards {
-		m.shards[i] = memoryShard{sessions: make(map[string]*memorySession), sweepAt: sweepFrom}
+func NewMemory(opts ...MemoryOption) *Memory {
+	m := &Memory{}
+	for _, o := range opts {
+		o.applyMemory(m)
 	}
 	return m
+}
+
+func (m *Memory) init() {
+	m.seed = maphash.MakeSeed()
+	if m.max <= 0 {
+		m.max = DefaultMaxSessions
+	}
+	for i := range m.shards {
+		m.shards[i].sessions, m.shards[i].sweepAt = make(map[string]*memorySession), sweepFrom
+	}
 }
 
 // Traits implements Store.
@@ -51,23 +88,17 @@ func (m *Memory) Traits() Traits { return Traits{} }
 
 // Len counts the sessions and tombstones, those that have expired and were not
 // swept yet included.
-func (m *Memory) Len() int {
-	n := 0
-	for i := range m.shards {
-		m.shards[i].mu.Lock()
-		n += len(m.shards[i].sessions)
-		m.shards[i].mu.Unlock()
-	}
-	return n
-}
+func (m *Memory) Len() int { return int(m.count.Load()) }
 
 // lock returns key's shard, locked, and what lives at key now.
 func (m *Memory) lock(key string) (*memoryShard, *memorySession) {
+	m.once.Do(m.init)
 	sh := &m.shards[maphash.String(m.seed, key)%shards]
 	sh.mu.Lock()
 	s := sh.sessions[key]
 	if s != nil && s.expired(time.Now()) {
 		delete(sh.sessions, key)
+		m.count.Add(-1)
 		s = nil
 	}
 	return sh, s
@@ -79,13 +110,48 @@ func (s *memorySession) expired(now time.Time) bool {
 
 // sweep drops what has expired when the shard has doubled since the last time:
 // so it costs each new session a constant share.
-func (sh *memoryShard) sweep() {
-	if len(sh.sessions) < sh.sweepAt {
+func (m *Memory) sweep(sh *memoryShard) {
+	if len(sh.sessions) >= sh.sweepAt {
+		m.sweepNow(sh, time.Now())
+		sh.sweepAt = max(sweepFrom, 2*len(sh.sessions))
+	}
+}
+
+func (m *Memory) sweepNow(sh *memoryShard, now time.Time) {
+	before := len(sh.sessions)
+	maps.DeleteFunc(sh.sessions, func(_ string, s *memorySession) bool { return s.expired(now) })
+	m.count.Add(int64(len(sh.sessions) - before))
+}
+
+// reserve counts a session in that is about to be made, if there is room. No
+// shard is locked.
+func (m *Memory) reserve() error {
+	if m.count.Add(1) <= int64(m.max) {
+		return nil
+	}
+	m.sweepAll()
+	if m.count.Load() <= int64(m.max) {
+		return nil
+	}
+	m.count.Add(-1)
+	return fmt.Errorf("%w: it keeps %d sessions and has no room for more (MaxSessions)", ErrUnavailable, m.max)
+}
+
+// sweepAll makes room, at most once in a second.
+func (m *Memory) sweepAll() {
+	m.sweepMu.Lock()
+	defer m.sweepMu.Unlock()
+	now := time.Now()
+	if now.Sub(m.swept) < time.Second {
 		return
 	}
-	now := time.Now()
-	maps.DeleteFunc(sh.sessions, func(_ string, s *memorySession) bool { return s.expired(now) })
-	sh.sweepAt = max(sweepFrom, 2*len(sh.sessions))
+	m.swept = now
+	for i := range m.shards {
+		sh := &m.shards[i]
+		sh.mu.Lock()
+		m.sweepNow(sh, now)
+		sh.mu.Unlock()
+	}
 }
 
 // Load implements Store.
@@ -122,6 +188,21 @@ func (m *Memory) Commit(ctx context.Context, key string, c Change) (Result, erro
 	if err := ctx.Err(); err != nil {
 		return Result{}, both(ErrUnavailable, err)
 	}
+	if !c.Create {
+		return m.commit(key, c)
+	}
+	m.once.Do(m.init)
+	if err := m.reserve(); err != nil {
+		return Result{}, err
+	}
+	res, err := m.commit(key, c)
+	if err != nil {
+		m.count.Add(-1)
+	}
+	return res, err
+}
+
+func (m *Memory) commit(key string, c Change) (Result, error) {
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()
 	switch {
@@ -140,28 +221,45 @@ func (m *Memory) Commit(ctx context.Context, key string, c Change) (Result, erro
 	if err := checkUnchanged(c.Unchanged, get, slices.Equal[[]byte]); err != nil {
 		return Result{}, err
 	}
-	fields := &memoryFields{maps.Clone(s.fields)}
+	fields := &memoryFields{m: maps.Clone(s.fields), size: s.size}
 	values, err := apply(fields, c.Ops, addDecimal)
+	if err == nil {
+		err = checkSize(s.size, fields.size, c.MaxSize)
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	s.fields, s.moved = fields.m, c.Move
+	s.fields, s.size, s.moved = fields.m, fields.size, c.Move
 	s.version++
 	s.live(c.TTL)
 	sh.sessions[key] = s
-	sh.sweep()
+	m.sweep(sh)
 	return Result{s.versionText(), values}, nil
 }
 
-// memoryFields copies what it is given: callers keep their bytes.
-type memoryFields struct{ m map[string][]byte }
+// memoryFields copies what it is given: callers keep their bytes. It counts the
+// bytes of keys and values.
+type memoryFields struct {
+	m    map[string][]byte
+	size int
+}
 
 func (f *memoryFields) Get(key string) ([]byte, bool) { v, ok := f.m[key]; return v, ok }
+
 func (f *memoryFields) Set(key string, v []byte) error {
+	f.Delete(key)
 	f.m[key] = slices.Clone(v)
+	f.size += len(key) + len(v)
 	return nil
 }
-func (f *memoryFields) Delete(key string) error { delete(f.m, key); return nil }
+
+func (f *memoryFields) Delete(key string) error {
+	if v, ok := f.m[key]; ok {
+		f.size -= len(key) + len(v)
+		delete(f.m, key)
+	}
+	return nil
+}
 
 // Touch implements Store.
 func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error {
@@ -187,5 +285,6 @@ func (m *Memory) Delete(ctx context.Context, key string) (Moved, error) {
 		return Moved{}, nil
 	}
 	delete(sh.sessions, key)
+	m.count.Add(-1)
 	return s.moved, nil
 }

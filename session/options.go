@@ -29,6 +29,7 @@ type config struct {
 	codec      Codec
 	locks      Locks
 	cookie     Cookie
+	broken     error // an option that cannot be
 	idle       time.Duration
 	lifetime   time.Duration
 	wait       time.Duration
@@ -39,9 +40,12 @@ type config struct {
 	onError    func(http.ResponseWriter, *http.Request, error)
 	onConflict func(*http.Request, int) *http.Request
 	dev        bool
-	ids        idRules
-	checkKey   func(string) error
-	mode       settings
+
+	discardUnreadable bool
+
+	ids      idRules
+	checkKey func(string) error
+	mode     settings
 }
 
 // Option configures a Manager.
@@ -56,14 +60,26 @@ func (o option) applyManager(c *config) { o(c) }
 // processes that serve the same sessions must use the same store of locks. The
 // Locker stays the caller's.
 func WithLocker(l *padlock.Locker) Option {
-	return option(func(c *config) { c.locks = &padlockLocks{l, &c.ids} })
+	return option(func(c *config) {
+		if l == nil {
+			c.broken = errors.New("session: WithLocker: the Locker is nil")
+			return
+		}
+		c.locks = &padlockLocks{l, &c.ids}
+	})
 }
 
 // WithLocks is WithLocker for locks of another kind.
 func WithLocks(l Locks) Option { return option(func(c *config) { c.locks = l }) }
 
 // WithCodec sets how values are encoded; JSON is the default.
-func WithCodec(codec Codec) Option { return option(func(c *config) { c.codec = codec }) }
+func WithCodec(codec Codec) Option {
+	return option(func(c *config) {
+		if c.codec = codec; codec == nil {
+			c.broken = errors.New("session: WithCodec: the Codec is nil")
+		}
+	})
+}
 
 // WithCookie sets the cookie. Empty fields keep their defaults.
 func WithCookie(cookie Cookie) Option { return option(func(c *config) { c.cookie = cookie }) }
@@ -74,40 +90,51 @@ func WithCookie(cookie Cookie) Option { return option(func(c *config) { c.cookie
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime ends every session d after it was made, however much it is used; 0
-// is never. The default is DefaultLifetime.
+// is never, and needs an IdleTimeout. The default is DefaultLifetime.
 func Lifetime(d time.Duration) Option { return option(func(c *config) { c.lifetime = d }) }
 
 // MaxWait bounds how long a request waits for its session's lock; the default
-// is DefaultWait. 70 % of the time that the request has left bounds it too.
+// is DefaultWait. 70 % of the time that the request has left bounds it too. With
+// 0 a request tries once.
 func MaxWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
 
 // MaxWaiters bounds how many requests of this process wait for one session's
 // lock; more are answered with 503 at once. The default is DefaultMaxWaiters.
 func MaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
 
-// MaxSize bounds the bytes of a session's keys and encoded values; the default
-// is DefaultMaxSize.
+// MaxSize bounds the bytes of a session's keys and encoded values, all of them
+// together; the default is DefaultMaxSize. A write that would exceed it is
+// refused with ErrTooLarge, also when it is one of many that come at once. A
+// session that is larger already can still be read, and made smaller.
 func MaxSize(bytes int) Option { return option(func(c *config) { c.maxSize = bytes }) }
 
 // Logger makes the Manager log what an operator must know: sessions that could
 // not be loaded or saved. Without it nothing is logged.
-func Logger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
+func Logger(l *slog.Logger) Option {
+	return option(func(c *config) {
+		if c.logger = l; l == nil {
+			c.logger = slog.New(slog.DiscardHandler)
+		}
+	})
+}
 
 // OnEvent calls f for each event, in the request's goroutine: f must be quick,
 // safe for concurrent use, and must not use the session.
 func OnEvent(f func(Event)) Option { return option(func(c *config) { c.onEvent = f }) }
 
 // OnError makes f write the answer when a session could not be loaded or saved,
-// instead of a line of text with Status(err).
+// instead of a line of text with Status(err). The header says
+// "Cache-Control: no-store" unless f changes that.
 func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return option(func(c *config) { c.onError = f })
 }
 
-// OnConflict is asked after ErrConflict, before the client is: it returns the
-// request with which the handler is to be run again, on the session as it is
-// now, or nil for 409. attempt is 1 after the first run. What the handler
-// wrote is dropped, but what it did elsewhere is done; and whoever retries a
-// request with a body must give it a new one. RetryBodyless is one.
+// OnConflict lets a handler run again after ErrConflict instead of 409. f gets
+// the request and how often the handler has run, and returns the request with
+// which it runs again, on the session as it is now, or nil for 409. What the
+// handler put and what it wrote to the answer is dropped. What it did elsewhere is
+// done, and so is what it did at once: Incr, Take, Update and Regenerate. A request
+// with a body needs a new body. RetryBodyless is such a function.
 func OnConflict(f func(r *http.Request, attempt int) *http.Request) Option {
 	return option(func(c *config) { c.onConflict = f })
 }
@@ -127,11 +154,20 @@ func RetryBodyless(n int) func(*http.Request, int) *http.Request {
 // put: such changes are not saved. It costs an encoding for each Get.
 func Development() Option { return option(func(c *config) { c.dev = true }) }
 
+// DiscardUnreadable makes a stored session that its format cannot read
+// (ErrRefused) count as absent: the visitor begins a new one, and the stored one
+// lapses. Without it such a visitor gets 503 until the stored one lapses or is
+// destroyed. It is for after a change of formats: sessions of a newer version,
+// or PHP's after its serialize_handler was changed.
+func DiscardUnreadable() Option { return option(func(c *config) { c.discardUnreadable = true }) }
+
 // settings is a mode and what was said about it.
 type settings struct {
-	mode       modeKind
-	consistent bool
-	wait       time.Duration // 0: the Manager's
+	mode         modeKind
+	consistent   bool
+	lockOptional bool // of Update: without the lock the mode is optimistic
+	hasWait      bool // by Wait; else it is the Manager's
+	wait         time.Duration
 }
 
 type modeKind uint8
@@ -149,7 +185,11 @@ const (
 type Mode struct{ set settings }
 
 func (m Mode) applyManager(c *config) { c.mode = m.set }
-func (m Mode) applyRoute(s *settings) { wait := s.wait; *s = m.set; s.wait = wait }
+func (m Mode) applyRoute(s *settings) {
+	was := *s
+	*s = m.set
+	s.wait, s.hasWait = was.wait, was.hasWait
+}
 
 // RouteOption configures a route; see Manager.With.
 type RouteOption interface{ applyRoute(*settings) }
@@ -178,13 +218,16 @@ var (
 )
 
 // Wait bounds the wait for the session's lock on one route, instead of MaxWait.
+// Wait(0) is one try.
 func Wait(d time.Duration) RouteOption {
-	return routeOption(func(s *settings) { s.wait = d })
+	return routeOption(func(s *settings) { s.wait, s.hasWait = d, true })
 }
 
 func (c *config) check(store Store) error {
 	t := store.Traits()
 	switch {
+	case c.broken != nil:
+		return c.broken
 	case c.idle < 0 || c.lifetime < 0 || c.wait < 0 || c.maxWaiters < 1 || c.maxSize < 1:
 		return errors.New("session: New: a time is negative, or a limit is less than 1")
 	case t.CommitsNeedLock && c.locks == nil:
@@ -193,6 +236,10 @@ func (c *config) check(store Store) error {
 		return errNeedsLocker
 	case t.NoDeadline && c.lifetime != 0:
 		return errors.New("session: New: this store keeps no absolute lifetime; give Lifetime(0)")
+	case c.idle == 0 && c.lifetime == 0:
+		return errors.New("session: New: with IdleTimeout(0) and Lifetime(0) no session would ever end")
+	case c.cookie.Persist && c.lifetime == 0:
+		return errors.New("session: New: Cookie.Persist keeps the cookie for the Lifetime, so it needs one")
 	}
 	if err := c.cookie.check(); err != nil {
 		return fmt.Errorf("session: New: %w", err)
@@ -203,3 +250,6 @@ func (c *config) check(store Store) error {
 var errNeedsLocker = errors.New("session: Exclusive and Consistent need WithLocker")
 
 func (s *settings) needsLock() bool { return s.mode == exclusive || s.consistent }
+
+// whole says that a commit depends on all of the session.
+func (s *settings) whole() bool { return s.mode == exclusive || s.mode == optimistic }

@@ -48,7 +48,16 @@ func (p *PHP) setDefaults() {
 // Options given come after these. PHP must lock (redis.session.locking_enabled),
 // wait long enough (redis.session.lock_retries), and be strict about ids
 // (session.use_strict_mode).
+//
+// A lock's name holds the session's id. The Locker writes it shortened in its log
+// and its events: NewPHP tells it so, with Locker.ShowNames.
 func NewPHP(blobs BlobStore, locks Option, php PHP, opts ...Option) (*Manager, error) {
+	if blobs == nil {
+		return nil, errors.New("session: NewPHP: blobs is nil")
+	}
+	if locks == nil {
+		return nil, errors.New("session: NewPHP: locks is nil; PHP writes its sessions under a lock, so WithLocker is needed")
+	}
 	php.setDefaults()
 	format := PHPFormat(php.Handler)
 	own := option(func(c *config) {

@@ -19,8 +19,8 @@ type Store interface {
 
 	// Commit applies c if all its conditions hold, and otherwise changes
 	// nothing and says why: ErrNotFound, ErrExists, a *MovedError, a
-	// *ConflictError, ErrNotNumber, in this order. A session that has expired
-	// does not exist.
+	// *ConflictError, ErrNotNumber, ErrTooLarge, in this order. A session that
+	// has expired does not exist.
 	Commit(ctx context.Context, key string, c Change) (Result, error)
 
 	// Touch makes the session live for ttl from now; 0 is for ever. Its data
@@ -82,6 +82,10 @@ type Change struct {
 	Ops       []Op // applied in order
 	// TTL is how long the session lives from now; 0 is for ever.
 	TTL time.Duration
+	// MaxSize, unless 0, bounds the bytes of all keys and values after the ops. A
+	// session that was larger before the ops may stay as large, or shrink. Where
+	// they exceed it nothing is changed, and the error is ErrTooLarge.
+	MaxSize int
 	// Move, unless zero, makes the session a tombstone that lives for TTL. It
 	// keeps its fields, and can only be loaded and deleted.
 	Move Moved

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"slices"
 )
 
 // Get returns the value of key, decoded, and the zero value if there is none.
@@ -76,21 +75,27 @@ func (s *Session) Has(key string) (bool, error) {
 
 // Put sets key to v, encoded now: what is done to v later is not saved. If the
 // request has read the key before, the commit fails with ErrConflict when
-// somebody else changed it meanwhile; otherwise the last one wins.
+// another request changed it meanwhile; otherwise the last one wins.
+//
+// A Put that fails leaves the key as it was, and nothing of the request is
+// saved: the answer is replaced, even if the handler overlooks the error, unless
+// it calls IgnoreRefused or answers with an error of its own. ErrTooLarge says
+// that the session would exceed MaxSize; a Put that makes it smaller succeeds.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("session: value of %q: %w", key, err)
+		err = fmt.Errorf("session: value of %q: %w", key, err)
 	}
-	return s.write(Op{Kind: OpPut, Key: key, Value: raw})
+	return s.write(Op{Kind: OpPut, Key: key, Value: raw}, err)
 }
 
-// Delete removes key, as Put sets it.
-func (s *Session) Delete(key string) error { return s.write(Op{Kind: OpDelete, Key: key}) }
+// Delete removes key, as Put sets it. Where there is no session, it makes none.
+func (s *Session) Delete(key string) error { return s.write(Op{Kind: OpDelete, Key: key}, nil) }
 
 // Incr adds delta to the integer at key, 0 if there is none, and returns the
 // sum. It is done at once and in the store, so that no count is lost, whatever
-// becomes of the request. ErrNotNumber if the value is no integer.
+// becomes of the request. ErrNotNumber if the value is no integer; that error
+// alone does not replace the answer.
 func (s *Session) Incr(key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,17 +137,16 @@ func (s *Session) Keys() ([]string, error) {
 		return nil, err
 	}
 	s.readAll = true
+	s.earlier.forgetAll(s.pending)
 	var keys []string
-	for _, k := range s.order {
-		if s.pending.get(k) == nil {
-			keys = append(keys, k)
-		} else if _, ok := s.view(k); ok {
+	for k := range s.values.all() {
+		if _, ok := s.view(k); ok {
 			keys = append(keys, k)
 		}
 	}
-	for _, op := range s.pending.ops {
-		if _, ok := s.values[op.Key]; !ok && op.Kind == OpPut {
-			keys = append(keys, op.Key)
+	for k, op := range s.pending.all() {
+		if !s.values.has(k) && op.Kind == OpPut {
+			keys = append(keys, k)
 		}
 	}
 	return keys, nil
@@ -184,79 +188,46 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 
 // view is what the request sees at key.
 func (s *Session) view(key string) ([]byte, bool) {
-	if op := s.pending.get(key); op != nil {
+	if op, ok := s.pending.get(key); ok {
 		return op.Value, op.Kind == OpPut
 	}
-	v, ok := s.values[key]
-	return v, ok
+	return s.values.get(key)
 }
 
 // see is view that counts as having read the key, unless this request wrote it
 // itself.
 func (s *Session) see(key string) ([]byte, bool) {
-	if s.pending.get(key) == nil {
+	if !s.pending.has(key) {
 		if s.read == nil {
 			s.read = make(map[string]bool)
 		}
 		s.read[key] = true
+		s.earlier.forget(key)
 	}
 	return s.view(key)
 }
 
-// write notes an op for the commit.
-func (s *Session) write(op Op) error {
+// write notes an op for the commit. codec is why its value could not be encoded.
+func (s *Session) write(op Op, codec error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.m.checkKey(op.Key); err != nil {
-		return err
-	}
 	if err := s.use(true); err != nil {
 		return err
 	}
+	if codec != nil {
+		return s.refuse(codec)
+	}
+	if err := s.m.checkKey(op.Key); err != nil {
+		return s.refuse(err)
+	}
 	was := s.sizeOf(op.Key)
-	if size := s.size - was + len(op.Key) + len(op.Value); op.Kind == OpPut && size > s.m.cfg.maxSize {
-		return fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, s.m.cfg.maxSize)
+	size, limit := s.size-was+len(op.Key)+len(op.Value), s.m.cfg.maxSize
+	if op.Kind == OpPut && size > limit && size > s.size {
+		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
 	}
-	s.pending.set(op)
-	s.resize(op.Key, was)
+	s.pending.set(op.Key, op)
+	s.size += s.sizeOf(op.Key) - was
 	return nil
-}
-
-// pendingOps are Puts and Deletes that wait for the commit, at most one for a
-// key, in the order in which the keys were first written.
-type pendingOps struct {
-	ops   []Op
-	index map[string]int
-}
-
-func (p *pendingOps) get(key string) *Op {
-	if i, ok := p.index[key]; ok {
-		return &p.ops[i]
-	}
-	return nil
-}
-
-func (p *pendingOps) set(op Op) {
-	if old := p.get(op.Key); old != nil {
-		*old = op
-		return
-	}
-	if p.index == nil {
-		p.index = make(map[string]int)
-	}
-	p.index[op.Key] = len(p.ops)
-	p.ops = append(p.ops, op)
-}
-
-// remove forgets ops that are done.
-func (p *pendingOps) remove(done []Op) {
-	left := pendingOps{}
-	for _, op := range p.ops {
-		if !slices.ContainsFunc(done, func(d Op) bool { return d.Key == op.Key }) {
-			left.set(op)
-		}
-	}
-	*p = left
 }
 
 func (m *Manager) checkKey(key string) error {
@@ -279,14 +250,14 @@ func (s *Session) handOut(key string, v any) {
 // reportInPlace reports values that changed in the handler's hands and were
 // not put.
 func (s *Session) reportInPlace() {
-	var told []string
+	told := make(map[string]bool)
 	for _, h := range s.handed {
 		raw, err := s.m.cfg.codec.Marshal(h.value)
-		if err != nil || string(raw) == h.was || s.pending.get(h.key) != nil || slices.Contains(told, h.key) {
+		if err != nil || string(raw) == h.was || s.pending.has(h.key) || told[h.key] {
 			continue
 		}
-		told = append(told, h.key)
-		s.m.event(Event{Kind: EventInPlace, Key: h.key})
+		told[h.key] = true
+		s.event(Event{Kind: EventInPlace, Key: h.key})
 	}
 	s.handed = nil
 }

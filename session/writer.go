@@ -11,23 +11,49 @@ import (
 )
 
 func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handler, set settings) {
+	var prev *Session
 	for attempt := 1; r != nil; attempt++ {
-		r = m.run(w, r, next, set, attempt)
+		s := m.newSession(r, set)
+		if prev != nil {
+			s.succeed(prev)
+		}
+		r = m.run(w, r, next, s, attempt)
+		prev = s
 	}
 }
 
 // run lets the handler work once. It returns the request with which it is to
 // work again, or nil.
-func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, set settings, attempt int) *http.Request {
-	s := m.newSession(r, set)
-	// A panic drops what was written and passes on.
-	defer s.drop()
-	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: maps.Clone(w.Header())}
+func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *Session, attempt int) *http.Request {
+	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
+	defer rw.end()
 	next.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), contextKey{}, s)))
 	if !rw.begun {
 		rw.begin(http.StatusOK)
 	}
+	if rw.again != nil {
+		rw.resetHeader() // also of what the handler set after it was refused
+		s.m.dropOwnCookie(w.Header())
+	}
 	return rw.again
+}
+
+// end drops what was not saved. After a panic the session may have an id that
+// the client does not know, by Regenerate or Incr: whoever recovers the panic and
+// answers sends it.
+func (w *writer) end() {
+	w.s.waits.stop()
+	w.s.sendID(w.Header())
+	w.s.drop()
+}
+
+// sendID sets the cookie, unless the answer has begun.
+func (s *Session) sendID(h http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.setCookie(h)
+	}
 }
 
 // writer saves the session before the first byte. It is used by one goroutine
@@ -68,7 +94,7 @@ func (w *writer) begin(code int) bool {
 		return true
 	}
 	if code >= 400 {
-		w.s.m.event(Event{Kind: EventFailed, Err: err})
+		w.s.event(Event{Kind: EventFailed, Err: err})
 		return true
 	}
 	w.refused = err
@@ -78,8 +104,10 @@ func (w *writer) begin(code int) bool {
 
 // close saves before the answer. The client's leaving does not end it.
 func (s *Session) close(ctx context.Context, h http.Header) error {
+	s.waits.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.waits.resume()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
 	defer cancel()
 	err := s.save(ctx)
@@ -91,20 +119,18 @@ func (s *Session) close(ctx context.Context, h http.Header) error {
 // refuse answers instead of the handler, or has it run again.
 func (w *writer) refuse(err error) {
 	m := w.s.m
-	cookies := w.Header()["Set-Cookie"]
-	clear(w.Header())
-	maps.Copy(w.Header(), w.before)
+	w.resetHeader()
 	if errors.Is(err, ErrConflict) {
-		m.event(Event{Kind: EventConflict, Err: err})
+		w.s.event(Event{Kind: EventConflict, Err: err})
 		if m.cfg.onConflict != nil {
 			if w.again = m.cfg.onConflict(w.r, w.attempt); w.again != nil {
 				return
 			}
 		}
 	} else {
-		m.event(Event{Kind: EventFailed, Err: err})
+		w.s.event(Event{Kind: EventFailed, Err: err})
 	}
-	w.keepOwnCookie(cookies)
+	w.Header().Set("Cache-Control", "no-store")
 	if m.cfg.onError != nil {
 		m.cfg.onError(w.ResponseWriter, w.r, err)
 		return
@@ -113,18 +139,19 @@ func (w *writer) refuse(err error) {
 	if code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w.ResponseWriter, publicText(err), code)
 }
 
-// keepOwnCookie sends a new id also with an error: without it the client would
-// have lost its session.
-func (w *writer) keepOwnCookie(all []string) {
-	name := w.s.m.cfg.cookie.Name + "="
-	for _, c := range all {
-		if len(c) > len(name) && c[:len(name)] == name {
-			w.Header().Add("Set-Cookie", c)
-		}
+// resetHeader makes the header what it was before the handler ran, and keeps a
+// new id: without it the client would have lost its session.
+func (w *writer) resetHeader() {
+	h, m := w.Header(), w.s.m
+	own := m.ownCookies(h["Set-Cookie"])
+	clear(h)
+	maps.Copy(h, w.before.Clone())
+	if own != nil {
+		m.dropOwnCookie(h)
+		h["Set-Cookie"] = append(h["Set-Cookie"], own...)
 	}
 }
 
@@ -134,7 +161,7 @@ func publicText(err error) string {
 	if errors.As(err, &busy) && busy.Foreign {
 		return "The session is locked by another program, and its lock " + busy.Lock + " has no expiry."
 	}
-	for _, known := range []error{ErrConflict, ErrDestroyed, ErrMoved, ErrBusy, ErrTooManyWaiters, ErrUnsaved} {
+	for _, known := range []error{ErrConflict, ErrDestroyed, ErrMoved, ErrBusy, ErrTooManyWaiters, ErrUnsaved, ErrTooLarge} {
 		if errors.Is(err, known) {
 			return "The " + known.Error() + "."
 		}

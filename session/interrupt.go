@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// An interruption ends what a goroutine of the request waits for when the
+// answer begins. http.TimeoutHandler answers while the handler still waits for
+// the session's lock: without this its answer would wait too.
+type interruption struct {
+	mu      sync.Mutex
+	closing bool                    // the answer is about to begin
+	cancel  context.CancelCauseFunc // of the wait under way; nil: there is none
+}
+
+var errAnswerBegan = errors.New("the answer began")
+
+// begin starts a wait. The session's mutex is held, so there is one at a time;
+// one within another ends with it.
+func (i *interruption) begin(ctx context.Context) (context.Context, func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.cancel != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	i.cancel = cancel
+	if i.closing {
+		cancel(errAnswerBegan)
+	}
+	return ctx, func() {
+		i.mu.Lock()
+		i.cancel = nil
+		i.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// stop ends the wait under way, and those that begin before resume.
+func (i *interruption) stop() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closing = true
+	if i.cancel != nil {
+		i.cancel(errAnswerBegan)
+	}
+}
+
+func (i *interruption) resume() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closing = false
+}
+
+// interrupted is ErrClosed if err came because the answer began.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == errAnswerBegan {
+		return ErrClosed
+	}
+	return err
+}

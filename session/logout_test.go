@@ -1,0 +1,233 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest"
+)
+
+// nested sends a request through a layer that uses the session in the Manager's
+// mode, and then through a route with opts.
+func (b *browser) nested(outer, inner func(*session.Session), opts ...session.RouteOption) int {
+	route := b.m.With(opts...)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { inner(session.From(r.Context())) }))
+	return b.answer(func(w http.ResponseWriter, r *http.Request) {
+		outer(session.From(r.Context()))
+		route.ServeHTTP(w, r)
+	}).Code
+}
+
+// TestLogoutIsNotRevivedInside: a logout that comes between what an outer layer
+// read and a route that takes the lock holds. What the outer layer put must not
+// make a new session.
+func TestLogoutIsNotRevivedInside(t *testing.T) {
+	for name, outer := range map[string]func(s *session.Session){
+		"read": func(s *session.Session) { session.Get[string](s, "user") },
+		"put":  func(s *session.Session) { session.Get[string](s, "user"); s.Put("user", "bo") },
+	} {
+		for mode, m := range map[string]session.Mode{"Exclusive": session.Exclusive, "Consistent": session.Consistent} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				onStores(t, func(t *testing.T, b *browser) {
+					b.put("user", "bo")
+					had := b.cookie.Value
+					status := b.nested(func(s *session.Session) {
+						outer(s)
+						b.twin().ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+					}, func(s *session.Session) {
+						_, err := session.Get[int](s, "cart")
+						if !errors.Is(err, session.ErrDestroyed) {
+							t.Errorf("reading again: %v", err)
+						}
+						if err := s.Put("cart", 1); err == nil {
+							t.Error("it could be written")
+						}
+					}, m)
+					if status != http.StatusConflict {
+						t.Errorf("answered %d", status)
+					}
+					if b.cookie != nil && b.cookie.Value != had {
+						t.Error("there is a new session")
+					}
+					has(b, "user", "")
+				})
+			})
+		}
+	}
+}
+
+// TestReloadGoesByTheOldID: an old id sees no login, also when a route inside
+// loads the session again.
+func TestReloadGoesByTheOldID(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		victim := b.twin()
+		login := func() {
+			<-time.After(2 * time.Millisecond) // the tombstone has whole milliseconds
+			victim.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)); noError(t, s.Put("user", 42)) })
+		}
+		look := func(s *session.Session) {
+			if n := get1[int](t, s, "user"); n != 0 {
+				t.Error("it reads the login")
+			}
+		}
+		b.nested(func(s *session.Session) { login(); look(s) }, look, session.Exclusive) // began before
+		b.nested(look, look, session.Exclusive)                                          // and after
+		has(victim, "user", 42)
+	})
+}
+
+// TestLogoutByAnOldID: an id from before Regenerate cannot end the session, and
+// the answer does not say that it did.
+func TestLogoutByAnOldID(t *testing.T) {
+	for name, look := range map[string]bool{"first use": false, "loaded": true} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, b *browser) {
+				b.put("k", 1)
+				old := b.twin()
+				b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+				old.status(http.StatusConflict, func(s *session.Session) {
+					if look {
+						get1[int](t, s, "k")
+					}
+					if err := s.Destroy(bg); !errors.Is(err, session.ErrMoved) {
+						t.Errorf("%v", err)
+					}
+					s.Put("k", 2)
+					if n, err := session.Get[int](s, "k"); n != 1 || err != nil {
+						t.Errorf("reading afterwards: %d %v", n, err)
+					}
+				})
+				if old.cookie == nil {
+					t.Error("the cookie was deleted, which has the new id in a browser")
+				}
+				has(b, "k", 1)
+				b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+				old.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) }) // nothing is left to end
+			})
+		})
+	}
+}
+
+// TestDestroyUnreadable: a session that cannot be read can be ended.
+func TestDestroyUnreadable(t *testing.T) {
+	blobs := sessiontest.NewBlobs()
+	spoil := &spoiling{BlobStore: blobs}
+	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{})))
+	for _, look := range []bool{false, true} {
+		b.put("k", 1)
+		blobs.Put(spoil.key, []byte("PLS\x02 of a newer version"))
+		b.status(503, func(s *session.Session) { session.Get[int](s, "k") })
+		b.ok(func(s *session.Session) {
+			if look {
+				session.Get[int](s, "k")
+			}
+			noError(t, s.Destroy(bg))
+		})
+		if b.cookie != nil {
+			t.Error("the cookie is still there")
+		}
+		if _, err := blobs.Get(bg, spoil.key); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("the session is still there: %v", err)
+		}
+	}
+}
+
+// TestDiscardUnreadable: with it the visitor begins anew.
+func TestDiscardUnreadable(t *testing.T) {
+	spoil := &spoiling{BlobStore: sessiontest.NewBlobs()}
+	var kinds []session.EventKind
+	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{}), session.DiscardUnreadable(),
+		session.OnEvent(func(e session.Event) { kinds = append(kinds, e.Kind) })))
+	b.put("k", 1)
+	old := b.cookie.Value
+	spoil.BlobStore.(*sessiontest.Blobs).Put(spoil.key, []byte("PLS\x02 of a newer version"))
+	kinds = nil
+	b.ok(func(s *session.Session) {
+		if n := get1[int](t, s, "k"); n != 0 {
+			t.Error(n)
+		}
+		noError(t, s.Put("k", 2))
+	})
+	if b.cookie.Value == old || len(kinds) == 0 || kinds[0] != session.EventUnreadable {
+		t.Errorf("cookie %v, events %v", b.cookie, kinds)
+	}
+	has(b, "k", 2)
+}
+
+// spoiling knows the key of the session that was made last.
+type spoiling struct {
+	session.BlobStore
+	key string
+}
+
+func (s *spoiling) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	if old == nil && bytes.HasPrefix(data, []byte("PLS")) {
+		s.key = key
+	}
+	return s.BlobStore.Swap(ctx, key, old, data, ttl)
+}
+
+// guarded is a store of locks that answers but gives none for a while, as Redis
+// does after a restart.
+type guarded struct {
+	padlock.Store
+	down bool
+}
+
+func (g *guarded) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if g.down {
+		return driver.Grant{}, driver.ErrUnavailable
+	}
+	return g.Store.Acquire(ctx, r)
+}
+
+// TestLocksAfterARestart: where conditions protect commits, sessions work while
+// the store of the locks gives none. Only Exclusive has to wait for it, and its
+// logout does not.
+func TestLocksAfterARestart(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			locks := &guarded{Store: memstore.New()}
+			locker := padlock.New(locks)
+			defer locker.Close(bg)
+			var unlocked int
+			b := newBrowser(t, newManager(t, open(), session.WithLocker(locker),
+				session.OnEvent(func(e session.Event) {
+					if e.Kind == session.EventUnlocked {
+						unlocked++
+					}
+				})))
+			b.put("k", 1)
+			locks.down = true
+			b.ok(func(s *session.Session) { noError(t, s.Put("k", get1[int](t, s, "k")+1)) })
+			b.ok(func(s *session.Session) { must[int64](t)(s.Incr("n", 5)) })
+			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+			b.ok(func(s *session.Session) {
+				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("u", get1[int](t, tx, "k")) }))
+			})
+			if unlocked < 4 {
+				t.Errorf("%d events", unlocked)
+			}
+			has(b, "k", 2)
+			has(b, "n", 5)
+			has(b, "u", 2)
+			b.status(http.StatusConflict, func(s *session.Session) { // the conditions hold
+				n := get1[int](t, s, "k")
+				b.twin().put("k", 7)
+				s.Put("k", n+1)
+			})
+			b.status(503, func(s *session.Session) { s.Put("k", 9) }, session.Exclusive)
+			has(b, "k", 7)
+			b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) }, session.Exclusive)
+			has(b, "k", 0)
+		})
+	}
+}

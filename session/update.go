@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Update runs fn on the session as it is now, in a short exclusive section of
+// its own, and saves at once what fn writes: also inside of a ReadOnly route,
+// and after Commit, as streaming handlers need it. With a Locker other commits
+// wait meanwhile. Should the session be changed all the same, fn runs again on
+// the new state, so it must not do anything that cannot be repeated.
+//
+// If fn returns an error nothing is saved, in no mode, and Update returns that;
+// only what fn did at once (Incr, Take, Regenerate, Destroy) is done. What the
+// request itself has put and not committed is not seen by fn, and a key that
+// both write is a conflict only if another request changed it. fn must use tx
+// and not s.
+func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nobody {
+		return ErrNoSession
+	}
+	end := time.Now().Add(s.waitBound() + saveTime)
+	for {
+		if err := s.use(false); err != nil {
+			return err
+		}
+		if s.frozen {
+			return s.refuse(ErrMoved)
+		}
+		err, own := s.updateOnce(ctx, fn)
+		switch {
+		case err == nil || own || errors.Is(err, ErrClosed):
+			return err
+		case errors.Is(err, ErrConflict) && time.Now().Before(end) && ctx.Err() == nil:
+			continue
+		case !s.saved:
+			s.refuse(err) // the answer does not say that it was saved
+		}
+		return err
+	}
+}
+
+// unlocked calls f without s.mu, so that f may use s.
+func (s *Session) unlocked(f func()) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	f()
+}
+
+// updateOnce runs fn once. own says that the error is fn's.
+func (s *Session) updateOnce(ctx context.Context, fn func(tx *Session) error) (err error, own bool) {
+	tx := s.newTx(ctx)
+	s.unlocked(func() { err, own = tx.runAndSave(fn) })
+	s.takeOver(tx)
+	return err, own
+}
+
+// newTx returns the session that fn uses. It goes by the id that this request
+// knows: an id from before Regenerate sees no more in fn than outside.
+func (s *Session) newTx(ctx context.Context) *Session {
+	tx := &Session{m: s.m, ctx: ctx, started: s.started, deadline: s.deadline, parent: s, sent: s.sent, begun: s.begun}
+	tx.adopt(s.id)
+	tx.existed = s.key != "" // and is not made anew by what fn writes
+	tx.done = make(map[string]bool)
+	tx.set = settings{mode: exclusive, lockOptional: true, wait: s.set.wait, hasWait: s.set.hasWait}
+	if s.m.cfg.locks == nil {
+		tx.set.mode = optimistic
+	}
+	tx.held = s.held.share() // an Exclusive request has the lock already
+	return tx
+}
+
+func (s *Session) runAndSave(fn func(*Session) error) (err error, own bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() {
+		s.pending, s.saved, s.begun = ordered[Op]{}, true, true
+		s.release()
+	}()
+	if err := s.use(false); err != nil {
+		return err, false
+	}
+	s.unlocked(func() { err = fn(s) })
+	switch {
+	case s.ended:
+		return err, true
+	case err != nil:
+		return err, s.failure() == nil
+	}
+	return s.save(s.ctx), false
+}
+
+// takeOver makes what tx did s's own. The request's view stays what it loaded,
+// with what tx wrote on top.
+func (s *Session) takeOver(tx *Session) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	if s.ended || s.abandoned {
+		return
+	}
+	if tx.ended {
+		s.end()
+		return
+	}
+	if tx.id != "" && tx.id != s.id { // it made the session, or changed its id
+		s.adopt(tx.id)
+		s.expires, s.existed, s.followed = tx.expires, true, false
+	}
+	if s.version == tx.base { // else another request changed the session between the loads
+		s.version, s.base = tx.version, tx.version
+	}
+	for key := range tx.done {
+		if v, ok := tx.values.get(key); ok {
+			s.store(key, v)
+		} else {
+			s.unstore(key)
+		}
+	}
+}
