@@ -3,7 +3,6 @@ package redissession
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/session"
@@ -14,6 +13,7 @@ var (
 	blobGet    = script("blob_get")
 	blobSwap   = script("blob_swap")
 	blobRemove = script("blob_remove")
+	blobTouch  = script("blob_touch")
 )
 
 // BlobSessions keeps each session as one string. It takes less memory than
@@ -91,13 +91,5 @@ func (b *blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool
 
 // Touch implements session.BlobStore.
 func (b *blobs) Touch(ctx context.Context, key string, ttl time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", session.ErrUnavailable, err)
-	}
-	build := b.client.B()
-	if ttl <= 0 {
-		return b.failed(b.client.Do(ctx, build.Persist().Key(b.before+key).Build()).Error())
-	}
-	ms := int64((ttl + time.Millisecond - 1) / time.Millisecond)
-	return b.failed(b.client.Do(ctx, build.Pexpire().Key(b.before+key).Milliseconds(ms).Build()).Error())
+	return b.failed(b.write(ctx, blobTouch, b.keys(key), []string{millis(ttl), session.TombstonePrefix}).Error())
 }

@@ -50,6 +50,10 @@ func TestContract(t *testing.T) {
 			run(name, sessiontest.Harness{Open: func() (session.Store, error) { return open(r), nil }})
 		}
 		run("php", phpHarness(r))
+		t.Run(fmt.Sprintf("values/cluster=%v", cluster), func(t *testing.T) {
+			t.Parallel()
+			sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (session.BlobStore, error) { return r.Blobs(), nil }})
+		})
 	}
 }
 

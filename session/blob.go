@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +12,8 @@ import (
 
 // A BlobStore keeps one value per key: Redis strings, rows of a table. FromBlobs
 // makes a Store of it. Its methods are safe for concurrent use, and each is one
-// atomic step. Errors are as with Store.
+// atomic step. Errors are as with Store. Package sessiontest checks all of this
+// (RunBlobs).
 type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)
@@ -21,6 +21,7 @@ type BlobStore interface {
 	// Swap writes data, which lives for ttl from now (0: for ever), if the
 	// value at key is still old; a nil old means that there must be none. It
 	// reports whether it did, and if not, what is there instead (nil: nothing).
+	// data may be empty or nil, which is a value without bytes.
 	Swap(ctx context.Context, key string, old *Blob, data []byte, ttl time.Duration) (done bool, now *Blob, err error)
 
 	// Remove removes the value if it is still old, and whatever it is if old
@@ -28,7 +29,7 @@ type BlobStore interface {
 	Remove(ctx context.Context, key string, old *Blob) (bool, error)
 
 	// Touch makes the value live for ttl from now (0: for ever), if there is
-	// one. The value is not written.
+	// one and it does not begin with TombstonePrefix. The value is not written.
 	Touch(ctx context.Context, key string, ttl time.Duration) error
 }
 
@@ -40,13 +41,14 @@ type Blob struct {
 	TTL time.Duration // how long it will live; 0: for ever
 }
 
-// movedSuffix makes the key of a tombstone out of that of a session. PHP's
-// ids have no underscore in them.
-const movedSuffix = "_MOVED"
-
 // FromBlobs makes a Store of one that keeps single values. Conditions on keys
 // are checked here, and the value is swapped if it is still what was checked;
-// else all is done again. A tombstone stands beside, at the key + "_MOVED".
+// else all is done again.
+//
+// A session that got a new id becomes a tombstone: a value at the same key that
+// begins with TombstonePrefix. With Traits.CommitsNeedLock other programs read
+// these keys, so the tombstone is kept at the key + "_MOVED" instead. No session
+// in format may begin with TombstonePrefix.
 func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 	return &blobSessions{blobs, format, traits}
 }
@@ -59,6 +61,9 @@ type blobSessions struct {
 
 func (b *blobSessions) Traits() Traits { return b.traits }
 
+// beside reports whether tombstones have keys of their own.
+func (b *blobSessions) beside() bool { return b.traits.CommitsNeedLock }
+
 // version of a value is that of its bytes: the same bytes are the same
 // session.
 func version(data []byte) string {
@@ -67,17 +72,10 @@ func version(data []byte) string {
 }
 
 func (b *blobSessions) Load(ctx context.Context, key string) (Record, error) {
-	blob, err := b.blobs.Get(ctx, key)
-	if errors.Is(err, ErrNotFound) {
-		return b.loadMoved(ctx, key)
-	}
+	blob, moved, err := b.find(ctx, key)
 	if err != nil {
 		return Record{}, err
 	}
-	return b.record(blob, Moved{})
-}
-
-func (b *blobSessions) record(blob Blob, moved Moved) (Record, error) {
 	doc, err := b.format.Parse(blob.Data)
 	if err != nil {
 		return Record{}, err
@@ -85,16 +83,16 @@ func (b *blobSessions) record(blob Blob, moved Moved) (Record, error) {
 	return Record{doc.Fields(), version(blob.Data), blob.TTL, doc.Deadline(), moved}, nil
 }
 
-func (b *blobSessions) loadMoved(ctx context.Context, key string) (Record, error) {
-	blob, err := b.blobs.Get(ctx, key+movedSuffix)
-	if err != nil {
-		return Record{}, err
+// find returns a session, or a tombstone and the data that the session had.
+func (b *blobSessions) find(ctx context.Context, key string) (Blob, Moved, error) {
+	blob, err := b.blobs.Get(ctx, key)
+	switch {
+	case err == nil:
+		return b.split(blob)
+	case b.beside() && errors.Is(err, ErrNotFound):
+		return b.findBeside(ctx, key)
 	}
-	moved, data, err := parseMoved(blob.Data)
-	if err != nil {
-		return Record{}, err
-	}
-	return b.record(Blob{Data: data, TTL: blob.TTL}, moved)
+	return Blob{}, Moved{}, err
 }
 
 // maxSwaps bounds how often a commit is tried again. One of those that run into
@@ -106,26 +104,20 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 		return b.create(ctx, key, c)
 	}
 	blob, err := b.blobs.Get(ctx, key)
-	for try := 0; err == nil && try < maxSwaps; try++ {
+	if err != nil {
+		return Result{}, b.missing(ctx, key, err)
+	}
+	for try := range maxSwaps {
 		data, res, err := b.changed(blob, c)
 		if err != nil {
 			return Result{}, err
 		}
-		if c.Move.To != "" {
-			done, err := b.move(ctx, key, blob, data, c)
-			if done || err != nil {
-				return res, err
-			}
-			blob, err = b.blobs.Get(ctx, key)
-			if err != nil {
-				return Result{}, b.missing(ctx, key, err)
-			}
-			continue
-		}
-		done, now, err := b.blobs.Swap(ctx, key, &blob, data, c.TTL)
+		done, now, err := b.replace(ctx, key, &blob, data, c)
 		switch {
-		case done || err != nil:
-			return res, err
+		case err != nil:
+			return Result{}, err
+		case done:
+			return res, nil
 		case now == nil:
 			return Result{}, b.missing(ctx, key, ErrNotFound)
 		}
@@ -134,31 +126,50 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 			return Result{}, err
 		}
 	}
-	if err == nil {
-		return Result{}, &ConflictError{}
-	}
-	return Result{}, b.missing(ctx, key, err)
+	return Result{}, &ConflictError{}
 }
 
-// pause lets those go first who ran into each other more often.
+// replace writes data over old, or makes old a tombstone that keeps data.
+func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data []byte, c Change) (bool, *Blob, error) {
+	switch {
+	case c.Move.To == "":
+		return b.blobs.Swap(ctx, key, old, data, c.TTL)
+	case b.beside():
+		return b.moveBeside(ctx, key, old, appendMoved(c.Move, data), c.TTL)
+	}
+	return b.blobs.Swap(ctx, key, old, appendMoved(c.Move, data), c.TTL)
+}
+
+// pause lets callers go first that ran into each other more often.
 func pause(ctx context.Context, try int) error {
 	if try < 2 {
 		return nil
 	}
-	t := time.NewTimer(rand.N(min(time.Duration(try)*200*time.Microsecond, 5*time.Millisecond)))
+	return sleep(ctx, rand.N(min(time.Duration(try)*200*time.Microsecond, 5*time.Millisecond)))
+}
+
+// sleep waits before a step: if ctx ends, nothing was written.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return both(ErrUnavailable, ctx.Err()) // nothing was written
+		return both(ErrUnavailable, ctx.Err())
 	}
 }
 
 // changed checks the conditions on one state of the session and applies the
 // ops to it.
 func (b *blobSessions) changed(blob Blob, c Change) ([]byte, Result, error) {
-	if c.Version != "" && c.Version != version(blob.Data) {
+	blob, moved, err := b.split(blob)
+	switch {
+	case err != nil:
+		return nil, Result{}, err
+	case moved.To != "":
+		return nil, Result{}, &MovedError{moved}
+	case c.Version != "" && c.Version != version(blob.Data):
 		return nil, Result{}, &ConflictError{}
 	}
 	doc, err := b.format.Parse(blob.Data)
@@ -184,6 +195,9 @@ func (b *blobSessions) edit(doc Document, c Change) ([]byte, Result, error) {
 	if err != nil {
 		return nil, Result{}, err
 	}
+	if !b.beside() && isTombstone(data) {
+		return nil, Result{}, fmt.Errorf("%w: its format begins as a tombstone does", ErrRefused)
+	}
 	return data, Result{version(data), values}, nil
 }
 
@@ -192,101 +206,63 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	switch _, err := b.blobs.Get(ctx, key+movedSuffix); {
-	case err == nil:
-		return Result{}, ErrExists
-	case !errors.Is(err, ErrNotFound):
-		return Result{}, err
+	if b.beside() {
+		switch _, _, err := b.findBeside(ctx, key); {
+		case err == nil:
+			return Result{}, ErrExists
+		case !errors.Is(err, ErrNotFound):
+			return Result{}, err
+		}
 	}
 	done, _, err := b.blobs.Swap(ctx, key, nil, data, c.TTL)
-	if err == nil && !done {
-		err = ErrExists
+	switch {
+	case err != nil:
+		return Result{}, err
+	case !done:
+		return Result{}, ErrExists
 	}
-	return res, err
+	return res, nil
 }
 
-// missing tells a session that moved from one that is no more.
+// missing distinguishes a session that moved from one that does not exist.
 func (b *blobSessions) missing(ctx context.Context, key string, err error) error {
-	if !errors.Is(err, ErrNotFound) {
+	if !b.beside() || !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	r, err := b.loadMoved(ctx, key)
+	_, moved, err := b.findBeside(ctx, key)
 	if err != nil {
 		return err
 	}
-	return &MovedError{r.Moved}
-}
-
-// move writes the tombstone and then removes the session, if nobody changed it
-// between. Until then nobody sees the tombstone.
-func (b *blobSessions) move(ctx context.Context, key string, old Blob, data []byte, c Change) (bool, error) {
-	beside := key + movedSuffix
-	for {
-		was, err := b.blobs.Get(ctx, beside)
-		before := &was
-		if errors.Is(err, ErrNotFound) {
-			before, err = nil, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		done, _, err := b.blobs.Swap(ctx, beside, before, appendMoved(c.Move, data), c.TTL)
-		if err != nil {
-			return false, err
-		}
-		if done {
-			return b.blobs.Remove(ctx, key, &old)
-		}
-	}
+	return &MovedError{moved}
 }
 
 func (b *blobSessions) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	return b.blobs.Touch(ctx, key, ttl)
 }
 
+// Delete does not parse the session, so it also ends one that is damaged.
 func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
-	removed, err := b.blobs.Remove(ctx, key, nil)
-	if err != nil {
-		return Moved{}, err
+	if b.beside() {
+		return b.deleteBeside(ctx, key)
 	}
-	r, err := b.loadMoved(ctx, key)
-	if errors.Is(err, ErrNotFound) {
-		return Moved{}, nil
+	for try := 0; ; try++ {
+		blob, err := b.blobs.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			return Moved{}, nil
+		}
+		if err != nil {
+			return Moved{}, err
+		}
+		// It is removed as it was read: a session that moves in between must
+		// be followed to where it went.
+		if done, err := b.blobs.Remove(ctx, key, &blob); err != nil {
+			return Moved{}, err
+		} else if done {
+			_, moved, err := b.split(blob)
+			return moved, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return Moved{}, err
+		}
 	}
-	if err != nil {
-		return Moved{}, err
-	}
-	if _, err := b.blobs.Remove(ctx, key+movedSuffix, nil); err != nil {
-		return Moved{}, err
-	}
-	if removed { // what was beside it was not in force
-		return Moved{}, nil
-	}
-	return r.Moved, nil
-}
-
-const movedMagic = "PLM\x01"
-
-func appendMoved(m Moved, data []byte) []byte {
-	b := append([]byte(movedMagic), 0)
-	if m.Frozen {
-		b[len(b)-1] = 1
-	}
-	b = binary.AppendUvarint(b, uint64(m.At.UnixMilli()))
-	b = binary.AppendUvarint(b, uint64(len(m.To)))
-	return append(append(b, m.To...), data...)
-}
-
-func parseMoved(blob []byte) (Moved, []byte, error) {
-	if len(blob) <= len(movedMagic) || string(blob[:len(movedMagic)]) != movedMagic {
-		return Moved{}, nil, fmt.Errorf("%w: a tombstone begins otherwise", errPacked)
-	}
-	p := unpacker{rest: blob[len(movedMagic)+1:]}
-	m := Moved{Frozen: blob[len(movedMagic)] == 1}
-	m.At = time.UnixMilli(int64(p.number()))
-	m.To = string(p.bytes())
-	if p.bad || m.To == "" {
-		return Moved{}, nil, errPacked
-	}
-	return m, p.rest, nil
 }

@@ -105,7 +105,7 @@ func (b *Blobs) Touch(ctx context.Context, key string, ttl time.Duration) error 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.at(key); now != nil {
+	if now := b.at(key); now != nil && !bytes.HasPrefix(now.Data, []byte(session.TombstonePrefix)) {
 		b.set(key, now.Data, ttl)
 	}
 	return nil

@@ -23,7 +23,7 @@ var cases = []testCase{
 	{"touch", touchProlongs}, {"touch/shortens", touchShortens}, {"touch/nothing", touchNothing},
 	{"delete", deletes}, {"delete/race", deleteRace},
 	{"moved", movedIsTombstone}, {"moved/conditions", movedConditions}, {"moved/ends", movedEnds},
-	{"moved/deleted", movedDeleted}, {"moved/race", movedRace}, {"context", contextEnded},
+	{"moved/deleted", movedDeleted}, {"moved/race", movedRace}, {"moved/two", movedTwo}, {"context", contextEnded},
 }
 
 func createMakes(c *check) {

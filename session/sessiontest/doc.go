@@ -1,5 +1,6 @@
 // Package sessiontest checks that a store of sessions keeps the contract of
-// session.Store. It is for those who write one.
+// session.Store, or of session.BlobStore (RunBlobs). It is for those who write
+// one.
 //
 //	func TestContract(t *testing.T) {
 //		sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { … }})
@@ -95,7 +96,7 @@ type testCase struct {
 	f    func(*check)
 }
 
-func start(h Harness) (*suite, error) {
+func (h *Harness) setDefaults() {
 	if h.Encode == nil {
 		h.Encode = func(v any) []byte { b, _ := json.Marshal(v); return b }
 	}
@@ -108,6 +109,10 @@ func start(h Harness) (*suite, error) {
 	if h.Patience == 0 {
 		h.Patience = 30 * time.Second
 	}
+}
+
+func start(h Harness) (*suite, error) {
+	h.setDefaults()
 	s := &suite{Harness: h}
 	var err error
 	if s.a, err = h.Open(); err == nil {

@@ -1,6 +1,7 @@
 package sqlsession_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -20,6 +21,8 @@ type fakeDB struct {
 	rows map[string]*fakeRow
 	seen []string // every statement
 	fail []error  // of the next statements
+
+	slowSweep bool // sweeps end with their context and not before
 }
 
 // broken is the next failure, if there is one.
@@ -72,15 +75,23 @@ func (db *fakeDB) live(key string) *fakeRow {
 	return r
 }
 
-func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
+func (c fakeConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
 	c.db.mu.Lock()
 	defer c.db.mu.Unlock()
-	q = strings.ReplaceAll(strings.ReplaceAll(q, fakeNow, "NOW"), "(expires = 0 OR expires > NOW)", "LIVE")
+	q = strings.NewReplacer("(expires = 0 OR expires > "+fakeNow+")", "LIVE", "expires > 0 AND expires <= "+fakeNow, "OVER", fakeNow, "NOW").Replace(q)
+	if strings.HasSuffix(q, "LIMIT 1000)") {
+		return c.db.sweep(ctx, q)
+	}
 	c.db.seen = append(c.db.seen, q)
 	if err := c.db.broken(); err != nil {
 		return nil, err
 	}
 	arg := func(i int) any { return args[i].Value }
+	for i := range args {
+		if b, ok := arg(i).([]byte); ok && b == nil || arg(i) == nil {
+			return nil, fmt.Errorf("NOT NULL constraint failed")
+		}
+	}
 	switch shape := until.ReplaceAllString(q, "E"); shape {
 	case "UPDATE padlock_sessions SET data = ?, version = version + 1, E WHERE id = ? AND version = ? AND LIVE":
 		if r := c.db.live(arg(1).(string)); r != nil && r.version == arg(2) {
@@ -104,26 +115,42 @@ func (c fakeConn) ExecContext(_ context.Context, q string, args []driver.NamedVa
 			delete(c.db.rows, key)
 			return driver.RowsAffected(1), nil
 		}
-	case "UPDATE padlock_sessions SET E WHERE id = ? AND LIVE":
-		if r := c.db.live(arg(0).(string)); r != nil {
+	case "UPDATE padlock_sessions SET E WHERE id = ? AND LIVE AND SUBSTR(data, 1, 4) <> ?":
+		if r := c.db.live(arg(0).(string)); r != nil && !bytes.HasPrefix(r.data, arg(1).([]byte)) {
 			r.expires = expiry(q)
 			return driver.RowsAffected(1), nil
 		}
-	case "DELETE FROM padlock_sessions WHERE expires > 0 AND expires <= NOW":
-		n := 0
-		for key := range c.db.rows {
-			if c.db.live(key) == nil {
-				delete(c.db.rows, key)
-				n++
-			}
-		}
-		return driver.RowsAffected(n), nil
 	default:
 		if !strings.HasPrefix(q, "CREATE ") {
 			return nil, fmt.Errorf("fakeDB does not know %q", shape)
 		}
 	}
 	return driver.RowsAffected(0), nil
+}
+
+// sweep is called with mu held.
+func (db *fakeDB) sweep(ctx context.Context, q string) (driver.Result, error) {
+	if q != "DELETE FROM padlock_sessions WHERE OVER AND id IN (SELECT id FROM padlock_sessions WHERE OVER LIMIT 1000)" {
+		return nil, fmt.Errorf("fakeDB does not know %q", q)
+	}
+	db.seen = append(db.seen, q)
+	if db.slowSweep {
+		db.mu.Unlock()
+		<-ctx.Done()
+		db.mu.Lock()
+		return nil, ctx.Err()
+	}
+	if err := db.broken(); err != nil {
+		return nil, err
+	}
+	n := 0
+	for key := range db.rows {
+		if db.live(key) == nil && n < 1000 {
+			delete(db.rows, key)
+			n++
+		}
+	}
+	return driver.RowsAffected(n), nil
 }
 
 func (c fakeConn) QueryContext(_ context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {

@@ -7,8 +7,11 @@
 //
 // A session is one row. A commit is one UPDATE that asks for the row's version,
 // so it needs no transaction; it is right at every isolation level, and what
-// the stricter ones break off is run again. Time is the database server's. Rows that have expired are deleted now and then, with a session
-// that is made, and by [Store.Sweep].
+// the stricter ones break off is run again. Time is the database server's.
+//
+// A process that makes sessions deletes expired rows every ten minutes, in
+// batches, in the background; no request waits for that. [Store.Sweep] deletes
+// them at once.
 //
 // SQLite needs a busy timeout (PRAGMA busy_timeout) where several connections
 // write. PostgreSQL must be asked at its primary; a cluster with several
@@ -36,6 +39,7 @@ type Dialect struct {
 	now      string // milliseconds since 1970, by the server
 	numbered bool   // $1 instead of ?
 	ignore   [2]string
+	sweep    string // deletes one batch of what has expired
 	columns  string
 	index    string // of the column expires, after the table; "" when columns has it
 }
@@ -44,8 +48,9 @@ type Dialect struct {
 var (
 	// Postgres is PostgreSQL 9.5 and later.
 	Postgres = Dialect{
-		name: "postgres", now: "CAST(extract(epoch from clock_timestamp()) * 1000 AS BIGINT)", numbered: true,
+		name: "postgres", now: "CAST(extract(epoch from statement_timestamp()) * 1000 AS BIGINT)", numbered: true,
 		ignore:  [2]string{"INSERT INTO", " ON CONFLICT (id) DO NOTHING"},
+		sweep:   "DELETE FROM {table} WHERE {over} AND id = ANY (ARRAY(SELECT id FROM {table} WHERE {over} LIMIT {batch}))",
 		columns: "id VARCHAR(255) PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, data BYTEA NOT NULL",
 		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
 	}
@@ -54,6 +59,7 @@ var (
 		// UTC, for local time has an hour twice in autumn.
 		name: "mysql", now: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
 		ignore: [2]string{"INSERT IGNORE INTO", ""},
+		sweep:  "DELETE FROM {table} WHERE {over} ORDER BY expires LIMIT {batch}",
 		columns: "id VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, " +
 			"data LONGBLOB NOT NULL, INDEX (expires)",
 	}
@@ -61,6 +67,7 @@ var (
 	SQLite = Dialect{
 		name: "sqlite", now: "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
 		ignore:  [2]string{"INSERT INTO", " ON CONFLICT (id) DO NOTHING"},
+		sweep:   "DELETE FROM {table} WHERE {over} AND id IN (SELECT id FROM {table} WHERE {over} LIMIT {batch})",
 		columns: "id TEXT PRIMARY KEY, version INTEGER NOT NULL, expires INTEGER NOT NULL, data BLOB NOT NULL",
 		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
 	}
@@ -71,9 +78,6 @@ func (d Dialect) String() string { return d.name }
 
 // DefaultTable is the table's name unless Table gives another.
 const DefaultTable = "padlock_sessions"
-
-// sweepEvery is how often a process deletes what has expired.
-const sweepEvery = 10 * time.Minute
 
 // Store keeps sessions in one table. It is a session.Store, safe for
 // concurrent use. The database stays the caller's.
@@ -138,9 +142,6 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Sweep deletes the rows that have expired and returns how many.
-func (s *Store) Sweep(ctx context.Context) (int64, error) { return s.rows.sweep(ctx) }
-
 // rows is the table. A blob's tag is its version, which begins anywhere, so
 // that a row that was deleted and made again is another.
 type rows struct {
@@ -148,6 +149,7 @@ type rows struct {
 	d         Dialect
 	table     string
 	lastSweep atomic.Int64
+	sweeping  atomic.Bool
 }
 
 // live is the condition that a row has not expired.
@@ -155,7 +157,8 @@ func (r *rows) live() string { return "(expires = 0 OR expires > " + r.d.now + "
 
 // query fills in table, clock and placeholders.
 func (r *rows) query(q string) string {
-	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live()).Replace(q)
+	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live(), "{over}", "expires > 0 AND expires <= "+r.d.now,
+		"{batch}", strconv.Itoa(sweepBatch)).Replace(q)
 	if !r.d.numbered {
 		return q
 	}
@@ -257,6 +260,9 @@ func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
 func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
 	var done bool
 	var err error
+	if data == nil {
+		data = []byte{} // nil would be NULL
+	}
 	if old == nil {
 		done, err = r.insert(ctx, key, data, ttl)
 	} else {
@@ -278,7 +284,7 @@ func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Dur
 	if !plain(key) {
 		return false, fmt.Errorf("%w: sqlsession keeps at most %d bytes of printable ASCII, without a space at the end", session.ErrKey, maxKey)
 	}
-	r.sweepNowAndThen(ctx)
+	defer r.sweepNowAndThen()
 	version := rand.Int64N(1 << 52)
 	done, err := r.exec(ctx, "UPDATE {table} SET data = ?, version = ?, expires = "+r.until(ttl)+" WHERE id = ? AND NOT {live}", data, version, key)
 	if done || err != nil {
@@ -316,18 +322,7 @@ func (r *rows) Remove(ctx context.Context, key string, old *session.Blob) (bool,
 
 // Touch implements session.BlobStore.
 func (r *rows) Touch(ctx context.Context, key string, ttl time.Duration) error {
-	_, err := r.exec(ctx, "UPDATE {table} SET expires = "+r.until(ttl)+" WHERE id = ? AND {live}", key)
+	_, err := r.exec(ctx, "UPDATE {table} SET expires = "+r.until(ttl)+" WHERE id = ? AND {live} AND SUBSTR(data, 1, "+
+		strconv.Itoa(len(session.TombstonePrefix))+") <> ?", key, []byte(session.TombstonePrefix))
 	return err
-}
-
-// sweep asks for what the index has: rows that live are not touched, nor locked.
-func (r *rows) sweep(ctx context.Context) (int64, error) {
-	return r.count(ctx, "DELETE FROM {table} WHERE expires > 0 AND expires <= {now}")
-}
-
-func (r *rows) sweepNowAndThen(ctx context.Context) {
-	last, now := r.lastSweep.Load(), time.Now().UnixNano()
-	if now-last > int64(sweepEvery) && r.lastSweep.CompareAndSwap(last, now) {
-		_, _ = r.sweep(ctx) // the next one tries again
-	}
 }

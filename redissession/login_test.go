@@ -1,0 +1,85 @@
+package redissession_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest/load"
+)
+
+// TestDoubleLogin has visitors click twice on "log in", with requests beside
+// that write, and no Locker: of what was answered with 200 nothing is lost.
+func TestDoubleLogin(t *testing.T) {
+	t.Parallel()
+	raw := dial(t, at(startRedis(t).Addr()))
+	for store, open := range stores {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			m, err := session.New(open(newRedis(t, raw)), plain)
+			noError(t, err)
+			mux := http.NewServeMux()
+			mux.Handle("/", load.Handler(m))
+			mux.Handle("/login", m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s := session.From(r.Context())
+				if err := s.Regenerate(r.Context()); err != nil {
+					w.WriteHeader(session.Status(err))
+					return
+				}
+				noError(t, s.Put("user", 1))
+			})))
+			c := serve(t, mux)
+			saved := 0
+			for range 60 {
+				saved += doubleLogin(t, c)
+			}
+			t.Logf("%d of %d writes beside a login were saved, the others refused", saved, 60*5)
+		})
+	}
+}
+
+// doubleLogin returns how many writes beside it were answered with 200.
+func doubleLogin(t *testing.T, c *load.Client) int {
+	t.Helper()
+	c.Cookie = nil
+	noError(t, c.Start(t.Context()))
+	paths := []string{"/login", "/login"}
+	for i := range 5 {
+		paths = append(paths, fmt.Sprintf("/set?key=k%d&work=0s", i))
+	}
+	answers := make([]load.Answer, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() {
+			var err error
+			if answers[i], err = c.Get(t.Context(), i, path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	logins := slices.DeleteFunc(slices.Clone(answers[:2]), func(a load.Answer) bool { return a.Status != http.StatusOK })
+	if len(logins) != 1 || logins[0].Cookie == nil {
+		t.Fatalf("%d of two logins succeeded: %v", len(logins), answers[:2])
+	}
+	want := []string{"user"}
+	for i, a := range answers[2:] {
+		if a.Status == http.StatusOK {
+			want = append(want, fmt.Sprint("k", i))
+		}
+	}
+	c.Cookie = logins[0].Cookie
+	a, err := c.Get(t.Context(), 0, "/keys")
+	noError(t, err)
+	have := strings.Fields(a.Body)
+	for _, key := range want {
+		if !slices.Contains(have, key) {
+			t.Errorf("%s was answered with 200 and is not there; there is %q", key, have)
+		}
+	}
+	return len(want) - 1
+}

@@ -1,0 +1,210 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// TombstonePrefix begins the value of a session that got a new id, where
+// FromBlobs keeps it at the session's own key. BlobStore.Touch leaves such
+// values alone.
+const TombstonePrefix = "PLM\x01"
+
+func isTombstone(data []byte) bool { return bytes.HasPrefix(data, []byte(TombstonePrefix)) }
+
+// split tells a session from a tombstone at the same key.
+func (b *blobSessions) split(blob Blob) (Blob, Moved, error) {
+	if b.beside() || !isTombstone(blob.Data) {
+		return blob, Moved{}, nil
+	}
+	moved, data, err := parseMoved(blob.Data)
+	blob.Data = data
+	return blob, moved, err
+}
+
+func appendMoved(m Moved, data []byte) []byte {
+	b := append([]byte(TombstonePrefix), 0)
+	if m.Frozen {
+		b[len(b)-1] = 1
+	}
+	b = binary.AppendUvarint(b, uint64(m.At.UnixMilli()))
+	b = binary.AppendUvarint(b, uint64(len(m.To)))
+	return append(append(b, m.To...), data...)
+}
+
+func parseMoved(blob []byte) (Moved, []byte, error) {
+	if len(blob) <= len(TombstonePrefix) || !isTombstone(blob) {
+		return Moved{}, nil, fmt.Errorf("%w: a tombstone begins otherwise", errPacked)
+	}
+	p := unpacker{rest: blob[len(TombstonePrefix)+1:]}
+	m := Moved{Frozen: blob[len(TombstonePrefix)] == 1}
+	m.At = time.UnixMilli(int64(p.number()))
+	m.To = string(p.bytes())
+	if p.bad || m.To == "" {
+		return Moved{}, nil, errPacked
+	}
+	return m, p.rest, nil
+}
+
+// Two keys cannot be changed in one step. So where the tombstone has a key of
+// its own, a move is three steps, and a claim, which names no new id, says at
+// that key that one may be under way:
+//
+//	step  session   beside it  a reader sees
+//	      there     nothing    the session
+//	1     there     claim      the session
+//	2     removed   claim      waits for step 3, at most for claimWait
+//	3     –         tombstone  where it went
+//
+// Step 2 removes the session if it is still what was read, so of several moves
+// at once one succeeds, and that one alone takes step 3. A claim is shared: a
+// mover that finds one uses it. Only step 3 and Delete end a claim, and step 3
+// swaps the very claim of step 1, so a Delete between 2 and 3 is noticed.
+//
+// A mover that dies after step 1 leaves a session that works, and a claim that
+// counts for nothing, whatever becomes of the session later. One that dies after
+// step 2 leaves no session at the old id; nobody knows the new one.
+
+// movedSuffix makes the key of a tombstone out of that of a session. PHP's
+// ids have no underscore in them.
+const movedSuffix = "_MOVED"
+
+const (
+	claimPrefix = "PLC\x01"
+	// claimTTL is longer than any move takes.
+	claimTTL = time.Minute
+	// claimWait is how long a reader waits for step 3. It is many times what
+	// one request to a store takes, and short for a visitor.
+	claimWait = time.Second
+)
+
+func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
+
+// findBeside returns the tombstone of a session that is not at its key, or
+// ErrNotFound.
+func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
+	end := time.Now().Add(claimWait)
+	for wait := time.Millisecond; ; wait = min(2*wait, claimWait/20) {
+		blob, err := b.blobs.Get(ctx, key+movedSuffix)
+		if err != nil {
+			return Blob{}, Moved{}, err
+		}
+		if !isClaim(&blob) {
+			moved, data, err := parseMoved(blob.Data)
+			blob.Data = data
+			return blob, moved, err
+		}
+		if time.Now().After(end) {
+			return Blob{}, Moved{}, ErrNotFound
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return Blob{}, Moved{}, err
+		}
+	}
+}
+
+// moveBeside removes the session at key if it is still old, and leaves
+// tombstone beside it. It returns as BlobStore.Swap does.
+func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
+	claim, err := b.claim(ctx, key)
+	if claim == nil || err != nil {
+		return false, nil, err
+	}
+	removed, err := b.blobs.Remove(ctx, key, old)
+	if err != nil {
+		return false, nil, err
+	}
+	if !removed {
+		now, err := b.look(ctx, key)
+		return false, now, err
+	}
+	// The session has left its key, whether the client still waits or not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
+}
+
+// look is Get with nil for nothing.
+func (b *blobSessions) look(ctx context.Context, key string) (*Blob, error) {
+	blob, err := b.blobs.Get(ctx, key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &blob, nil
+}
+
+// claim is step 1. It renews a claim that is there. It returns nil if the
+// session has left its key.
+func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
+	beside := key + movedSuffix
+	now, err := b.look(ctx, beside)
+	for {
+		if err != nil {
+			return nil, err
+		}
+		data := append([]byte(claimPrefix), rand.Text()...)
+		switch {
+		case isClaim(now):
+			data = now.Data
+		case now != nil:
+			// A tombstone: of a move that was faster, or of one long ago if
+			// another program has made a session of the old id again.
+			if session, err := b.look(ctx, key); session == nil || err != nil {
+				return nil, err
+			}
+		}
+		var done bool
+		if done, now, err = b.blobs.Swap(ctx, beside, now, data, claimTTL); done && err == nil {
+			return data, nil
+		}
+	}
+}
+
+// confirm is step 3. Its errors never say that nothing was done, except that
+// the session was deleted meanwhile: ErrNotFound.
+func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
+	now, err := b.look(ctx, beside)
+	for err == nil {
+		if now == nil || !bytes.Equal(now.Data, claim) {
+			return ErrNotFound
+		}
+		var done bool
+		if done, now, err = b.blobs.Swap(ctx, beside, now, tombstone, ttl); done && err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
+}
+
+// deleteBeside removes the session first and then what is beside it: a move
+// that has removed the session itself then finds its claim gone.
+func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
+	removed, err := b.blobs.Remove(ctx, key, nil)
+	if err != nil {
+		return Moved{}, err
+	}
+	for {
+		now, err := b.look(ctx, key+movedSuffix)
+		if now == nil || err != nil {
+			return Moved{}, err
+		}
+		done, err := b.blobs.Remove(ctx, key+movedSuffix, now)
+		switch {
+		case err != nil:
+			return Moved{}, err
+		case done && (removed || isClaim(now)):
+			return Moved{}, nil // a tombstone does not count beside a session
+		case done:
+			moved, _, err := parseMoved(now.Data)
+			return moved, err
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package sessiontest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// A BlobHarness tells RunBlobs about a store of single values.
+type BlobHarness struct {
+	// Open returns the store, or another handle on the same values: it is
+	// called twice.
+	Open func() (session.BlobStore, error)
+	// Expire is how long a lifetime must be to be measured; 0 is 150 ms.
+	Expire time.Duration
+	// Patience is how long a case may take; 0 is 30 s.
+	Patience time.Duration
+}
+
+// RunBlobs checks that a store keeps the contract of session.BlobStore, each
+// case in a subtest. What session.FromBlobs makes of it is for Run.
+func RunBlobs(t *testing.T, h BlobHarness) {
+	s, err := startBlobs(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range blobCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range s.run(c) {
+				t.Errorf("%s (%s)", f.Text, f.At)
+			}
+		})
+	}
+}
+
+// CheckBlobs runs all cases and returns what is wrong.
+func CheckBlobs(h BlobHarness) []Failure {
+	s, err := startBlobs(h)
+	if err != nil {
+		return []Failure{{"open", err.Error(), ""}}
+	}
+	results := make([][]Failure, len(blobCases))
+	var wg sync.WaitGroup
+	for i, c := range blobCases {
+		wg.Go(func() { results[i] = s.run(c) })
+	}
+	wg.Wait()
+	return slices.Concat(results...)
+}
+
+type blobSuite struct {
+	suite
+	a, b session.BlobStore
+}
+
+type blobCase struct {
+	name string
+	f    func(*blobCheck)
+}
+
+type blobCheck struct {
+	*check
+	a, b session.BlobStore
+}
+
+func startBlobs(h BlobHarness) (*blobSuite, error) {
+	s := &blobSuite{suite: suite{Harness: Harness{Expire: h.Expire, Patience: h.Patience}}}
+	s.setDefaults()
+	var err error
+	if s.a, err = h.Open(); err == nil {
+		s.b, err = h.Open()
+	}
+	return s, err
+}
+
+func (s *blobSuite) run(c blobCase) []Failure {
+	return s.suite.run(testCase{c.name, func(k *check) { c.f(&blobCheck{k, s.a, s.b}) }})
+}
+
+// swap wants a swap to be done.
+func (c *blobCheck) swap(key string, old *session.Blob, data []byte, ttl time.Duration) session.Blob {
+	done, _, err := c.a.Swap(c.ctx, key, old, data, ttl)
+	if err != nil || !done {
+		c.failf("Swap: %v, %v; want true", done, err)
+	}
+	return c.get(key)
+}
+
+func (c *blobCheck) get(key string) session.Blob {
+	blob, err := c.b.Get(c.ctx, key)
+	if err != nil {
+		c.failf("Get: %v", err)
+	}
+	return blob
+}
+
+// A mortal store dies at one of its calls: before that is done or, if late is
+// set, after it, so that only its reply is lost. All calls after it fail.
+type mortal struct {
+	session.BlobStore
+	late bool
+
+	mu   sync.Mutex
+	left int // calls until then
+	died bool
+}
+
+// call does f, unless the store is dead. dead reports that it died meanwhile.
+func (m *mortal) call(f func()) (dead error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left--
+	if m.left > 0 {
+		f()
+		return nil
+	}
+	if !m.died && m.late {
+		f()
+	}
+	m.died = true
+	return context.DeadlineExceeded
+}
+
+func (m *mortal) Get(ctx context.Context, key string) (b session.Blob, err error) {
+	if dead := m.call(func() { b, err = m.BlobStore.Get(ctx, key) }); dead != nil {
+		return session.Blob{}, dead
+	}
+	return b, err
+}
+
+func (m *mortal) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (done bool, now *session.Blob, err error) {
+	if dead := m.call(func() { done, now, err = m.BlobStore.Swap(ctx, key, old, data, ttl) }); dead != nil {
+		return false, nil, dead
+	}
+	return done, now, err
+}
+
+func (m *mortal) Remove(ctx context.Context, key string, old *session.Blob) (done bool, err error) {
+	if dead := m.call(func() { done, err = m.BlobStore.Remove(ctx, key, old) }); dead != nil {
+		return false, dead
+	}
+	return done, err
+}

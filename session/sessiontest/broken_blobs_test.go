@@ -1,0 +1,172 @@
+package sessiontest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest"
+)
+
+func TestBlobs(t *testing.T) {
+	blobs := sessiontest.NewBlobs()
+	sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (session.BlobStore, error) { return blobs, nil }})
+}
+
+// brokenBlobs breaks one rule.
+type brokenBlobs struct {
+	*sessiontest.Blobs
+	rule string
+}
+
+func (b brokenBlobs) Get(ctx context.Context, key string) (session.Blob, error) {
+	blob, err := b.Blobs.Get(ctx, key)
+	if b.rule == "does not tell the lifetime" {
+		blob.TTL = 0
+	}
+	return blob, err
+}
+
+func (b brokenBlobs) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	switch {
+	case b.rule == "writes over what was changed" && old != nil:
+		if now, err := b.Blobs.Get(ctx, key); err == nil {
+			old = &now
+		}
+	case b.rule == "writes where nothing was expected" && old == nil:
+		b.Blobs.Remove(ctx, key, nil)
+	case b.rule == "takes nil for NULL" && data == nil, b.rule == "takes empty for NULL" && len(data) == 0:
+		return false, nil, errors.New("NOT NULL constraint failed")
+	case b.rule == "cuts at a zero byte":
+		data, _, _ = bytes.Cut(data, []byte{0})
+	}
+	done, now, err := b.Blobs.Swap(ctx, key, old, data, ttl)
+	if b.rule == "does not say what is there" {
+		now = nil
+	}
+	return done, now, err
+}
+
+func (b brokenBlobs) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	if b.rule == "removes what was changed" {
+		old = nil
+	}
+	done, err := b.Blobs.Remove(ctx, key, old)
+	return done || b.rule == "has always removed something", err
+}
+
+func (b brokenBlobs) Touch(ctx context.Context, key string, ttl time.Duration) error {
+	now, err := b.Blobs.Get(ctx, key)
+	switch {
+	case b.rule == "touches tombstones" && err == nil:
+		_, _, err := b.Blobs.Swap(ctx, key, &now, now.Data, ttl)
+		return err
+	case b.rule == "touch makes values" && err != nil:
+		_, _, err := b.Blobs.Swap(ctx, key, nil, nil, ttl)
+		return err
+	case b.rule == "does not touch":
+		return nil
+	}
+	return b.Blobs.Touch(ctx, key, ttl)
+}
+
+// TestBlobSuiteNotices runs the suite over stores that break one rule each.
+func TestBlobSuiteNotices(t *testing.T) {
+	for rule, wanted := range map[string]string{
+		"does not tell the lifetime":        "swap",
+		"cuts at a zero byte":               "swap",
+		"writes over what was changed":      "swap/changed",
+		"writes where nothing was expected": "swap/changed",
+		"does not say what is there":        "swap/changed",
+		"takes nil for NULL":                "swap/empty",
+		"takes empty for NULL":              "swap/empty",
+		"removes what was changed":          "remove",
+		"has always removed something":      "remove",
+		"touches tombstones":                "touch/tombstone",
+		"touch makes values":                "touch",
+		"does not touch":                    "touch",
+	} {
+		t.Run(strings.ReplaceAll(rule, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			broken := brokenBlobs{sessiontest.NewBlobs(), rule}
+			found := sessiontest.CheckBlobs(sessiontest.BlobHarness{Patience: 2 * time.Second, Expire: 40 * time.Millisecond,
+				Open: func() (session.BlobStore, error) { return broken, nil }})
+			if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == wanted }) {
+				t.Errorf("the case %s did not notice; others said %v", wanted, found)
+			}
+		})
+	}
+}
+
+// forgetfulRemove keeps what it says that it removed: a mover that dies after
+// it leaves a session and its tombstone.
+type forgetfulRemove struct{ *sessiontest.Blobs }
+
+func (b forgetfulRemove) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	now, err := b.Blobs.Get(ctx, key)
+	done, errRemove := b.Blobs.Remove(ctx, key, old)
+	if err == nil && done {
+		b.Blobs.Put(key, now.Data)
+	}
+	return done, errRemove
+}
+
+func TestBlobSuiteNoticesRuins(t *testing.T) {
+	broken := forgetfulRemove{sessiontest.NewBlobs()}
+	found := sessiontest.CheckBlobs(sessiontest.BlobHarness{Patience: 8 * time.Second, Expire: 40 * time.Millisecond,
+		Open: func() (session.BlobStore, error) { return broken, nil }})
+	for _, wanted := range []string{"mover dies", "mover dies/php"} {
+		if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == wanted }) {
+			t.Errorf("the case %s did not notice; others said %v", wanted, found)
+		}
+	}
+}
+
+// lastMove keeps what it knows of moves apart from sessions: whoever comes last
+// is believed, whoever succeeds.
+type lastMove struct {
+	session.Store
+	meet func(key string)
+	mu   sync.Mutex
+	last map[string]session.Moved
+}
+
+func (s *lastMove) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if c.Move.To != "" {
+		s.mu.Lock()
+		s.last[key] = c.Move
+		s.mu.Unlock()
+		s.meet(key)
+		s.mu.Lock()
+		last := s.last[key] == c.Move
+		s.mu.Unlock()
+		if last { // and comes too late
+			<-time.After(20 * time.Millisecond)
+		}
+	}
+	return s.Store.Commit(ctx, key, c)
+}
+
+func (s *lastMove) Load(ctx context.Context, key string) (session.Record, error) {
+	r, err := s.Store.Load(ctx, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, ok := s.last[key]; ok && r.Moved.To != "" {
+		r.Moved = last
+	}
+	return r, err
+}
+
+func TestSuiteNoticesTheLastMove(t *testing.T) {
+	broken := &lastMove{Store: session.NewMemory(), meet: meeting(), last: make(map[string]session.Moved)}
+	found := sessiontest.Check(sessiontest.Harness{Open: same(broken), Patience: 4 * time.Second, Expire: 40 * time.Millisecond})
+	if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == "moved/two" }) {
+		t.Errorf("the case moved/two did not notice; others said %v", found)
+	}
+}

@@ -1,0 +1,204 @@
+package sessiontest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+var blobCases = []blobCase{
+	{"swap", swaps}, {"swap/changed", swapChanged}, {"swap/empty", swapEmpty}, {"remove", removes},
+	{"touch", touchesBlob}, {"touch/tombstone", touchTombstone},
+	{"mover dies", moverDies(session.Packed(), session.Traits{})},
+	{"mover dies/php", moverDies(session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})},
+}
+
+func swaps(c *blobCheck) {
+	if _, err := c.a.Get(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+		c.errorf("Get where there is nothing: %v, want ErrNotFound", err)
+	}
+	data := []byte("a\x00\xff\r\n'\"")
+	one := c.swap(c.key, nil, data, long)
+	if !bytes.Equal(one.Data, data) || one.TTL <= 0 || one.TTL > long {
+		c.errorf("there is %q for %v, want %q for %v", one.Data, one.TTL, data, long)
+	}
+	two := c.swap(c.key, &one, []byte("b"), 0)
+	if string(two.Data) != "b" || two.TTL != 0 {
+		c.errorf("there is %q for %v, want b for ever", two.Data, two.TTL)
+	}
+	c.a.Remove(c.ctx, c.key, nil)
+}
+
+// swapChanged: nothing is written over what is not as it was read.
+func swapChanged(c *blobCheck) {
+	old := c.swap(c.key, nil, []byte("a"), long)
+	if done, now, err := c.b.Swap(c.ctx, c.key, nil, []byte("x"), long); done || err != nil || now == nil || string(now.Data) != "a" {
+		c.errorf("Swap over a value, where none was expected: %v %v %v", done, now, err)
+	}
+	c.swap(c.key, &old, []byte("b"), long)
+	done, now, err := c.b.Swap(c.ctx, c.key, &old, []byte("x"), long)
+	if done || err != nil || now == nil || string(now.Data) != "b" {
+		c.errorf("Swap over a value that was changed: %v %v %v", done, now, err)
+	}
+	if got := c.get(c.key); string(got.Data) != "b" {
+		c.errorf("there is %q, want b", got.Data)
+	}
+	c.a.Remove(c.ctx, c.key, nil)
+	if done, now, err := c.b.Swap(c.ctx, c.key, now, []byte("x"), long); done || err != nil || now != nil {
+		c.errorf("Swap over a value that was removed: %v %v %v", done, now, err)
+	}
+}
+
+// swapEmpty: PHP's session without keys has no bytes.
+func swapEmpty(c *blobCheck) {
+	for i, empty := range [][]byte{nil, {}} {
+		key := fmt.Sprint(c.key, i)
+		full := c.swap(key, nil, []byte("a"), long)
+		now := c.swap(key, &full, empty, long)
+		if len(now.Data) != 0 {
+			c.errorf("there is %q, want nothing", now.Data)
+		}
+		full = c.swap(key, &now, []byte("b"), long)
+		now = c.swap(key, &full, empty, long)
+		if done, err := c.b.Remove(c.ctx, key, &now); !done || err != nil {
+			c.errorf("Remove of an empty value: %v %v", done, err)
+		}
+		c.swap(key, nil, empty, long)
+	}
+}
+
+func removes(c *blobCheck) {
+	old := c.swap(c.key, nil, []byte("a"), long)
+	c.swap(c.key, &old, []byte("b"), long)
+	if done, err := c.b.Remove(c.ctx, c.key, &old); done || err != nil || string(c.get(c.key).Data) != "b" {
+		c.errorf("Remove of a value that was changed: %v %v", done, err)
+	}
+	if done, err := c.b.Remove(c.ctx, c.key, nil); !done || err != nil {
+		c.errorf("Remove of any value: %v %v", done, err)
+	}
+	if done, err := c.b.Remove(c.ctx, c.key, nil); done || err != nil {
+		c.errorf("Remove where there is nothing: %v %v", done, err)
+	}
+}
+
+func touchesBlob(c *blobCheck) {
+	c.swap(c.key, nil, []byte("a"), long)
+	if err := c.b.Touch(c.ctx, c.key, 3*long); err != nil || c.get(c.key).TTL <= 2*long {
+		c.errorf("Touch: %v, it lives for %v", err, c.get(c.key).TTL)
+	}
+	if err := c.b.Touch(c.ctx, c.key, 0); err != nil || c.get(c.key).TTL != 0 {
+		c.errorf("Touch with 0: %v, it lives for %v", err, c.get(c.key).TTL)
+	}
+	if err := c.b.Touch(c.ctx, c.key, c.Expire); err != nil {
+		c.errorf("Touch: %v", err)
+	}
+	c.eventually("the value has expired", func() bool {
+		_, err := c.a.Get(c.ctx, c.key)
+		return errors.Is(err, session.ErrNotFound)
+	})
+	if err := c.b.Touch(c.ctx, c.key, long); err != nil {
+		c.errorf("Touch where there is nothing: %v", err)
+	}
+	if _, err := c.a.Get(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+		c.errorf("after Touch where there was nothing: %v, want ErrNotFound", err)
+	}
+}
+
+func touchTombstone(c *blobCheck) {
+	old := c.swap(c.key, nil, []byte(session.TombstonePrefix+"abc"), long)
+	for _, ttl := range []time.Duration{3 * long, 0} {
+		if err := c.b.Touch(c.ctx, c.key, ttl); err != nil || c.get(c.key).TTL > old.TTL || c.get(c.key).TTL == 0 {
+			c.errorf("Touch of a tombstone: %v, it lives for %v", err, c.get(c.key).TTL)
+		}
+	}
+}
+
+// moverDies has a process die at each step of giving a session a new id, and
+// looks at what is left: the session as it was, or where it went, and where the
+// tombstone has a key of its own perhaps neither. Then the session is moved
+// again, destroyed, or removed by a program other than padlock.
+func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
+	return func(c *blobCheck) {
+		after := func(m *mortal, key string) (*ruin, error) {
+			r := &ruin{c, session.FromBlobs(c.b, format, traits), c.key + key, traits.CommitsNeedLock}
+			return r, r.move(session.FromBlobs(m, format, traits))
+		}
+		lives := &mortal{BlobStore: c.a, left: 1000}
+		if _, err := after(lives, ".lives"); err != nil {
+			c.failf("a move: %v", err)
+		}
+		c.crowd(6*(1000-lives.left), func(i int) {
+			r, _ := after(&mortal{BlobStore: c.a, left: 1 + i/6, late: i%2 == 1}, fmt.Sprint(".", i))
+			r.then(i % 6 / 2)
+		})
+	}
+}
+
+// A ruin is what a process that died has left of a session.
+type ruin struct {
+	*blobCheck
+	store  session.Store
+	key    string
+	beside bool
+}
+
+func (r *ruin) op() session.Op {
+	return session.Op{Kind: session.OpPut, Key: "n", Value: []byte("i:1;")}
+}
+
+// move makes the session and moves it through a store that dies.
+func (r *ruin) move(mover session.Store) error {
+	made, err := r.store.Commit(r.ctx, r.key, session.Change{Create: true, TTL: long, Ops: []session.Op{r.op()}})
+	if err != nil {
+		r.failf("%v", err)
+	}
+	to := session.Moved{To: r.key + "-first", At: time.Now().Truncate(time.Millisecond)}
+	_, err = mover.Commit(r.ctx, r.key, session.Change{Version: made.Version, Move: to, TTL: long})
+	rec, errLoad := r.store.Load(r.ctx, r.key)
+	switch {
+	case errors.Is(errLoad, session.ErrNotFound) && r.beside && err != nil:
+	case errLoad != nil:
+		r.failf("%s: Load: %v (the mover: %v)", r.key, errLoad, err)
+	case err == nil && rec.Moved.To != to.To, rec.Moved.To != "" && rec.Moved.To != to.To:
+		r.errorf("%s: Load reports %q, and it moved to %q", r.key, rec.Moved.To, to.To)
+	case len(rec.Fields) != 1 || string(rec.Fields[0].Value) != "i:1;":
+		r.errorf("%s: there is %q", r.key, rec.Fields)
+	}
+	return err
+}
+
+// then does one of three things with what is left.
+func (r *ruin) then(what int) {
+	rec, err := r.store.Load(r.ctx, r.key)
+	alive := err == nil && rec.Moved.To == ""
+	switch what {
+	case 0:
+		to := session.Moved{To: r.key + "-second", At: time.Now().Truncate(time.Millisecond)}
+		_, err := r.store.Commit(r.ctx, r.key, session.Change{Move: to, TTL: long})
+		if after, _ := r.store.Load(r.ctx, r.key); alive && (err != nil || !sameMove(after.Moved, to)) {
+			r.errorf("%s: a second move: %v, and Load reports %q", r.key, err, after.Moved.To)
+		}
+	case 1:
+		moved, err := r.store.Delete(r.ctx, r.key)
+		if err != nil || moved.To != rec.Moved.To {
+			r.errorf("%s: Delete: %q, %v; want %q", r.key, moved.To, err, rec.Moved.To)
+		}
+		r.gone()
+	case 2:
+		if _, err := r.b.Remove(r.ctx, r.key, nil); err != nil {
+			r.failf("%v", err)
+		}
+		if alive {
+			r.gone()
+		}
+	}
+}
+
+func (r *ruin) gone() {
+	if rec, err := r.store.Load(r.ctx, r.key); !errors.Is(err, session.ErrNotFound) {
+		r.errorf("%s: the session was removed, and Load reports %q %v", r.key, rec.Moved.To, err)
+	}
+}

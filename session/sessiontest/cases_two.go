@@ -1,0 +1,58 @@
+package sessiontest
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// movedTwo: of two moves at once one succeeds, and everybody hears of that one.
+func movedTwo(c *check) {
+	for round := range 40 {
+		key := c.key + strconv.Itoa(round)
+		made, err := c.a.Commit(c.ctx, key, session.Change{Create: true, TTL: long, Ops: []session.Op{c.put("a", "1")}})
+		if err != nil {
+			c.failf("%v", err)
+		}
+		c.twoMoves(key, made.Version)
+	}
+}
+
+func (c *check) twoMoves(key, version string) {
+	var errs [2]error
+	var moves [2]session.Moved
+	begin := make(chan bool)
+	var wg sync.WaitGroup
+	for i, s := range []session.Store{c.a, c.b} {
+		moves[i] = session.Moved{To: key + "-" + strconv.Itoa(i), At: time.Now().Truncate(time.Millisecond)}
+		c.spawn(&wg, func() {
+			<-begin
+			_, errs[i] = s.Commit(c.ctx, key, session.Change{Version: version, Move: moves[i], TTL: long})
+		})
+	}
+	close(begin)
+	wg.Wait()
+	won := 0
+	if errs[0] != nil {
+		won = 1
+	}
+	if errs[won] != nil || errs[1-won] == nil {
+		c.failf("two moves at once: %v, %v; want that one succeeds", errs[0], errs[1])
+	}
+	var told *session.MovedError
+	if errors.As(errs[1-won], &told) && !sameMove(told.Moved, moves[won]) {
+		c.errorf("the refused move reports that the session is at %q, and it is at %q", told.Moved.To, moves[won].To)
+	} else if told == nil && !errors.Is(errs[1-won], session.ErrConflict) {
+		c.errorf("the refused move: %v, want a *MovedError", errs[1-won])
+	}
+	r, err := c.a.Load(c.ctx, key)
+	if err != nil || !sameMove(r.Moved, moves[won]) {
+		c.failf("after two moves Load reports %q (%v), and the one that succeeded was to %q", r.Moved.To, err, moves[won].To)
+	}
+	if at, err := c.b.Delete(c.ctx, key); err != nil || !sameMove(at, moves[won]) {
+		c.errorf("after two moves Delete reports %q (%v), want %q", at.To, err, moves[won].To)
+	}
+}
