@@ -76,29 +76,44 @@ func (b brokenBlobs) Touch(ctx context.Context, key string, ttl time.Duration) e
 	return b.Blobs.Touch(ctx, key, ttl)
 }
 
-// TestBlobSuiteNotices runs the suite over stores that break one rule each.
+// ruleCases are the rules that brokenBlobs breaks, and the case that must
+// notice.
+var ruleCases = map[string]string{
+	"does not tell the lifetime":        "swap",
+	"cuts at a zero byte":               "swap",
+	"writes over what was changed":      "swap/changed",
+	"writes where nothing was expected": "swap/changed",
+	"does not say what is there":        "swap/changed",
+	"takes nil for NULL":                "swap/empty",
+	"takes empty for NULL":              "swap/empty",
+	"removes what was changed":          "remove",
+	"has always removed something":      "remove",
+	"touches tombstones":                "touch/tombstone",
+	"touch makes values":                "touch",
+	"does not touch":                    "touch",
+}
+
+// TestBlobSuiteNotices runs the suite over stores that break one rule each. Most
+// of its time is waiting, so all run at once.
 func TestBlobSuiteNotices(t *testing.T) {
-	for rule, wanted := range map[string]string{
-		"does not tell the lifetime":        "swap",
-		"cuts at a zero byte":               "swap",
-		"writes over what was changed":      "swap/changed",
-		"writes where nothing was expected": "swap/changed",
-		"does not say what is there":        "swap/changed",
-		"takes nil for NULL":                "swap/empty",
-		"takes empty for NULL":              "swap/empty",
-		"removes what was changed":          "remove",
-		"has always removed something":      "remove",
-		"touches tombstones":                "touch/tombstone",
-		"touch makes values":                "touch",
-		"does not touch":                    "touch",
-	} {
-		t.Run(strings.ReplaceAll(rule, " ", "-"), func(t *testing.T) {
-			t.Parallel()
+	var mu sync.Mutex
+	found := make(map[string][]sessiontest.Failure)
+	var wg sync.WaitGroup
+	for rule := range ruleCases {
+		wg.Go(func() {
 			broken := brokenBlobs{sessiontest.NewBlobs(), rule}
-			found := sessiontest.CheckBlobs(sessiontest.BlobHarness{Patience: 2 * time.Second, Expire: 40 * time.Millisecond,
+			failures := sessiontest.CheckBlobs(sessiontest.BlobHarness{Patience: 2 * time.Second, Expire: 40 * time.Millisecond,
 				Open: func() (session.BlobStore, error) { return broken, nil }})
-			if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == wanted }) {
-				t.Errorf("the case %s did not notice; others said %v", wanted, found)
+			mu.Lock()
+			defer mu.Unlock()
+			found[rule] = failures
+		})
+	}
+	wg.Wait()
+	for rule, wanted := range ruleCases {
+		t.Run(strings.ReplaceAll(rule, " ", "-"), func(t *testing.T) {
+			if !slices.ContainsFunc(found[rule], func(f sessiontest.Failure) bool { return f.Case == wanted }) {
+				t.Errorf("the case %s did not notice; others said %v", wanted, found[rule])
 			}
 		})
 	}
