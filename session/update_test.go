@@ -1,0 +1,174 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// TestUpdateKeepsItsPromisesInExclusive: where the request has the lock already,
+// an error of fn saves nothing, what fn wrote is saved at once, and what the
+// request has put is not seen by fn.
+func TestUpdateKeepsItsPromisesInExclusive(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		oops := errors.New("oops")
+		b.ok(func(s *session.Session) {
+			noError(t, s.Put("mine", 1))
+			err := s.Update(bg, func(tx *session.Session) error { tx.Put("k", 2); return oops })
+			if err != oops {
+				t.Error(err)
+			}
+		}, session.Exclusive)
+		has(b, "k", 1)
+		b.ok(func(s *session.Session) {
+			noError(t, s.Put("k", 9))
+			noError(t, s.Update(bg, func(tx *session.Session) error {
+				if n := get1[int](t, tx, "k"); n != 1 {
+					t.Errorf("fn sees %d", n)
+				}
+				return tx.Put("l", 2)
+			}))
+			if n := get1[int](t, s, "l"); n != 2 {
+				t.Errorf("the request does not see what was saved: %d", n)
+			}
+			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("m", get1[int](t, tx, "l")+1) }))
+		}, session.Exclusive)
+		has(b, "k", 9)
+		has(b, "m", 3)
+		r := httptest.NewRequest("GET", "/", nil)
+		r.AddCookie(b.cookie)
+		recovering(b.m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			s := session.From(r.Context())
+			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("saved", 1) }))
+			panic("oops")
+		}))).ServeHTTP(httptest.NewRecorder(), r)
+		has(b, "saved", 1)
+	})
+}
+
+// TestUpdateInExclusiveOfGoroutines shares the request's lock.
+func TestUpdateInExclusiveOfGoroutines(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("n", 0)
+		b.ok(func(s *session.Session) {
+			get1[int](t, s, "n")
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range 5 {
+						noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("n", get1[int](t, tx, "n")+1) }))
+					}
+				})
+			}
+			wg.Wait()
+		}, session.Exclusive)
+		has(b, "n", 20)
+		b.ok(func(s *session.Session) { get1[int](t, s, "n") }, session.Exclusive) // the lock was released
+	})
+}
+
+// TestGoroutinesMakeOneSession: of goroutines of a request that has no session
+// the first one makes it, and the others write into that.
+func TestGoroutinesMakeOneSession(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			for _, locks := range []session.Option{session.WithLocker(newLocker(t)), session.WithLocks(nil)} {
+				created := 0
+				m, err := session.New(open(), plain, locks, session.OnEvent(func(e session.Event) {
+					if e.Kind == session.EventCreated {
+						created++
+					}
+				}))
+				noError(t, err)
+				b := newBrowser(t, m)
+				b.ok(func(s *session.Session) {
+					var wg, begun sync.WaitGroup
+					begun.Add(3)
+					update := func(key string, f func(tx *session.Session) error) {
+						wg.Go(func() {
+							first := true
+							noError(t, s.Update(bg, func(tx *session.Session) error {
+								if first {
+									begun.Done()
+									begun.Wait()
+								}
+								first = false
+								return f(tx)
+							}))
+						})
+					}
+					update("a", func(tx *session.Session) error { return tx.Put("a", 1) })
+					update("b", func(tx *session.Session) error { return tx.Put("b", 1) })
+					update("c", func(tx *session.Session) error { _, err := tx.Incr("c", 1); return err })
+					wg.Go(func() { begun.Wait(); must[int64](t)(s.Incr("d", 1)) })
+					wg.Wait()
+				})
+				for _, key := range []string{"a", "b", "c", "d"} {
+					has(b, key, 1)
+				}
+				if created != 1 {
+					t.Errorf("%d sessions were made", created)
+				}
+			}
+		})
+	}
+}
+
+// TestUpdateBesideDestroy: the process lives, and the session does not.
+func TestUpdateBesideDestroy(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		onStores(t, func(t *testing.T, b *browser) {
+			if there {
+				b.put("k", 1)
+			}
+			b.do(func(s *session.Session) {
+				inside, ended := make(chan bool), make(chan bool)
+				go func() {
+					<-inside
+					noError(t, s.Destroy(context.Background()))
+					close(ended)
+				}()
+				first := true
+				err := s.Update(bg, func(tx *session.Session) error {
+					err := tx.Put("k", 2)
+					if first {
+						close(inside)
+						<-ended
+					}
+					first = false
+					return err
+				})
+				if !errors.Is(err, session.ErrDestroyed) {
+					t.Errorf("Update: %v", err)
+				}
+			})
+			has(b, "k", 0)
+		})
+	}
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		b.ok(func(s *session.Session) { // the other way round: it was saved, and then ended
+			noError(t, s.Update(bg, func(tx *session.Session) error { _, err := tx.Incr("n", 1); noError(t, s.Destroy(bg)); return err }))
+		})
+		has(b, "k", 0)
+	})
+}
+
+// TestFailedUpdateIsNotAnswered200, unless the handler says that it deals with
+// it; what fn says itself concerns the handler alone.
+func TestFailedUpdateIsNotAnswered200(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.put("k", 1)
+		big := make([]int, 2000)
+		put := func(tx *session.Session) error { return tx.Put("big", big) }
+		b.status(503, func(s *session.Session) { s.Update(bg, put) })
+		b.ok(func(s *session.Session) { s.Update(bg, put); s.IgnoreRefused(); s.Put("k", 2) })
+		has(b, "k", 2)
+	}, session.MaxSize(1000))
+}
