@@ -128,6 +128,15 @@ func printable(s string) string {
 	}, s)
 }
 
+// visible writes what a terminal would obey as an escape, whoever wrote it.
+func visible(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
+}
+
 // clock is a time of day, with the date if it is another day's.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()

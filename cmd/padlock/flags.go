@@ -39,7 +39,7 @@ func (s *seconds) Set(text string) error {
 const aYear = 366 * 24 * time.Hour
 
 func parseSeconds(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
+	d, err := parseDays(text)
 	if n, errN := strconv.ParseFloat(text, 64); errN == nil {
 		switch {
 		case n > aYear.Seconds():
@@ -52,11 +52,44 @@ func parseSeconds(text string) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("write seconds, such as 1.5, or a duration, such as 90s or 10m")
+		return 0, fmt.Errorf("write seconds, such as 1.5, or a duration, such as 90s, 10m or 1d")
 	case d < 0 || d > aYear:
-		return 0, fmt.Errorf("it is from 0 to a year")
+		return 0, fmt.Errorf("a time is from 0 to a year")
 	}
 	return d, nil
+}
+
+// parseDays reads a Go duration, before which days may stand: 1d12h.
+func parseDays(text string) (time.Duration, error) {
+	number, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
+	}
+	days, err := strconv.ParseUint(number, 10, 10)
+	if err != nil || rest == "" {
+		return time.Duration(days) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(rest)
+	if d < 0 || d > aYear {
+		return -1, err
+	}
+	return time.Duration(days)*24*time.Hour + d, err
+}
+
+// exitStatus is a flag for an exit status.
+type exitStatus int
+
+func (e *exitStatus) String() string { return strconv.Itoa(int(*e)) }
+
+func (e *exitStatus) Type() string { return "N" }
+
+func (e *exitStatus) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return fmt.Errorf("an exit status is from 0 to 255")
+	}
+	*e = exitStatus(n)
+	return nil
 }
 
 // choice is a flag that sets a variable to one of its values, so that of two

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -24,6 +25,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	a.json = asksForJSON(args) // for what goes wrong before the flags are read
 	err := root.ExecuteContext(context.Background())
 	var f *failure
 	var file *fs.PathError // of a verb: all else is made a failure
@@ -45,31 +47,52 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
+// asksForJSON looks for --json among the arguments of padlock itself.
+func asksForJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json")
+}
+
 func (a *app) root() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "padlock",
 		Short: "Run a command while holding a lock",
-		Long: `padlock runs a command while it holds a lock, so that a thing is done by one
-party at a time: among processes, and, with a store on a server, among machines.`,
+		Long: `padlock runs a command while it holds a lock, so that only one process at a time
+does the job, or only one machine, with a store on a server such as Redis.`,
 		Example: `  padlock run nightly-report -- ./report.sh
   padlock run -n nightly-report -- ./report.sh     # do not wait: 75 if it runs already
   padlock status nightly-report                    # who has it?`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		DisableFlagsInUseLine: true,
+		Args:                  noSuchVerb,
+
+		SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				return a.printVersion()
+			}
+			return c.Help()
+		},
 	}
+	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else files of this user)")
-	flags.BoolVar(&a.json, "json", false, "say everything in JSON, one object a line")
+	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object a line")
+	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%s; see %s --help", err, c.CommandPath())
+		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})
 	addGroup(root, "Work under a lock:", a.runCommand(), a.flockCommand())
-	addGroup(root, "See who has what:", a.statusCommand(), a.lsCommand(), a.waitCommand())
-	addGroup(root, "Locks that stay when padlock ends, by their keys:", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand())
-	addGroup(root, "In need:", a.breakCommand())
+	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand())
+	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand())
+	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.doctorCommand(), a.verifyCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand())
+	inPadlocksWords(root)
 	return root
 }
 

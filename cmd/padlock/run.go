@@ -37,7 +37,7 @@ since 1970. With --pass-key it also gets PADLOCK_LOCK_KEY, the key of the lock, 
 which padlock adopt takes the lock over. A password in the URL of --store is left out
 of PADLOCK_STORE without --pass-key; the job has a password that came in PADLOCK_STORE.
 
-SECONDS may have a fraction, or be written as 90s, 10m or 1h30m.
+SECONDS may have a fraction, or be written as 90s, 10m, 1h30m or 1d.
 
 Exit status:
 ` + exitStatuses
@@ -66,14 +66,14 @@ type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
 	shell, skipOK, unlock, noFork, passKey, quiet   bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
-	conflict, lost                                  int
+	conflict, lost                                  exitStatus
 	signal                                          signalFlag
 	label                                           string
 	policy                                          policyFlag
 }
 
 func (a *app) runCommand() *cobra.Command {
-	set := &runFlags{signal: signalFlag{syscall.SIGTERM}}
+	set := &runFlags{signal: signalFlag{syscall.SIGTERM}, conflict: exitHeld, lost: exitLost}
 	c := &cobra.Command{
 		Use:                   "run [FLAGS] NAME -- COMMAND [ARGUMENTS…]",
 		Short:                 "Run a command while holding a lock",
@@ -109,7 +109,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.signal, "signal", "the `SIGNAL` that ends COMMAND")
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "let the lock run out after --ttl, and end COMMAND before")
 	f.BoolVar(&set.passKey, "pass-key", false, "give COMMAND the key of the lock (PADLOCK_LOCK_KEY) and the password of --store")
-	f.IntVar(&set.lost, "lost-exit-code", exitLost, "exit status `N` when the lock is lost")
+	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
 	f.StringVar(&set.label, "label", "", "tell others that `TEXT` is what the lock is held for (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
 		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
@@ -126,7 +126,7 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait for a holder that means to stay longer than --wait (default wait)")
-	f.IntVarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped is no failure")
 }
 
@@ -190,10 +190,8 @@ func shellCommand(line []string) ([]string, error) {
 
 func (set *runFlags) check() error {
 	switch {
-	case set.conflict < 0 || set.conflict > 255:
-		return usage("--conflict-exit-code %d: an exit status is from 0 to 255", set.conflict)
-	case set.lost < 0 || set.lost > 255:
-		return usage("--lost-exit-code %d: an exit status is from 0 to 255", set.lost)
+	case set.nonblock && set.wait.given && set.wait.d > 0:
+		return usage("-n does not wait and -w %v does: give one of them", set.wait.d)
 	case set.skipOK && set.conflict != exitHeld && set.conflict != 0:
 		return usage("--skip-ok means -E 0, and there is -E %d", set.conflict)
 	case set.atMost.given && set.atMost.d == 0:
@@ -259,13 +257,21 @@ func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
 	return set.killAfter.d, nil
 }
 
+// shellHint is for a whole line that was given as a command.
+func shellHint(command string) string {
+	if !strings.ContainsAny(command, " |;&") {
+		return ""
+	}
+	return " (for a line of the shell write padlock run NAME -c LINE)"
+}
+
 // cannotRun is the failure to find or start a command.
 func cannotRun(command string, err error) *failure {
 	switch {
 	case errors.Is(err, supervise.ErrStart):
 		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
-		return fail(exitNotFound, "command", "", "%s: command not found; nothing was run", show(command))
+		return fail(exitNotFound, "command", "", "%s: command not found; nothing was run%s", show(command), shellHint(command))
 	case errors.Is(err, fs.ErrNotExist):
 		// Of a script also if what its first line names is missing.
 		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; nothing was run", show(command))

@@ -129,9 +129,9 @@ func (f *front) refused(err error) error {
 		return why
 	}
 	if f.set.quiet {
-		return &failure{status: f.set.conflict}
+		return &failure{status: int(f.set.conflict)}
 	}
-	why.status, why.note.Exit = f.set.conflict, f.set.conflict
+	why.status, why.note.Exit = int(f.set.conflict), int(f.set.conflict)
 	if f.set.wait.d > 0 && !f.set.nonblock {
 		why.note.Message += "; waited " + span(f.set.wait.d) + " in vain"
 	}
@@ -222,7 +222,7 @@ func (f *front) close() {
 
 // lostFailure says that the lock was lost.
 func (f *front) lostFailure(format string, args ...any) *failure {
-	return fail(f.set.lost, "lost", f.name, format, args...)
+	return fail(int(f.set.lost), "lost", f.name, format, args...)
 }
 
 // lossReason says what became of a lock that ended before its release.

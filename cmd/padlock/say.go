@@ -48,7 +48,7 @@ func (a *app) say(n note) {
 		_ = a.print(a.stderr, n)
 		return
 	}
-	fmt.Fprintln(a.stderr, "padlock: "+n.Message)
+	fmt.Fprintln(a.stderr, "padlock: "+visible(n.Message))
 }
 
 // print writes v as a line of JSON.

@@ -11,12 +11,13 @@ func TestSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "1": time.Second, "1.5": 1500 * time.Millisecond, ".25": 250 * time.Millisecond, "1e2": 100 * time.Second,
 		"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "5ms": 5 * time.Millisecond,
+		"1d": 24 * time.Hour, "2d12h": 60 * time.Hour,
 	} {
 		if got, err := parseSeconds(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "x", "-1", "-1s", "1 s", "NaN", "Inf", "-Inf", "1e300", "9000h", "1d", "0x", "1;2"} {
+	for _, text := range []string{"", "x", "-1", "-1s", "1 s", "NaN", "Inf", "-Inf", "1e300", "9000h", "d", "-1d", "1d-1h", "1.5d", "1d2", "367d", "1h1d", "0x", "1;2"} {
 		if got, err := parseSeconds(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}

@@ -23,15 +23,17 @@ func (a *app) versionCommand() *cobra.Command {
 		Long:    "Prints the version of padlock, the Go it was built with and the system it is for.",
 		Example: "  padlock version\n  padlock version --json",
 		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v := build()
-			if a.json {
-				return a.print(a.stdout, v)
-			}
-			_, err := fmt.Fprintf(a.stdout, "padlock %s (%s, %s)\n", v.Version, v.Go, v.System)
-			return err
-		},
+		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	v := build()
+	if a.json {
+		return a.print(a.stdout, v)
+	}
+	_, err := fmt.Fprintf(a.stdout, "padlock %s (%s, %s)\n", v.Version, v.Go, v.System)
+	return err
 }
 
 // release is the version of a release build, set by the linker.
