@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -188,11 +189,16 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// renewToken is called when a token is spent.
+// renewToken is called when a token is spent. A store made of stores is told of the spent ones, so
+// that it does not take what is left of them for somebody else's hold.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	if spent := a.request.Spent; !a.l.guarantees.InProcess {
+		spent = spent[max(0, len(spent)+1-driver.MaxSpent):]
+		a.request.Spent = append(slices.Clone(spent), a.request.Token) // the store may still have the old list
+	}
 	a.request.Token = a.l.newToken()
 	a.h.token = a.request.Token
-	a.l.mu.Unlock()
 }

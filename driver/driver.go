@@ -138,6 +138,12 @@ type Request struct {
 	// and of every later one. A repeat keeps its fence. MaxFenceAbove bounds it.
 	FenceAbove uint64
 
+	// Spent lists tokens that were spent for the same name by the same caller,
+	// at most MaxSpent, the latest last. Only a store made of stores looks at
+	// it: what such a token has left at a member is in nobody's way for long, and
+	// is no reason to tell its caller that somebody holds the name.
+	Spent []string
+
 	Holder Holder // who asks, for those who find the name held
 }
 

@@ -12,6 +12,7 @@ const (
 	MaxName  = 1024 // bytes of a name
 	MaxToken = 128  // bytes of a token
 	MaxLabel = 256  // bytes of Holder.Label and Holder.Host
+	MaxSpent = 8    // tokens in Request.Spent
 
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
@@ -60,6 +61,9 @@ func (r *Request) Validate(g *Guarantees) error {
 		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
 	case len(r.Holder.Host) > MaxLabel:
 		return invalid("holder host", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Host), MaxLabel))
+	}
+	if len(r.Spent) > MaxSpent {
+		return invalid("Spent", fmt.Sprintf("has %d tokens, at most %d are allowed", len(r.Spent), MaxSpent))
 	}
 	if r.FenceAbove > MaxFenceAbove {
 		return invalid("FenceAbove", fmt.Sprintf("is %d, at most 2^53 - 2^50 is allowed, so that greater fences are left", r.FenceAbove))

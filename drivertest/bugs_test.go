@@ -113,6 +113,7 @@ const (
 	secondReleaseRemoves      bug = "a second Release removes the next holder"
 	secondReleaseSaysReleased bug = "a second Release answers Released"
 	sharedIsExclusive         bug = "a shared request is silently exclusive"
+	spentEndsHolds            bug = "a hold whose token is in Spent is ended"
 	staleReleaseCools         bug = "Release of a lost hold leaves a cool-down"
 	staleReleaseRemoves       bug = "a late Release removes whoever took the name"
 	statusWithoutValue        bug = "Status tells a finding without a value"

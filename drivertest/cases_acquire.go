@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"slices"
+
 	"github.com/padlock-go/padlock/driver"
 )
 
@@ -31,6 +33,29 @@ var acquireCases = []testCase{
 				c.refused(c.b, c.readRequest(l.req.Name), "to read", l)
 			}
 			c.verify(l, "after others asked for the name")
+		},
+	},
+	{
+		name:   "acquire/spent",
+		clause: "Request.Spent changes nothing but errors: a free name is granted and a held one refused as without it, even if a token that holds the name is listed. More than MaxSpent tokens are ErrInvalid.",
+		about:  "Request.Spent MaxSpent",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			for _, cl := range []*client{c.a, c.b} {
+				r := c.request(l.req.Name)
+				r.Spent = []string{newToken(), l.req.Token}
+				c.refused(cl, r, "of a held name, with the holder's token in Spent", l)
+			}
+			c.verify(l, "after others asked for the name")
+			c.free(l)
+			r := c.request(l.req.Name)
+			r.Spent = []string{l.req.Token}
+			l = c.soon(c.b, r, "with a spent token in Spent")
+			c.verify(l, "that was taken with a spent token in Spent")
+			r = c.request(c.name())
+			r.Spent = slices.Repeat([]string{newToken()}, driver.MaxSpent+1)
+			_, err := c.a.Acquire(c.ctx, r)
+			c.invalid(err, "spent", "Acquire with MaxSpent+1 spent tokens")
 		},
 	},
 	{

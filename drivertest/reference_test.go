@@ -295,6 +295,9 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	if r.Replaces != "" {
 		return s.replace(e, r)
 	}
+	if s.is(spentEndsHolds) {
+		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool { return slices.Contains(r.Spent, h.token) })
+	}
 	free, err := w.free(e, r), w.heldError(e, r)
 	if s.is(actsOnOldNews) {
 		w.mu.Unlock()

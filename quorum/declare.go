@@ -62,7 +62,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, s.open(secured, nil)
 	}
 	g := t.settled(secured)
-	if count(t.answers, held)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
+	if count(t.answers, held)+count(t.answers, leftover)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
 		s.mendSoon(t.h, r.patience)
 	}
 	return g, nil
@@ -147,12 +147,13 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether the members that could be asked would make a
-// quorum, if some were not in other hands: those of rivals that split the vote,
-// mostly. It cannot be known whether somebody holds the name.
+// contended reports whether another try is worth while: what an earlier one of
+// this caller left was in the way, or the members that could be asked would
+// make a quorum if some were not in other hands, mostly those of rivals that
+// split the vote. It cannot be known whether somebody holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
-	return refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
+	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
 // swapOpen is the answer when a hand-over neither has a quorum nor can be

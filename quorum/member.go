@@ -51,6 +51,7 @@ const (
 	pending                 // asked, no answer yet
 	yes                     // granted, confirmed, done
 	held                    // by others, or cooling down
+	leftover                // held, perhaps by what an earlier try of this caller left there
 	conflict                // another reader is being promoted
 	gone                    // the token holds nothing there
 	never                   // not asked, or nothing came of it: for certain
@@ -87,5 +88,6 @@ var (
 	errUnsettled = errors.New("an earlier request of this hold is not settled")
 	errOverdue   = errors.New("no answer in time")
 	errGivenUp   = fmt.Errorf("%w: the try was given up before", driver.ErrUnavailable)
+	errLeftover  = errors.New("what an earlier try of this caller left there is not released yet")
 	errCrowded   = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
 )

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -14,6 +15,7 @@ type try struct {
 	h       *hold
 	r       driver.Request
 	swap    bool
+	spent   []*hold // earlier tries of this caller, as far as something is left of them
 	round   *round
 	second  *round // writes back; exists when the vote is won
 	sent    driver.Instant
@@ -40,7 +42,35 @@ const seqBudget = 5 * driver.MaxSilence / 10
 func (s *Store) newTry(h *hold, r driver.Request) *try {
 	t := &try{s: s, h: h, r: r, swap: r.Replaces != "", pause: time.Millisecond}
 	t.answers = s.ballot(unasked)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, token := range r.Spent {
+		if spent := s.holds[id{r.Name, token}]; spent != nil && !spent.live {
+			t.spent = append(t.spent, spent)
+		}
+	}
 	return t
+}
+
+// leftAt reports whether an earlier try of this caller may have left something at member i. A spent
+// token is never asked for again: once nothing is left, nothing comes. The caller holds mu.
+func (t *try) leftAt(i int) bool {
+	return slices.ContainsFunc(t.spent, func(h *hold) bool {
+		sl := &h.slots[i]
+		return sl.sent || sl.turn.taken || sl.settling != nil
+	})
+}
+
+// isOwn reports whether all that is in the way of r may be a hold of r's own caller.
+func isOwn(err error, r *driver.Request) bool {
+	var e *driver.HeldError
+	if !errors.As(err, &e) || isFirm(err) {
+		return false
+	}
+	return !slices.ContainsFunc(e.Holds, func(h driver.Hold) bool {
+		named := h.Host != "" || h.PID != 0 || h.Label != ""
+		return h.Foreign || h.Cooling || named && (h.Host != r.Holder.Host || h.PID != r.Holder.PID || h.Label != r.Holder.Label)
+	})
 }
 
 func (t *try) run(ctx context.Context) (driver.Grant, error) {
@@ -87,7 +117,8 @@ func (t *try) probe() driver.Request {
 func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
-	if !t.mayAsk(i, m, &a) {
+	may, left := t.mayAsk(i, m, &a)
+	if !may {
 		report(a)
 		return
 	}
@@ -96,6 +127,9 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	a.fast = time.Since(began) < t.round.patience/2
 	s.mu.Lock()
 	t.h.slots[i].asked(a.verdict)
+	if a.verdict == held && left && isOwn(a.err, &t.r) {
+		a.verdict, a.err = leftover, errLeftover
+	}
 	stage := t.stage
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
@@ -107,14 +141,15 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	}
 	if a.verdict == yes {
 		a = t.secure(i, m, a.grant)
-	} else if a.verdict == held || a.verdict == unsure {
+	} else if a.verdict == held || a.verdict == leftover || a.verdict == unsure {
 		s.mendSoon(t.h, t.round.patience)
 	}
 	t.second.answers <- a // it counts for the write-back as the others do
 }
 
-// mayAsk notes that a request is sent, or says why none is.
-func (t *try) mayAsk(i int, m *member, a *answer) bool {
+// mayAsk notes that a request is sent, or says why none is. left says that it may meet what an
+// earlier try of this caller left there.
+func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	switch {
@@ -124,9 +159,9 @@ func (t *try) mayAsk(i int, m *member, a *answer) bool {
 		a.verdict, a.err = never, errCrowded
 	default:
 		t.h.slots[i].sending()
-		return true
+		return true, t.leftAt(i)
 	}
-	return false
+	return false, false
 }
 
 // sending notes a request that may grant something.
@@ -302,7 +337,7 @@ func (t *try) askable() (n int) {
 }
 
 func (a *answer) askable() bool {
-	return a.verdict == held && !isFirm(a.err) || a.verdict == unsure && a.fast
+	return a.verdict == held && !isFirm(a.err) || a.verdict == leftover || a.verdict == unsure && a.fast
 }
 
 func (t *try) worthAsking(now time.Time) bool {
