@@ -41,7 +41,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	}
 	// In a defer, so that a panic or Goexit in fn releases too.
 	defer func() {
-		released := h.Release()
+		released := h.giveUp(nil)
 		l.mu.Lock()
 		l.attemptOver()
 		l.unlock()
@@ -53,7 +53,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 			err = &joined{err, released}
 		}
 	}()
-	return fn(h.Context())
+	return fn(h.context())
 }
 
 // Adopt takes over the lock that key was exported from: it swaps the live

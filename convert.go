@@ -8,17 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Promote makes a shared lock exclusive, with a new fence. It waits until the
-// other readers have left, as long as ctx lets it; new readers are kept out
-// meanwhile. If another reader is being promoted already, each would wait for
-// the other: the answer is ErrPromotionConflict at once.
-//
-// A failed promotion leaves the shared lock as it was, or the error answers
-// errors.Is for ErrLost and the lock is over. Where Guarantees().Promotion is
-// Regrant, somebody else may have come between: then the fence has grown by
-// more than this grant, and what was read before must be read again. Promoting
-// an exclusive lock does nothing. An exported lock keeps its mode (ErrInvalid).
-func (h *hold) Promote(ctx context.Context) error {
+// promotion is Lock.Promote.
+func (h *hold) promotion(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
 		err = h.promote(ctx)
@@ -34,8 +25,8 @@ func (h *hold) promote(caller context.Context) error {
 	// The wait ends with the lock too.
 	ctx, cancel := context.WithCancel(caller)
 	defer cancel()
-	defer context.AfterFunc(h.Context(), cancel)()
-	shared := h.Shared()
+	defer context.AfterFunc(h.context(), cancel)()
+	shared := h.isShared()
 	err := h.convert(ctx, false)
 	poll := poller{l: h.locker}
 	for errors.Is(err, ErrHeld) {
@@ -61,14 +52,8 @@ func (h *hold) promote(caller context.Context) error {
 	return err
 }
 
-// Demote makes an exclusive lock shared, without a moment in which it is
-// neither where Guarantees().Promotion is Atomic, and keeps its fence.
-// Demoting a shared lock does nothing.
-//
-// From the call on the lock counts as shared, because readers may come in
-// before the answer is here. After ErrUncertain it stays so; after another error
-// it is exclusive as before. An exported lock keeps its mode (ErrInvalid).
-func (h *hold) Demote(ctx context.Context) error {
+// demotion is Lock.Demote.
+func (h *hold) demotion(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
 		before := h.setShared(true)

@@ -263,12 +263,14 @@ func TestShowNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs safeBuffer
 		rec := &recorder{}
-		l := newLocker(t, newRemote(), padlock.OnEvent(rec.on), padlock.MaxHold(time.Second), padlock.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
+		store := newRemote()
+		l := newLocker(t, store, padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
 		l.ShowNames(func(name string) string { return strings.Replace(name, "hunter2", "…", 1) })
 		l.ShowNames(func(name string) string { return "shown " + name })
 		h := acquire(t, l, "job:hunter2")
 		l.TryAcquire(t.Context(), "job:hunter2")
-		<-h.Context().Done() // MaxHold ends it
+		store.request("extend", fails(driver.ErrLost))
+		h.Check(t.Context())
 		h.Release()
 		synctest.Wait()
 		for _, e := range rec.all() {

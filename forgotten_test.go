@@ -2,6 +2,8 @@ package padlock_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -31,8 +33,8 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// A lock that nobody can release any more is told of, and stays held. Those that
-// were released, exported, or are still in somebody's hands are not.
+// A lock that nobody can release any more is reported, and stays held. Locks that
+// were released or exported, or that the caller still has, are not reported.
 func TestForgottenLock(t *testing.T) {
 	t.Parallel()
 	var rec recorder
@@ -47,7 +49,7 @@ func TestForgottenLock(t *testing.T) {
 	acquire(t, l, "forgotten")
 	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(log.String(), "forgotten"); runtime.GC() {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody is told of a forgotten lock")
+			t.Fatal("no forgotten lock is reported")
 		}
 	}
 	for range 3 {
@@ -59,10 +61,93 @@ func TestForgottenLock(t *testing.T) {
 		}
 	}
 	if rec.last(padlock.EventForgotten).Name != "forgotten" {
-		t.Error("OnEvent is not told")
+		t.Error("OnEvent did not hear of it")
 	}
 	if _, err := l.TryAcquire(t.Context(), "forgotten"); err == nil {
 		t.Error("a forgotten lock was given up, though somebody may rely on it")
 	}
 	release(t, kept)
+}
+
+// Those that are in use are not forgotten, however the caller will release them.
+func TestLocksInUseAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	for how, use := range map[string]func(lock *padlock.Lock, work func()) error{
+		"defer": func(lock *padlock.Lock, work func()) error {
+			defer lock.Release()
+			work()
+			return nil
+		},
+		"method value": func(lock *padlock.Lock, work func()) error {
+			release := lock.Release
+			work()
+			return release()
+		},
+		"closure": func(lock *padlock.Lock, work func()) error {
+			release := func() error { return lock.Release() }
+			work()
+			return release()
+		},
+		"only its context, and defer": func(lock *padlock.Lock, work func()) error {
+			defer lock.Release()
+			ctx := lock.Context()
+			work()
+			return ctx.Err()
+		},
+	} {
+		var rec recorder
+		l := padlock.New(memstore.New(), padlock.OnEvent(rec.on))
+		defer l.Close(t.Context())
+		err := use(acquire(t, l, "in use"), func() {
+			acquire(t, l, "forgotten")
+			for deadline := time.Now().Add(20 * time.Second); rec.last(padlock.EventForgotten).Name == "there was none"; runtime.GC() {
+				if time.Now().After(deadline) {
+					t.Fatal("no forgotten lock is reported")
+				}
+			}
+			for range 3 {
+				runtime.GC()
+			}
+		})
+		if err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+		for _, e := range rec.all() {
+			if e.Kind == padlock.EventForgotten && e.Name == "in use" {
+				t.Errorf("%s: a lock in use counts as forgotten", how)
+			}
+		}
+	}
+}
+
+// The zero Lock, and nil, which a caller has after an error that it did not
+// look at, are a lock that was released.
+func TestZeroLock(t *testing.T) {
+	for what, lock := range map[string]*padlock.Lock{"zero": {}, "nil": nil} {
+		t.Run(what, func(t *testing.T) {
+			ctx := t.Context()
+			if lock.Name() != "" || lock.Shared() || lock.Fence() != 0 || lock.Remaining() != 0 || !lock.Expired() {
+				t.Errorf("%q, %v, %d, %v, %v", lock.Name(), lock.Shared(), lock.Fence(), lock.Remaining(), lock.Expired())
+			}
+			if s := fmt.Sprintf("%v %+v %#v", lock, lock, lock); s != "lock on \"\" lock on \"\" lock on \"\"" {
+				t.Error(s)
+			}
+			wantOnly(t, context.Cause(lock.Context()), "hold", padlock.ErrReleased)
+			wantOnly(t, lock.Check(ctx), "check", padlock.ErrReleased)
+			wantOnly(t, lock.Extend(ctx, 0), "extend", padlock.ErrReleased)
+			wantOnly(t, lock.Extend(ctx, time.Minute), "extend", padlock.ErrReleased)
+			wantOnly(t, lock.Promote(ctx), "promote", padlock.ErrReleased)
+			wantOnly(t, lock.Demote(ctx), "demote", padlock.ErrReleased)
+			_, err := lock.Export()
+			wantOnly(t, err, "export", padlock.ErrReleased)
+			if _, err := lock.File(); err == nil {
+				t.Error("it has a file")
+			}
+			wantOnly(t, lock.Release(), "release", padlock.ErrReleased)
+			wantOnly(t, lock.Release(), "release", padlock.ErrReleased)
+			if err := lock.Release(padlock.CoolDown(time.Second)); err == nil {
+				t.Error("it cools down")
+			}
+		})
+	}
 }

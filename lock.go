@@ -2,297 +2,45 @@ package padlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
 // A Lock is one hold on a name, from Acquire to Release. Its methods are safe
-// for concurrent use.
+// for concurrent use. A Lock must not be copied. The zero Lock, and nil, are a
+// lock that was released.
 //
 // While the process runs, Context ends before the lease can have ended by
 // time: the lease is counted from before the request that granted it, less a
-// margin for clocks that run unlike, and counts suspended time. No lock can do
-// that for a process that is paused between a look at the clock and a write:
-// for that there is Fence, checked where the writing happens.
+// margin for clocks that run at different rates, and suspended time counts. No
+// lock can do that for a process that is paused between a look at the clock and
+// a write: for that there is Fence, checked where the writing happens.
 //
-// A Lock that is forgotten, that is to say collected as garbage without Release
-// or Export, stays held and renewed, until its MaxHold or Locker.Close: whoever
-// forgot it may rely on it. Logger and OnEvent are told (EventForgotten).
-type Lock struct{ *hold }
-
-// hold is a Lock as the Locker keeps it.
-type hold struct {
-	self      Lock // what the caller has, unless it is watched
-	locker    *Locker
-	name      string
-	token     string // of this hold; a secret
-	ttl       time.Duration
-	coolDown  time.Duration
-	plan      time.Duration
-	label     string
-	noRenewal bool
-	within    bool  // Context ends with from
-	outer     *hold // further up in the context that took this one
-	from      context.Context
-	released  atomic.Pointer[releaseState]
-
-	// usable is the instant at which Context ends: 0 when it has ended.
-	usable atomic.Int64
-
-	// Guarded by locker.mu.
-	shared     bool
-	exported   bool
-	bound      context.Context // Grant.Bound; nil if the store has none
-	unwatch    func() bool     // stops watching it
-	fence      uint64
-	grantedAt  driver.Instant
-	maxHoldAt  driver.Instant // never = no MaxHold
-	renewAt    driver.Instant // never = no renewal, or one is under way
-	wakeAt     driver.Instant // when the renewer looks at it
-	index      int            // in the renewer's heap; -1 = not there
-	cause      error          // why it is over; nil = it is not
-	ctx        context.Context
-	cancel     context.CancelCauseFunc
-	renewing   *renewal
-	batch      *batch        // of holders in this Locker; nil without PassLocally
-	converting chan struct{} // closed at the end of the Promote or Demote under way
-
-	convertedAt driver.Instant // the last time
+// If a Lock is garbage-collected without Release or Export, it stays held and
+// renewed until its MaxHold or Locker.Close, because its work may still be
+// running. Logger and OnEvent report it (EventForgotten).
+type Lock struct {
+	_ noCopy
+	h *hold // nil in the zero Lock
 }
 
-// never is later than any instant.
-const never = driver.Instant(1<<63 - 1)
+// noCopy makes go vet report copies. A copy would be a second handle on a hold
+// that counts as forgotten when the first is garbage.
+type noCopy struct{}
 
-// String names the lock, and hides the secret that it is held by.
-func (h *hold) String() string { return "lock on " + quote(h.name) }
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
-// Format hides the secret from all verbs of package fmt.
-func (h *hold) Format(f fmt.State, _ rune) { io.WriteString(f, h.String()) }
-
-// LogValue hides the secret from logs.
-func (h *hold) LogValue() slog.Value { return slog.StringValue(h.String()) }
-
-// Name returns the name that is locked.
-func (h *hold) Name() string { return h.name }
-
-// Shared reports whether the lock is shared, as far as this process knows. It
-// never reports false while readers may be in, except when another program that
-// knows the token demoted the lock: that shows after the next renewal, Check or
-// Extend if the store can tell.
-func (h *hold) Shared() bool {
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	return h.shared
-}
-
-// Fence returns the fencing token: a number that grows with each exclusive
-// grant of this name. Send it with every write and let the resource refuse
-// smaller ones; see package fence. It is 0 if the store has none.
-func (h *hold) Fence() uint64 {
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	return h.fence
-}
-
-// Remaining returns how long the lock is good for if nothing renews it, by
-// this process's own clock: until Context ends. It is 0 when that is over, and
-// the longest Duration when the lock has no lease.
-func (h *hold) Remaining() time.Duration {
-	switch usable := driver.Instant(h.usable.Load()); usable {
-	case 0:
-		return 0
-	case never:
-		return 1<<63 - 1
-	default:
-		return max(0, usable.Sub(h.locker.clock.Now()))
-	}
-}
-
-// Expired reports, by this process's own clock, whether the lock is over:
-// expired, lost or released. It asks nobody; see Check.
-func (h *hold) Expired() bool { return h.Remaining() <= 0 }
-
-// Context returns a context with the values of the one given to Acquire, which
-// ends when the lock does. context.Cause tells why: ErrLost, ErrMaxHold or
-// ErrReleased. It does not end with the context given to Acquire, which bounds
-// the wait; the one that Do passes on ends with either.
-func (h *hold) Context() context.Context {
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	if h.ctx != nil {
-		return h.ctx
-	}
-	from := h.from
-	if !h.within {
-		from = context.WithoutCancel(from)
-	}
-	h.ctx, h.cancel = context.WithCancelCause(lockContext{from, h})
-	switch {
-	case h.cause != nil:
-		h.cancel(failed("hold", h.name, h.cause))
-	case h.within && h.locker.closed:
-		h.cancel(failed("hold", h.name, ErrClosed))
-	}
-	return h.ctx
-}
-
-// Check asks the store whether the lock is still held. The answer is old when
-// it arrives: it is advice, Fence is the guarantee. Nil is yes; ErrLost,
-// ErrExpired and ErrReleased are no; every other error means that it cannot be
-// told now.
-func (h *hold) Check(ctx context.Context) error {
-	if err := h.over(); err != nil {
-		return failed("check", h.name, err)
-	}
-	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
-	if err != nil {
-		h.noticeLoss(err)
-		return failed("check", h.name, callerError(ctx, err))
-	}
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	h.noticeMode(sent, g)
-	return nil
-}
-
-// noticeMode notices that somebody else demoted the lock, who was given its
-// token. A reply to a request from before a Promote says nothing. The caller
-// holds mu.
-func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
-	if g.Shared && !h.shared && sent > h.convertedAt {
-		h.shared = true
-		h.locker.unlist(h, true)
-	}
-}
-
-// Extend makes the lease last at least ttl from now; 0 stands for the TTL with
-// which the lock was taken. It never shortens it. ErrExpired and ErrLost mean
-// that the lock is gone; after another error it is as good as before.
-func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
-	if ttl == 0 {
-		ttl = h.ttl
-	}
-	if err := driver.CheckTTL("TTL", ttl, &h.locker.guarantees); err != nil {
-		return failed("extend", h.name, err)
-	}
-	if err := h.over(); err != nil {
-		return failed("extend", h.name, err)
-	}
-	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
-	if err != nil {
-		h.noticeLoss(err)
-		return failed("extend", h.name, callerError(ctx, err))
-	}
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	if h.cause != nil { // while the reply was on its way
-		return failed("extend", h.name, h.cause)
-	}
-	h.extended(sent, g)
-	return nil
-}
-
-// Export returns a key with which another process takes the lock over, by
-// Locker.Adopt. Until then this lock stays as it is, renewal included; the
-// adoption ends it (ErrLost). Close leaves an exported lock alone. The key is
-// a secret. Stores whose locks are bound to a process or a connection answer
-// errors.ErrUnsupported.
-func (h *hold) Export() (Key, error) {
-	if h.locker.guarantees.Bound != driver.ToNothing {
-		return Key{}, failed("export", h.name, errors.ErrUnsupported)
-	}
-	if err := h.over(); err != nil {
-		return Key{}, failed("export", h.name, err)
-	}
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	switch {
-	case h.cause != nil:
-		return Key{}, failed("export", h.name, h.cause)
-	case h.released.Load() != nil: // the release is under way
-		return Key{}, failed("export", h.name, ErrReleased)
-	case h.locker.closed: // Close releases it
-		return Key{}, failed("export", h.name, ErrClosed)
-	}
-	h.exported = true
-	h.locker.unlist(h, true)
-	return Key{name: h.name, token: h.token, shared: h.shared}, nil
-}
-
-// over returns why the lock is over, or nil.
-func (h *hold) over() error {
-	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	if h.cause == nil && h.usable.Load() != int64(never) && h.Expired() {
-		// The renewer is late, as after a suspend.
-		h.locker.renewer.look(h, h.locker.clock.Now())
-	}
-	return h.cause
-}
-
-// noticeLoss ends the lock if err says for sure that it is gone.
-func (h *hold) noticeLoss(err error) {
-	if lost := lossIn(err); lost != nil {
-		h.locker.mu.Lock()
-		defer h.locker.unlock()
-		h.locker.end(h, lost)
-	}
-}
-
-// lockContext carries its lock.
-type lockContext struct {
-	context.Context
-	lock *hold
-}
-
-type lockKey struct{}
-
-func (c lockContext) Value(key any) any {
-	if key == (lockKey{}) {
-		return c.lock
-	}
-	return c.Context.Value(key)
-}
-
-func lockFrom(ctx context.Context) *hold {
-	h, _ := ctx.Value(lockKey{}).(*hold)
-	return h
-}
-
-// FenceFrom returns the fence of the innermost lock whose context ctx descends
-// from; ok is false if there is none, or if its store has no fences.
-func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
-	if h := lockFrom(ctx); h != nil {
-		fence = h.Fence()
-	}
-	return fence, fence != 0
-}
-
-// covers reports whether h, or a lock that it was taken under, is a live hold
-// of l on name.
-func (h *hold) covers(l *Locker, name string) bool {
-	for ; h != nil; h = h.outer {
-		if h.locker == l && h.name == name && h.over() == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// handle is what the caller gets. The Locker keeps the hold itself to renew it,
-// so only a handle apart from it shows that the caller has let go. That takes an
-// allocation and work for the collector, and is done if there is somebody to
-// tell.
+// handle returns the Lock of a hold. The Locker keeps the hold itself to renew
+// it, so only a handle apart from the hold shows that the caller has let go.
+// That costs an allocation and work for the collector, and is done only if
+// somebody hears of events.
 func handle(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -300,46 +48,137 @@ func handle(h *hold, err error) (*Lock, error) {
 	if h.locker.watched {
 		return h.watchedHandle(), nil
 	}
-	h.self.hold = h
+	h.self.h = h
 	return &h.self, nil
 }
 
-// watchedHandle is apart so that handle is small enough to be inlined.
+// watchedHandle is a function of its own so that handle is small enough to be
+// inlined.
 func (h *hold) watchedHandle() *Lock {
-	lock := &Lock{h}
+	lock := &Lock{h: h}
 	runtime.AddCleanup(lock, (*hold).forgotten, h)
 	return lock
 }
 
-// forgotten is called when the caller's handle has been collected, which may be
-// while the Release that was its last use is under way.
-func (h *hold) forgotten() {
-	l := h.locker
-	l.mu.Lock()
-	defer l.unlock()
-	if h.cause == nil && h.released.Load() == nil && !h.exported && !l.closed {
-		l.event(EventForgotten, h, nil)
+// of returns the hold. All methods are on *Lock, and not on what it points to,
+// so that a deferred call and a method value keep the Lock from being collected.
+func (k *Lock) of() *hold {
+	if k == nil || k.h == nil {
+		return noHold
 	}
+	return k.h
+}
+
+// noHold is the hold of the zero Lock.
+var noHold = func() *hold {
+	h := &hold{
+		locker: &Locker{clock: driver.SystemClock()}, ttl: DefaultTTL, from: context.Background(), index: -1, cause: ErrReleased,
+	}
+	h.released.Store(&releaseState{err: failed("release", "", ErrReleased)})
+	return h
+}()
+
+// String names the lock, and hides the secret that it is held by.
+func (k *Lock) String() string { return "lock on " + quote(k.of().name) }
+
+// Format hides the secret from all verbs of package fmt.
+func (k *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
+
+// LogValue hides the secret from logs.
+func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// Name returns the name that is locked.
+func (k *Lock) Name() string { return k.of().name }
+
+// Shared reports whether the lock is shared, as far as this process knows. It
+// never reports false while readers may be in, except when another program that
+// knows the token demoted the lock: that shows after the next renewal, Check or
+// Extend if the store can tell.
+func (k *Lock) Shared() bool { return k.of().isShared() }
+
+// Fence returns the fencing token: a number that grows with each exclusive
+// grant of this name. Send it with every write and let the resource refuse
+// smaller ones; see package fence. It is 0 if the store has none.
+func (k *Lock) Fence() uint64 { return k.of().fencing() }
+
+// Remaining returns how long the lock is good for if nothing renews it, by
+// this process's own clock: until Context ends. It is 0 when that is over, and
+// the longest Duration when the lock has no lease.
+func (k *Lock) Remaining() time.Duration { return k.of().remaining() }
+
+// Expired reports, by this process's own clock, whether the lock is over:
+// expired, lost or released. It sends no request; see Check.
+func (k *Lock) Expired() bool { return k.of().expired() }
+
+// Context returns a context with the values of the one given to Acquire, which
+// ends when the lock does. context.Cause says why: ErrLost, ErrMaxHold or
+// ErrReleased. It does not end with the context given to Acquire, which bounds
+// the wait; the one that Do passes on ends with either.
+func (k *Lock) Context() context.Context { return k.of().context() }
+
+// Check asks the store whether the lock is still held. The answer is old when
+// it arrives: it is advice, Fence is the guarantee. Nil is yes; ErrLost,
+// ErrExpired and ErrReleased are no; after every other error it is not known.
+func (k *Lock) Check(ctx context.Context) error { return k.of().check(ctx) }
+
+// Extend makes the lease last at least ttl from now; 0 stands for the TTL with
+// which the lock was taken. It never shortens it. ErrExpired and ErrLost mean
+// that the lock is gone; after another error it is as good as before.
+func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error { return k.of().extend(ctx, ttl) }
+
+// Promote makes a shared lock exclusive, with a new fence. It waits until the
+// other readers have left, as long as ctx lets it; new readers are kept out
+// meanwhile. If another reader is being promoted already, each would wait for
+// the other: the answer is ErrPromotionConflict at once.
+//
+// A failed promotion leaves the shared lock as it was, or the error answers
+// errors.Is for ErrLost and the lock is over. Where Guarantees().Promotion is
+// Regrant, somebody else may have come between: then the fence has grown by
+// more than this grant, and what was read before must be read again. Promoting
+// an exclusive lock does nothing. An exported lock keeps its mode (ErrInvalid).
+func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx) }
+
+// Demote makes an exclusive lock shared, without a moment in which it is
+// neither where Guarantees().Promotion is Atomic, and keeps its fence.
+// Demoting a shared lock does nothing.
+//
+// From the call on the lock counts as shared, because readers may come in
+// before the answer is here. After ErrUncertain it stays so; after another error
+// it is exclusive as before. An exported lock keeps its mode (ErrInvalid).
+func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
+
+// Export returns a key with which another process takes the lock over, by
+// Locker.Adopt. Until then this lock stays as it is, renewal included; the
+// adoption ends it (ErrLost). Close leaves an exported lock alone. The key is
+// a secret. Stores whose locks are bound to a process or a connection answer
+// errors.ErrUnsupported.
+func (k *Lock) Export() (Key, error) {
+	key, err := k.of().export()
+	runtime.KeepAlive(k) // it is not forgotten before it is exported
+	return key, err
 }
 
 // File returns a duplicate of the open file that carries the lock, to be given
 // to a child process; the caller closes it. While any copy of it is open the
 // name stays taken: beyond Release, and beyond the death of this process. A
 // store whose locks are not bound to a file answers errors.ErrUnsupported.
-func (h *hold) File() (*os.File, error) {
-	p, ok := h.locker.store.(driver.FilePasser)
-	if !ok {
-		return nil, failed("pass", h.Name(), errors.ErrUnsupported)
-	}
-	if err := h.over(); err != nil {
-		return nil, failed("pass", h.Name(), err)
-	}
-	h.locker.mu.Lock()
-	h.locker.unlist(h, true)
-	h.locker.unlock()
-	f, err := p.File(h.Name(), h.token)
-	if err != nil {
-		return nil, failed("pass", h.Name(), err)
-	}
-	return f, nil
+func (k *Lock) File() (*os.File, error) { return k.of().file() }
+
+// Release gives the lock back, and with it ends Context. It takes no context:
+// a cancelled caller must release too. It stops renewal first and waits for
+// one under way, and returns within about 15 seconds even if the store is
+// silent.
+//
+// Nil means that the lock was held until now. ErrExpired: the lease had run
+// out, and nobody took the lock meanwhile. ErrLost: somebody did, or it is not
+// known. ErrMaxHold: the time of MaxHold was over before. ErrUncertain or
+// ErrUnavailable: the store did not confirm; the release is tried again in the
+// background until the lease has ended. It never removes anybody else's lock.
+//
+// A second Release does nothing and returns what the first did. Only an
+// invalid cool-down (ErrInvalid, errors.ErrUnsupported) leaves the lock held.
+func (k *Lock) Release(opts ...ReleaseOption) error {
+	err := k.of().giveUp(opts)
+	runtime.KeepAlive(k) // it is not forgotten before it is being released
+	return err
 }

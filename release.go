@@ -8,20 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Release gives the lock back, and with it ends Context. It takes no context:
-// a cancelled caller must release too. It stops renewal first and waits for
-// one under way, and returns within about 15 seconds also if the store is
-// silent.
-//
-// Nil means that the lock was held until now. ErrExpired: the lease had run
-// out, and nobody took the lock meanwhile. ErrLost: somebody did, or it cannot
-// be told. ErrMaxHold: the time of MaxHold was over before. ErrUncertain or
-// ErrUnavailable: the store did not confirm; the release is tried again in the
-// background until the lease has ended. It never removes anybody else's lock.
-//
-// A second Release does nothing and returns what the first did. Only an
-// invalid cool-down (ErrInvalid, errors.ErrUnsupported) leaves the lock held.
-func (h *hold) Release(opts ...ReleaseOption) error {
+// giveUp is Lock.Release.
+func (h *hold) giveUp(opts []ReleaseOption) error {
 	keep := h.coolDown
 	if len(opts) > 0 {
 		keep = coolDownOf(keep, opts)
@@ -113,7 +101,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	err = verdict(before, out, unsure && !exported, err)
 	if l.cfg.onEvent != nil {
 		l.publish(&Event{
-			Kind: EventReleased, Name: h.name, Shared: h.Shared(), Fence: h.Fence(),
+			Kind: EventReleased, Name: h.name, Shared: h.isShared(), Fence: h.fencing(),
 			Took: l.clock.Now().Sub(h.grantedAt), Err: err,
 		})
 	}

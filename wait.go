@@ -110,7 +110,7 @@ func (h *hold) report() Hold {
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
 		Shared: h.shared, Since: wall.Add(h.grantedAt.Sub(l.clock.Now())),
 	}
-	if left := h.Remaining(); left < driver.MaxTTL {
+	if left := h.remaining(); left < driver.MaxTTL {
 		hold.Until = wall.Add(left)
 	}
 	if h.plan > 0 {
