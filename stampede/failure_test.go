@@ -172,6 +172,7 @@ func TestRecovery(t *testing.T) {
 type broken struct {
 	stampede.Values
 	load, store error
+	panics      bool // Store does
 }
 
 func (b *broken) Load(ctx context.Context, key string) (stampede.Entry, error) {
@@ -182,6 +183,9 @@ func (b *broken) Load(ctx context.Context, key string) (stampede.Entry, error) {
 }
 
 func (b *broken) Store(ctx context.Context, key string, e stampede.Entry) (bool, error) {
+	if b.panics {
+		panic("boom")
+	}
 	if b.store != nil {
 		return false, b.store
 	}

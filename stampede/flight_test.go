@@ -244,7 +244,7 @@ func timeLimit(t *testing.T, ignores bool) {
 			<-hung
 		}
 		<-ctx.Done()
-		return "", ctx.Err()
+		return "", fmt.Errorf("ended because: %w", context.Cause(ctx))
 	}
 	ask := func(i int, fn func(context.Context) (string, error)) string {
 		v, err := stampede.Remember(t.Context(), f.caches[i], "k", time.Second, fn)
@@ -261,6 +261,8 @@ func timeLimit(t *testing.T, ignores bool) {
 	<-time.After(time.Minute + 4*time.Second) // TimeLimit, Lease and ErrorTTL
 	if err, _ := told.Load().(error); !errors.Is(err, stampede.ErrTimeLimit) {
 		t.Errorf("OnError was told %v", err)
+	} else if ignored := !strings.Contains(err.Error(), "ended because: "+stampede.ErrTimeLimit.Error()); ignored != ignores {
+		t.Errorf("OnError was told %v, ignores: %v", err, ignores)
 	}
 	ask(1, func(context.Context) (string, error) { return "new", nil })
 	<-time.After(time.Millisecond)
@@ -328,6 +330,48 @@ func goesWrong(t *testing.T, fn func(context.Context) (sour, error), want func(e
 		}
 		<-time.After(100 * time.Millisecond)
 	}
+}
+
+// TestBackOffWhateverGoesWrong: a panic, a Goexit or a value that cannot be
+// encoded begins the back-off, as an error does.
+func TestBackOffWhateverGoesWrong(t *testing.T) {
+	for name, fn := range map[string]func() sour{
+		"panic":          func() sour { panic("boom") },
+		"Goexit":         func() sour { runtime.Goexit(); return sour{} },
+		"panic in codec": func() sour { return sour{how: func() { panic("boom") }} },
+		"no JSON":        func() sour { return sour{Number: math.NaN()} },
+	} {
+		bubble(t, func(t *testing.T) {
+			c, runs := newFleet(t, 1).caches[0], 0
+			for range 5 {
+				_, err := stampede.Remember(t.Context(), c, "k", time.Hour, func(context.Context) (sour, error) { runs++; return fn(), nil })
+				if err == nil {
+					t.Errorf("%s: no error", name)
+				}
+			}
+			if runs != 1 {
+				t.Errorf("%s: %d runs", name, runs)
+			}
+		})
+	}
+}
+
+// Values that panic end nothing, and the lock is free.
+func TestPanicInValues(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		values := &broken{Values: stampede.NewMemory(0), panics: true}
+		f := newFleetOn(t, values, 2)
+		fn := func(context.Context) (string, error) { return "made", nil }
+		var p *stampede.PanicError
+		if _, err := stampede.Remember(t.Context(), f.caches[0], "k", time.Hour, fn); !errors.As(err, &p) {
+			t.Errorf("got %v", err)
+		}
+		values.panics = false
+		start := time.Now()
+		if v, err := stampede.Remember(t.Context(), f.caches[1], "k", time.Hour, fn); v != "made" || err != nil || time.Since(start) > 0 {
+			t.Errorf("then: %q, %v after %v", v, err, time.Since(start))
+		}
+	})
 }
 
 // A panic of OnError in the background ends nothing, and is logged.

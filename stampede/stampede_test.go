@@ -252,10 +252,11 @@ func TestPanicIsAnError(t *testing.T) {
 }
 
 // What was being made when the key was invalidated is not kept, here or
-// elsewhere; who comes after gets a new one.
+// elsewhere; later callers get a new one.
 func TestInvalidateDiscardsAFillUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 2)
+		var told []error
+		f := newFleet(t, 2, stampede.OnError(func(_ string, err error) { told = append(told, err) }))
 		work := &counter{takes: time.Second}
 		ask := func(c *stampede.Cache) string {
 			v, err := stampede.Remember(t.Context(), c, "k", time.Minute, work.fn)
@@ -278,6 +279,9 @@ func TestInvalidateDiscardsAFillUnderWay(t *testing.T) {
 		}
 		if v := ask(f.caches[0]); v != "value 2" {
 			t.Errorf("then the key has %q", v)
+		}
+		if len(told) != 1 || told[0] != stampede.ErrNotKept {
+			t.Errorf("OnError was told %v", told)
 		}
 	})
 }
