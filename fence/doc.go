@@ -9,15 +9,18 @@
 //
 // The guards of this package, by where the resource is:
 //
-//   - in this process: [Register]
+//   - in this process: [Register], which other processes know nothing of
 //   - in an SQL database: [SQL], a condition of the statement that writes
 //   - in Redis: [RedisHash], a script
 //   - behind HTTP: [Transport] and [CheckResponse] at the client, [Middleware]
 //     at the server
 //
-// All of them accept a fence equal to the greatest: it is the same holder,
-// which writes again, or readers of one generation. They refuse a smaller one
-// with [ErrStale]; the error is a [*StaleError] where both numbers are known.
+// All of them accept a fence equal to the greatest: it comes from the same
+// holder, which writes again, or from another reader of the same generation.
+// Readers that hold a shared lock at the same time, without a writer between
+// them, are one generation, and every store gives them the same fence. The
+// guards refuse a smaller fence with [ErrStale]; the error is a [*StaleError]
+// where both numbers are known.
 //
 // Checking and writing must be one step. A guard that is asked first, and the
 // write done after, lets a paused holder through between the two.
@@ -29,7 +32,7 @@ import (
 	"strconv"
 )
 
-// What a guard answers. Ask with errors.Is.
+// What a guard returns. Ask with errors.Is.
 var (
 	// ErrStale: a greater fence was here before, so another holder has come
 	// since. The work must stop; trying again cannot help.
@@ -45,8 +48,8 @@ var (
 // all numbers below it exactly.
 const end = 1 << 53
 
-// StaleError says which fence was refused, and why. It answers errors.Is for
-// ErrStale.
+// StaleError says which fence was refused, and why. errors.Is finds ErrStale in
+// it.
 type StaleError struct {
 	Name  string // of the resource, if known
 	Fence uint64 // that was refused

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/padlock-go/padlock"
 )
@@ -17,8 +18,8 @@ const Header = "Padlock-Fence"
 // SetHeader puts fence into h.
 func SetHeader(h http.Header, fence uint64) { h.Set(Header, strconv.FormatUint(fence, 10)) }
 
-// FromHeader reads the fence in h. It answers ErrMissing, or ErrMalformed for
-// what is not one plain number that a fence can be.
+// FromHeader reads the fence in h. It returns ErrMissing if there is none, and
+// ErrMalformed for anything but one plain number that a fence can be.
 func FromHeader(h http.Header) (uint64, error) {
 	switch values := h.Values(Header); len(values) {
 	case 0:
@@ -51,6 +52,9 @@ type Transport struct {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if fence, ok := padlock.FenceFrom(req.Context()); ok && req.Header.Get(Header) == "" {
 		req = req.Clone(req.Context()) // a RoundTripper must not change what it is given
+		if req.Header == nil {
+			req.Header = make(http.Header)
+		}
 		SetHeader(req.Header, fence)
 	}
 	if t.Base != nil {
@@ -60,9 +64,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CheckResponse returns a *StaleError if resp is a Middleware's answer to a
-// request whose fence is stale, else nil. It reads the headers only.
+// request whose fence is stale, else nil. It reads the headers only, of resp and
+// of resp.Request.
 func CheckResponse(resp *http.Response) error {
-	if resp.StatusCode != http.StatusPreconditionFailed {
+	if resp.StatusCode != http.StatusPreconditionFailed || resp.Request == nil {
 		return nil
 	}
 	mine, err := FromHeader(resp.Request.Header)
@@ -77,34 +82,46 @@ func CheckResponse(resp *http.Response) error {
 }
 
 // Middleware guards HTTP handlers. A request's handler runs under
-// Register.Do: never beside or after that of a later holder. Answers:
+// Register.Do, so in this process it never runs at the same time as the handler
+// of a later holder, or after it. The Register is memory of this process:
+// behind a load balancer each server guards only what it has seen itself, and a
+// server that was restarted has seen nothing. Where that is not enough, guard the
+// data with SQL or RedisHash.
+//
+// Answers:
 //
 //	400 Bad Request            the header is malformed
 //	412 Precondition Failed    the fence is stale; the header has the greatest
 //	428 Precondition Required  there is no fence, unless Optional
 //	503 Service Unavailable    the request ended while an older one was at work
 //
+// Requests without a fence whose method is safe (GET, HEAD, OPTIONS, TRACE)
+// pass unguarded: they write nothing, and a browser's CORS preflight carries no
+// fence. If they have one they are guarded.
+//
 // Its fields are set before first use. Fences are no secrets and no proof of
-// identity: who may call at all is for the server to check before.
+// identity: the server has to check before who may call at all.
 type Middleware struct {
 	// Register remembers the fences. Middlewares that guard the same resource
-	// share one. Nil: the Middleware has its own.
+	// share one. Nil: the Middleware has its own, of at most 100,000 names.
 	Register *Register
 
-	// Name says what a request is about, in the Register. Nil: its URL path.
+	// Name says what a request is about, in the Register. Nil: its URL path,
+	// which the client chooses. See Register.Max.
 	Name func(*http.Request) string
 
-	// Optional lets requests without a fence pass, unguarded.
+	// Optional lets all requests without a fence pass, unguarded.
 	Optional bool
 
-	own Register
+	once sync.Once
+	own  Register
 }
 
 // Wrap returns next behind the guard.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fence, err := FromHeader(req.Header)
-		if errors.Is(err, ErrMissing) && m.Optional {
+		if errors.Is(err, ErrMissing) && (m.Optional || safe(req.Method)) {
 			next.ServeHTTP(w, req)
 			return
 		}
@@ -120,10 +137,23 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
+// safe reports whether a method changes nothing, by RFC 9110.
+func safe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+// ownMax bounds the names of a Middleware's own Register.
+const ownMax = 100_000
+
 func (m *Middleware) register() *Register {
 	if m.Register != nil {
 		return m.Register
 	}
+	m.once.Do(func() { m.own.Max = ownMax })
 	return &m.own
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +152,66 @@ func TestTransport(t *testing.T) {
 	}
 	if resp := put(t.Context(), ""); resp.StatusCode != 428 {
 		t.Errorf("without a lock: %d", resp.StatusCode)
+	}
+}
+
+// roundTrip is a RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// A request that no http.Client has prepared may have no headers, and its
+// response no request.
+func TestTransportBare(t *testing.T) {
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	lock, err := l.Acquire(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		if got, err := fence.FromHeader(req.Header); got != lock.Fence() || err != nil {
+			t.Errorf("it sent %d, %v", got, err)
+		}
+		return &http.Response{StatusCode: 412}, nil
+	})
+	resp, err := (&fence.Transport{Base: base}).RoundTrip((&http.Request{Method: "PUT"}).WithContext(lock.Context()))
+	if err != nil || fence.CheckResponse(resp) != nil {
+		t.Error(err, fence.CheckResponse(resp))
+	}
+}
+
+// Methods that write nothing need no fence; a stale one is refused all the same.
+func TestMiddlewareSafeMethods(t *testing.T) {
+	h := (&fence.Middleware{}).Wrap(served)
+	send(h, "PUT", "/a", "5")
+	for method, status := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 200, "TRACE": 200, "POST": 428, "DELETE": 428, "PATCH": 428, "get": 428, "": 428} {
+		req := httptest.NewRequest("PUT", "/a", nil)
+		req.Method = method
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, req); w.Code != status {
+			t.Errorf("%q without a fence: %d", method, w.Code)
+		}
+	}
+	if resp := send(h, "GET", "/a", "4"); resp.StatusCode != 412 {
+		t.Errorf("GET with a stale fence: %d", resp.StatusCode)
+	}
+}
+
+// The paths are the clients' choice, so a Middleware does not remember them all.
+func TestMiddlewareForgets(t *testing.T) {
+	h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	send(h, "PUT", "/a", "5")
+	for i := range 100_000 {
+		req := &http.Request{Method: "PUT", URL: &url.URL{Path: "/" + strconv.Itoa(i)}, Header: http.Header{fence.Header: {"5"}}}
+		h.ServeHTTP(httptest.NewRecorder(), req)
+	}
+	if resp := send(h, "PUT", "/a", "4"); resp.StatusCode != 200 {
+		t.Errorf("the first of 100,001 paths is not forgotten: %d", resp.StatusCode)
+	}
+	if resp := send(h, "PUT", "/1", "4"); resp.StatusCode != 412 {
+		t.Errorf("a later one is: %d", resp.StatusCode)
 	}
 }
 

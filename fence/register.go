@@ -1,25 +1,38 @@
 package fence
 
 import (
+	"container/list"
 	"context"
 	"sync"
 )
 
 // A Register guards resources of this process. It remembers the greatest fence
-// of each name for as long as it lives itself; a name costs some 100 bytes.
-// The zero Register is ready for use, by any number of goroutines.
+// of each name, in memory: neither other processes nor the next start of this
+// one know it. A name costs about 200 bytes. The zero Register is ready for
+// use, by any number of goroutines.
 type Register struct {
-	mu    sync.Mutex
-	names map[string]*entry
+	// Max is how many names are remembered; 0 is no bound. It is set before
+	// first use. When there are more, the name that was not used for longest is
+	// forgotten, unless a function of Do is at work for it: then a holder that
+	// was paused since before its last use is no longer refused. Set Max where
+	// strangers choose the names.
+	Max int
+
+	mu     sync.Mutex
+	names  map[string]*entry
+	recent list.List // of *entry, the last used in front; empty without Max
 }
 
 type entry struct {
+	name    string
 	seen    uint64
 	running map[uint64]int // functions of Do at work, by their fences
 	changed chan struct{}  // closed when one of them has ended
+	busy    int            // calls of Do that wait or run
+	place   *list.Element  // in recent
 }
 
-// Do runs write, unless a greater fence was here before: then it answers a
+// Do runs write, unless a greater fence was here before: then it returns a
 // *StaleError. While write runs, functions with a greater fence wait until it
 // has returned or ctx ends, and those with a smaller one are refused; so none
 // of them ever runs beside or after one of a later holder. Functions with the
@@ -34,9 +47,9 @@ func (r *Register) Do(ctx context.Context, name string, fence uint64, write func
 	return write()
 }
 
-// Check remembers fence, and answers a *StaleError if a greater one was here
-// before. A write that follows is guarded only if the caller keeps a mutex of
-// his own over both; Do needs none.
+// Check remembers fence, and returns a *StaleError if a greater one was here
+// before. A write that follows is guarded only if the caller holds a mutex over
+// both; Do needs none.
 func (r *Register) Check(name string, fence uint64) error {
 	if err := check(fence); err != nil {
 		return err
@@ -63,10 +76,30 @@ func (r *Register) entry(name string) *entry {
 		if r.names == nil {
 			r.names = make(map[string]*entry)
 		}
-		e = &entry{}
+		e = &entry{name: name}
 		r.names[name] = e
 	}
+	if r.Max > 0 {
+		r.used(e)
+	}
 	return e
+}
+
+// used keeps the names in the order of their last use, and their number within
+// Max. A name in use does not count as one that was not used for long.
+func (r *Register) used(e *entry) {
+	if e.place == nil {
+		e.place = r.recent.PushFront(e)
+	}
+	r.recent.MoveToFront(e.place)
+	for last := r.recent.Back(); len(r.names) > r.Max && last != e.place; {
+		oldest := last.Value.(*entry)
+		last = last.Prev()
+		if oldest.busy == 0 {
+			r.recent.Remove(oldest.place)
+			delete(r.names, oldest.name)
+		}
+	}
 }
 
 func (e *entry) raise(name string, fence uint64) error {
@@ -99,16 +132,19 @@ func (r *Register) enter(ctx context.Context, name string, fence uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(name)
+	e.busy++
 	for {
-		if err := e.raise(name, fence); err != nil {
+		err := e.raise(name, fence)
+		if err == nil && e.older(fence) {
+			if err = r.await(ctx, e); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			e.busy--
 			return err
 		}
-		if !e.older(fence) {
-			break
-		}
-		if err := r.await(ctx, e); err != nil {
-			return err
-		}
+		break
 	}
 	if e.running == nil {
 		e.running = make(map[uint64]int)
@@ -137,6 +173,7 @@ func (r *Register) leave(name string, fence uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.names[name]
+	e.busy--
 	if e.running[fence]--; e.running[fence] == 0 {
 		delete(e.running, fence)
 	}

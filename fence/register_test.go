@@ -134,6 +134,52 @@ func TestWaitingForAnEarlierWrite(t *testing.T) {
 	})
 }
 
+// With Max the name that was not used for longest is forgotten, but none that is
+// in use.
+func TestRegisterForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := fence.Register{Max: 2}
+		check := func(name string, f uint64, want error) {
+			t.Helper()
+			if err := r.Check(name, f); !errors.Is(err, want) {
+				t.Errorf("%s with %d: %v, want %v", name, f, err, want)
+			}
+		}
+		check("a", 5, nil)
+		check("b", 5, nil)
+		check("a", 4, fence.ErrStale) // it is in use
+		check("c", 5, nil)            // b goes
+		check("a", 4, fence.ErrStale)
+		check("c", 4, fence.ErrStale)
+		check("b", 4, nil)
+
+		release := make(chan struct{})
+		var all sync.WaitGroup
+		write := func(f uint64, do func() error) {
+			all.Go(func() {
+				if err := r.Do(t.Context(), "busy", f, do); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		write(7, func() error { <-release; return nil })
+		write(8, nothing) // waits for the first
+		for i := range 10 {
+			check(string(rune('k'+i)), 5, nil)
+		}
+		check("busy", 6, fence.ErrStale)
+		close(release)
+		all.Wait()
+		check("busy", 7, fence.ErrStale)
+		check("a", 4, nil)
+		check("c", 4, nil)
+		if r.Seen("busy") != 0 {
+			t.Error("a name that is in use no more is not forgotten")
+		}
+	})
+}
+
 // Whatever comes together, no write runs beside one with another fence, and
 // fences never go back from one write to the next.
 func TestRegisterUnderLoad(t *testing.T) {

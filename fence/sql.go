@@ -67,7 +67,9 @@ func (q *SQL) Condition(column string) string {
 func (q *SQL) arg() string { return q.Arg(int64(q.Fence)) }
 
 // ErrNotApplied: the statement changed no row. The row has a greater fence, or
-// there is no such row; a SELECT of the fence in the same transaction tells.
+// there is no such row. To find out which, SELECT the fence in a new
+// transaction, or with FOR UPDATE: under REPEATABLE READ, MySQL's default, a
+// plain SELECT may return the row as it was when the transaction first read.
 var ErrNotApplied = errors.New("no row was changed: it has a greater fence, or is not there")
 
 // Applied checks what ExecContext of a guarded statement returned: its error,

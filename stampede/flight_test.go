@@ -199,8 +199,12 @@ func TestFlightAbandonedToLanded(t *testing.T) {
 
 func TestFlightAtClose(t *testing.T) {
 	for name, leave := range map[string]func(t *flightTest) chan answer{
-		"open":       func(t *flightTest) chan answer { return t.call(t.Context()) },
-		"superseded": func(t *flightTest) chan answer { got := t.call(t.Context()); t.c.Invalidate(t.Context(), "k"); return got },
+		"open": func(t *flightTest) chan answer { return t.call(t.Context()) },
+		"superseded": func(t *flightTest) chan answer {
+			got := t.call(t.Context())
+			t.c.Invalidate(t.Context(), "k")
+			return got
+		},
 		"unattended": func(t *flightTest) chan answer {
 			t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
 			return nil
