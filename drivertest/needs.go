@@ -29,9 +29,6 @@ var (
 	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.ToConnection })
 	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.Yes })
 
-	// redisstore is to refuse fences from 2^53 on, too; then this goes.
-	mintsInLua = promised("fences minted in Lua", func(g *driver.Guarantees) bool { return g.Store == "redis" })
-
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
 	enqueues = able("Enqueuer", func(a *abilities) bool { return a.enqueue })

@@ -30,6 +30,11 @@ func TestContract(t *testing.T) {
 			b := newBench(t, server.RedisOptions{Persist: true}, opts...)
 			h := b.harness()
 			h.Parallel = 16
+			h.Full = func(on bool) error {
+				c := rawClient(t, single(b.srv.Addr()))
+				limit := map[bool]string{true: "1", false: "0"}[on]
+				return c.Do(t.Context(), c.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", limit).Build()).Error()
+			}
 			if row.name != "set" && row.name != "string" {
 				h.Restart, h.Pause = nil, nil // these take long, and the layouts are the same
 			}

@@ -129,7 +129,9 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 	if err != nil || len(parts) < 2 {
 		return driver.Grant{}, nil, false
 	}
-	return driver.Grant{Fence: s.told(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}, nil, true
+	g := driver.Grant{Fence: s.told(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}
+	g.Shared = len(parts) > 2 && number(&parts[2]) == 1
+	return g, nil, true
 }
 
 // fastToken is how the fast scripts of the layout want a token.

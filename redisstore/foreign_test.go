@@ -136,3 +136,56 @@ func TestPollersLeaveRoom(t *testing.T) {
 	cancel()
 	wg.Wait()
 }
+
+// TestTryAfterALongHold takes a name at once that nobody has, right after a hold
+// that was long enough for a gap, by a try that does not wait.
+func TestTryAfterALongHold(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for name, opts := range map[string][]redisstore.Option{
+		"set": nil, "string": {redisstore.PlainStrings(), redisstore.Prefix("s:")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := opened(t, srv.Addr(), append([]redisstore.Option{redisstore.Foreign(true)}, opts...)...)
+			for range 3 {
+				r := request("job")
+				take(t, s, r)
+				pause(t.Context(), 1100*time.Millisecond)
+				free(t, s, r)
+				r = request("job")
+				g, err := s.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatalf("a single try of a name that nobody has: %v", err)
+				}
+				if g.TTL < r.TTL {
+					t.Errorf("the lease is %v", g.TTL)
+				}
+				free(t, s, r)
+			}
+			// The gap is there all the same: whoever polls finds the name free in it.
+			r := request("job")
+			take(t, s, r)
+			pause(t.Context(), 1100*time.Millisecond)
+			free(t, s, r)
+			w := make(chan error, 1)
+			next := request("job")
+			go func() { _, err := s.Acquire(context.Background(), next); w <- err }()
+			if name == "set" {
+				c := rawClient(t, single(srv.Addr()))
+				if n, err := symfonySave.Exec(t.Context(), c, []string{"job"}, []string{"php", "5000"}).AsInt64(); err != nil || n != 1 {
+					t.Logf("the poller came too late: %d, %v", n, err)
+					return
+				}
+				var held interface{ Foreign() bool }
+				if err := <-w; !errors.As(err, &held) || !held.Foreign() {
+					t.Errorf("a try while a poller has the name: %v", err)
+				}
+				return
+			}
+			if err := <-w; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

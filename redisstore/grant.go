@@ -46,7 +46,26 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
+// fullAcquire waits out the gap of Foreign: it is there for programs that poll, and
+// no reason to refuse a name that nobody has and nobody waits for.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
+	g, err := s.askAcquire(ctx, c, r)
+	var gap *gapError
+	if errors.As(err, &gap) {
+		if s.sleep(ctx, min(gap.left, maxGap)) != nil {
+			return g, gap.HeldError
+		}
+		if g, err = s.askAcquire(ctx, c, r); errors.As(err, &gap) {
+			err = gap.HeldError
+		}
+	}
+	return g, err
+}
+
+// maxGap is how long a gap lasts, GAP in Lua, and somewhat more.
+const maxGap = 150 * time.Millisecond
+
+func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name, r.Token,
 		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), s.formats.holder(&r.Holder).text, r.Replaces)
 }

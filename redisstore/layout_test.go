@@ -72,14 +72,16 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	}
 	askBy(t, c, "PEXPIREAT", "job", later)
 	g, err := s.Extend(t.Context(), "job", r.Token, 0)
-	if err != nil || g.TTL < 3*time.Minute {
-		t.Errorf("after a refresh by PHP: %v, %v", g, err)
+	if err != nil || g.TTL < 3*time.Minute || g.Shared {
+		t.Errorf("after a refresh by PHP: %+v, %v", g, err)
 	}
 	askBy(t, c, "ZREM", "job", "__write__") // saveRead with the same token
 	other := reading(request("job"))
 	take(t, s, other)
-	if _, err := s.Extend(t.Context(), "job", r.Token, 5*time.Minute); err != nil {
-		t.Errorf("Extend after PHP demoted the hold: %v", err)
+	for _, ttl := range []time.Duration{0, 5 * time.Minute, 0} {
+		if g, err := s.Extend(t.Context(), "job", r.Token, ttl); err != nil || !g.Shared {
+			t.Errorf("Extend by %v after PHP demoted the hold: %+v, %v", ttl, g, err)
+		}
 	}
 	third := reading(request("job"))
 	take(t, s, third) // Extend did not make it exclusive again
@@ -93,6 +95,27 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	if _, err := s.Extend(t.Context(), "job", other.Token, 0); err != nil {
 		t.Errorf("another reader, after that: %v", err)
 	}
+}
+
+// TestReleaseOfWhatSymfonyDemoted gives back a hold that PHP has demoted with its
+// token, while another reader is in and a writer waits: the writer goes on waiting.
+func TestReleaseOfWhatSymfonyDemoted(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, c := opened(t, srv.Addr()), rawClient(t, single(srv.Addr()))
+	r := request("job")
+	take(t, s, r)
+	w := waits(t, s, "job")
+	later := strconv.FormatInt(time.Now().Add(4*time.Minute).UnixMilli(), 10)
+	askBy(t, c, "ZREM", "job", "__write__")
+	askBy(t, c, "ZADD", "job", later, "foreign")
+	askBy(t, c, "PEXPIREAT", "job", later)
+	free(t, s, r)
+	if st, err := s.Inspect(t.Context(), "job"); err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign || !st.Holds[0].Shared || st.Waiters != 1 {
+		t.Errorf("a writer beside a foreign reader: %+v, %v", st, err)
+	}
+	askBy(t, c, "ZREM", "job", "foreign")
+	w.got()
 }
 
 // TestForeignHolds meets holds of other programs in each layout.

@@ -24,6 +24,7 @@ const (
 	replyTryNow   = "N"
 	replyWait     = "W"
 	replyState    = "S"
+	replyUsedUp   = "U"
 )
 
 // answer is the reply of a full script.
@@ -91,7 +92,7 @@ func (s *Store) told(fence int64) uint64 {
 func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {
 	case replyGranted:
-		return driver.Grant{Fence: s.told(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond}, nil
+		return driver.Grant{Fence: s.told(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond, Shared: a.number(2) == 1}, nil
 	case replyHeld:
 		return driver.Grant{}, a.held()
 	case replyLost:
@@ -100,17 +101,30 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 		return driver.Grant{}, driver.ErrExpired
 	case replyConflict:
 		return driver.Grant{}, driver.ErrPromotionConflict
+	case replyUsedUp:
+		return driver.Grant{}, driver.ErrFencesUsedUp
 	}
 	return driver.Grant{}, strange()
 }
 
-// held reads H: now, waiters, holds.
+// gapError is a refusal that only the gap of Foreign causes.
+type gapError struct {
+	*driver.HeldError
+	left time.Duration
+}
+
+func (e *gapError) Unwrap() error { return e.HeldError }
+
+// held reads H: now, waiters, holds, what is left of a gap.
 func (a *answer) held() error {
 	if len(a.rest) < 3 {
 		return strange()
 	}
 	err := &driver.HeldError{Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0))}
 	err.Until = latest(err.Holds)
+	if left := a.number(3); left > 0 {
+		return &gapError{err, time.Duration(left) * time.Millisecond}
+	}
 	return err
 }
 

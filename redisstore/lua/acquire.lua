@@ -10,8 +10,9 @@ if e then
   begin()
   local was, r = not writing(), record(token)
   local til = math.max(e, ms + math.max(ttl, atleast))
+  if not r and spent(was, above) then return { 'U' } end
   if not r then -- taken without a note, or the note is gone
-    r = { token = token, shared = was, fence = mint(was and redis.call('ZCARD', K) > 1, above), since = ms, state = 'h', atleast = 0, holder = holder }
+    r = { token = token, shared = was, fence = mint(was and count() > 1, above), since = ms, state = 'h', atleast = 0, holder = holder }
   elseif r.state == 'r' then
     r.state, r.since, r.holder = 'h', ms, holder
   end
@@ -25,6 +26,7 @@ if old ~= '' then
   local oe, r = live(old), record(old)
   begin()
   if not oe then return lost(token) end
+  if note.fence >= LAST then return { 'U' } end
   local was = not writing()
   remove(old)
   forget(old)
@@ -38,13 +40,14 @@ if old ~= '' then
     put(n)
   end
   finish()
-  return { 'G', int(fence), int(til - ms) }
+  return { 'G', int(fence), int(til - ms), was and 1 or 0 }
 end
 if blocked(shared) or redis.call('ZCARD', Q) > 0 then
   begin()
   finish()
-  return held(token)
+  return held(token, shared)
 end
+if spent(shared, above) then return { 'U' } end
 local til = ms + math.max(ttl, atleast)
 local fence = grant(token, shared, til, above, holder, 'h', atleast > 0 and ms + atleast or 0)
 finish()

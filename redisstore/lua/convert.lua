@@ -14,7 +14,9 @@ elseif shared then
   r.shared = true
   put(r)
   demote(token)
+  if YIELDS then redis.call('ZADD', K, 1, LOOK) end
 elseif only(token) then
+  if spent(false, above) then return { 'U' } end
   forget(token)
   r.shared = false
   r.fence = mint(false, above)
@@ -23,9 +25,9 @@ elseif only(token) then
 else
   local i = intent()
   if i and i ~= token then return { 'C' } end
-  redis.call('HSET', H, 'i', int(ms + 2000) .. ' ' .. token)
+  redis.call('HSET', H, 'i', int(ms + INTENT) .. ' ' .. token)
   finish()
-  return held(token)
+  return held(token, false)
 end
 add(token, shared, til)
 dispatch()

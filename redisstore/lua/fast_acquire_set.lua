@@ -13,19 +13,19 @@ if call('EXISTS', K) == 1 then
   local t = call('TIME')
   local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
   if tonumber(z[2]) <= ms or tonumber(z[4]) <= ms then return 0 end
-  return { v, z[2], string.format('%d', ms) }
+  return { v, z[2], string.format('%.0f', ms) }
 end
 local t = call('TIME')
 local s, u = t[1], t[2]
 local f = s .. string.sub('00000' .. u, -6) -- 16 digits, and so ordered as a string
+local us = s * 1000000 + u
+local til = string.format('%.0f', math.floor(us / 1000) + ARGV[2]) -- before anything is written
 local v = call('SET', F, '-' .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
 if v and (string.byte(v) ~= 45 or string.sub(v, 2, 17) >= f) then -- 45: -
   local ms = math.ceil(math.max(tonumber(string.sub(v, 2, 17)), tonumber(f)) / 1000)
   call('SET', F, v, 'PXAT', ms + ARGV[3])
   return 0
 end
-local us = s * 1000000 + u
-local til = string.format('%d', us / 1000 + ARGV[2]) -- cuts what is less than a millisecond
 call('ZADD', K, til, string.sub(a, 4), til, '__write__')
 call('PEXPIREAT', K, til)
 return us

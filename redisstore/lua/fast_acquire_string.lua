@@ -11,7 +11,7 @@ if not call('SET', K, string.sub(a, 4), 'NX', 'PX', ARGV[2]) then
   if left <= 0 or token == string.sub(a, 4) or redis.pcall('GET', K) ~= token then return 0 end
   local t = call('TIME')
   local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
-  return { v, string.format('%d', ms + left), string.format('%d', ms) }
+  return { v, string.format('%.0f', ms + left), string.format('%.0f', ms) }
 end
 local t = call('TIME')
 local s, u = t[1], t[2]

@@ -11,7 +11,7 @@ local t = call('TIME')
 local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local f = tonumber(string.sub(v, 2, 17))
 if type(e) ~= 'string' or tonumber(e) <= ms or f >= ms * 1000 + 1000 then return 0 end
-local til = string.format('%d', math.max(e, ms + ARGV[2]))
+local til = string.format('%.0f', math.max(tonumber(e), ms + ARGV[2]))
 call('PEXPIREAT', K, til) -- first: a server without memory refuses a script that begins with ZADD
 call('ZADD', K, til, token, til, '__write__')
 call('SET', KEYS[2], string.sub(v, 1, 17) .. a .. 'h0000000000000' .. ms .. ARGV[4], 'PX', ARGV[3])

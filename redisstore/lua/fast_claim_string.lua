@@ -11,6 +11,6 @@ local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local f = tonumber(string.sub(v, 2, 17))
 local left = call('PTTL', K)
 if left <= 0 or f >= ms * 1000 + 1000 then return 0 end
-call('PEXPIRE', K, math.max(left, ARGV[2]))
+call('PEXPIRE', K, math.max(left, tonumber(ARGV[2])))
 call('SET', KEYS[2], string.sub(v, 1, 17) .. a .. 'h0000000000000' .. ms .. ARGV[4], 'PX', ARGV[3])
 return f

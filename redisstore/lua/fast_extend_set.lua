@@ -1,6 +1,6 @@
 -- Makes the lease of an exclusive hold longer.
 -- KEYS: 1 name 2 note   ARGV: 1 length of the token (3 digits) and token 2 ttl 3 KEEP
--- Answers {fence, ms left}, or 0: ask extend.lua.
+-- Answers {fence, ms left, 1 if it is shared: PHP may have demoted it}, or 0: ask extend.lua.
 local v = redis.call('GET', KEYS[2])
 local a = ARGV[1]
 if not v or string.sub(v, 18, 17 + #a) ~= a then return 0 end
@@ -16,7 +16,8 @@ local f = tonumber(string.sub(v, 2, 17))
 if til > e then
   e = til
   redis.call('PEXPIREAT', KEYS[1], til) -- first: a server without memory refuses a script that begins with ZADD
-  redis.call('ZADD', KEYS[1], 'XX', til, token, til, '__write__') -- PHP may have demoted it
+  local n = redis.call('ZADD', KEYS[1], 'XX', 'CH', til, token, til, '__write__')
   redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])
+  return { f, e - ms, n == 1 and 1 or 0 }
 end
-return { f, e - ms }
+return { f, e - ms, redis.call('ZSCORE', KEYS[1], '__write__') and 0 or 1 }

@@ -21,10 +21,11 @@ local f = t[1] .. string.sub('00000' .. t[2], -6)
 local us = t[1] * 1000000 + t[2]
 local ms = math.floor(us / 1000)
 if not seen or seen + 45000 < ms or string.sub(v, 2, 17) >= f then return 0 end
+if not redis.pcall('ZSCORE', K, '__write__') then return 0 end -- PHP has demoted it, and others may read
 if redis.pcall('ZREM', K, string.sub(a, 4)) ~= 1 then return 0 end
 call('ZREM', Q, head)
 call('HDEL', H, 'w' .. head)
-local til = string.format('%d', ms + (own and ARGV[5] or 500))
+local til = string.format('%.0f', ms + (own and ARGV[5] or 500))
 call('ZADD', K, til, head, til, '__write__')
 call('PEXPIREAT', K, til)
 if own then

@@ -13,7 +13,9 @@ local ALONE = alone == '1'   -- every program that uses the names is padlock
 
 local RESERVE, STAGGER, SIGN, LINGER = 500, 10, 45000, 60000 -- ms
 local BUSY, GAP = 1000, 130                     -- ms, of YIELDS
-local WRITE, COOL = '__write__', 'padlock:cool:'
+local INTENT = 2000                             -- ms for which a wish to be promoted is remembered
+local LAST = 9007199254740991                   -- the last fence, 2^53 - 1
+local WRITE, COOL, LOOK = '__write__', 'padlock:cool:', 'padlock:look'
 
 local T = redis.call('TIME') -- once: it does not stand still in a script before Redis 7.2
 local us = T[1] * 1000000 + T[2]

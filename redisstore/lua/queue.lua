@@ -5,7 +5,7 @@ local function intent() -- the reader that means to be promoted, or nil
   local v = redis.call('HGET', H, 'i')
   if not v then return nil end
   local til, token = string.match(v, '^(%d+) (.*)$')
-  if tonumber(til) > ms and live(token) then return token end
+  if tonumber(til) > ms and tonumber(til) <= ms + INTENT and live(token) then return token end
   redis.call('HDEL', H, 'i')
 end
 local function withdraw(token)
@@ -13,37 +13,66 @@ local function withdraw(token)
   if v and string.match(v, '^%d+ (.*)$') == token then redis.call('HDEL', H, 'i') end
 end
 
--- With YIELDS, a name that padlock has used for BUSY without a pause is left
--- free for GAP: longer than others sleep between two looks.
+-- With YIELDS, padlock leaves a name alone for GAP, longer than others sleep
+-- between two looks, when it has used it for BUSY without a pause.
+--
+-- Readers overlap, and may never leave a name free. So there is a member LOOK beside
+-- padlock's readers, which every program that looks removes, as its lease is over.
+-- When it is gone after BUSY, no new readers are let in beside padlock's own: with the
+-- last of these the gap begins.
+--
+-- In the hash:
+--   b  since when padlock has used the name without a pause of GAP
+--   d  no new readers are let in
+--   e  when the last of its holds ended, or the cool-down that this has left
+--   g  the end of the gap
 local function gap() -- its end, or 0
   if not YIELDS then return 0 end
   local til = tonumber(redis.call('HGET', H, 'g') or 0)
-  return til > ms and til or 0
+  if til <= ms or til > math.max(top(), ms) + GAP then return 0 end -- over, or the clock was set back
+  return til
+end
+local function cooling(token) return string.sub(token, 1, #COOL) == COOL end
+local function ours() -- whether padlock has a hold
+  return each(function(token) return not cooling(token) and record(token) end)
+end
+local function drains()
+  if not YIELDS or ms - tonumber(redis.call('HGET', H, 'b') or ms) < BUSY or not ours() then return end
+  if redis.call('HGET', H, 'd') then return true end
+  if redis.call('ZSCORE', K, LOOK) then return end
+  redis.call('HSET', H, 'd', '1')
+  return true
 end
 local function begins()
-  if not YIELDS then return end
+  redis.call('HDEL', H, 'd')
   local last = tonumber(redis.call('HGET', H, 'e') or 0)
-  if last + GAP < ms then redis.call('HSET', H, 'b', int(ms)) end
+  if last + GAP <= ms or last > ms then redis.call('HSET', H, 'b', int(ms)) end
 end
-local function ends() -- reports whether a gap begins
-  if not YIELDS or taken() then return end
-  local busy = tonumber(redis.call('HGET', H, 'b') or ms)
-  redis.call('HSET', H, 'e', int(ms))
-  if ms - busy < BUSY then return end
-  redis.call('HSET', H, 'g', int(ms + GAP))
+local function ends(til) -- reports whether a gap begins; til is the end of the cool-down, if any
+  if not YIELDS or ours() then return end
+  til = math.max(til, ms)
+  local busy = tonumber(redis.call('HGET', H, 'b') or til)
+  redis.call('HSET', H, 'e', int(til))
+  if til - busy < BUSY then return end
+  redis.call('HSET', H, 'g', int(til + GAP))
   return true
 end
 
 local function blocked(shared) -- for whoever holds nothing and is the next
   if gap() > 0 then return true end
-  if shared then return writing() or intent() end
+  if shared then return writing() or intent() or drains() end
   return taken()
 end
+-- spent reports whether a grant needs a fence where none is left.
+local function spent(shared, above)
+  return note.fence >= LAST and not (shared and taken() and note.fence > above)
+end
 local function grant(token, shared, til, above, holder, state, atleast)
-  local fence = mint(shared and taken(), above)
+  local fence, first = mint(shared and taken(), above), YIELDS and not ours()
   add(token, shared, til)
+  if YIELDS and shared then redis.call('ZADD', K, 1, LOOK) end
   put({ token = token, shared = shared, fence = fence, since = ms, state = state, atleast = atleast, holder = holder })
-  begins()
+  if first then begins() end
   return fence
 end
 
@@ -114,7 +143,7 @@ local function dispatch(own, moved)
     if not w or w.seen + SIGN < ms then
       leave(head) -- gone: it did not look for so long
       moved = true
-    elseif blocked(w.shared) then
+    elseif blocked(w.shared) or spent(w.shared, w.above) then
       if moved then alert(own) end
       break
     else
@@ -159,11 +188,16 @@ local function holds(except)
     local kind = who and 'c' or (r and 'p' or 'f')
     out[#out + 1] = { kind, int(til), shared and 's' or 'x', r and int(r.since) or '0', who or r and r.holder or '' }
   end)
-  if gap() > 0 then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
+  if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
-local function held(token) return { 'H', int(ms), redis.call('ZCARD', Q), holds(token) } end
-local function granted(r, til) return { 'G', int(r and r.fence or 0), int(til - ms) } end
+-- The last number is how long the gap lasts, if nothing else is in the way.
+local function held(token, shared)
+  local n, til = redis.call('ZCARD', Q), gap()
+  if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end
+  return { 'H', int(ms), n, holds(token), int(math.max(til - ms, 0)) }
+end
+local function granted(r, til, shared) return { 'G', int(r and r.fence or 0), int(til - ms), shared and 1 or 0 } end
 -- why a token that is not live holds nothing: L lost, E expired and free since.
 local function why(token)
   if ALONE and note.token == token and not taken() then return 'E' end

@@ -14,7 +14,7 @@ elseif live(token) then
   forget(token)
   local til = math.max(cool > 0 and ms + cool or 0, r and r.atleast or 0)
   if til > ms then add(COOL .. int(us) .. ' ' .. (r and r.holder or ''), shared, til) end
-  moved = ends()
+  moved = ends(til)
 elseif leave(token) then
   -- a place
 else

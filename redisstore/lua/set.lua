@@ -1,6 +1,6 @@
 -- The key as Symfony keeps it: a sorted set of tokens, each with the end of
 -- its lease, and WRITE among them when the hold is exclusive. The key expires
--- with its last member.
+-- with its last member. LOOK, with the score 1, is none: see queue.lua.
 local plain -- the key is a string: a lock by another recipe, in everybody's way
 local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then
@@ -20,9 +20,9 @@ local function touch()
 end
 local function purge()
   if plain then return end
-  local lapsed = redis.call('ZRANGEBYSCORE', K, '-inf', int(ms))
+  local lapsed = redis.call('ZRANGEBYSCORE', K, '(1', int(ms))
   if #lapsed == 0 then return end
-  redis.call('ZREMRANGEBYSCORE', K, '-inf', int(ms))
+  redis.call('ZREMRANGEBYSCORE', K, '(1', int(ms))
   for _, token in ipairs(lapsed) do
     if token ~= WRITE and token ~= note.token then redis.call('HDEL', H, 't' .. token) end
   end
@@ -33,7 +33,8 @@ local function top() -- when the last lease in it ends
 end
 local function taken() return plain or redis.call('EXISTS', K) == 1 end
 local function writing() return plain or redis.call('ZSCORE', K, WRITE) end
-local function only(token) return not plain and redis.call('ZCARD', K) == 1 and live(token) end
+local function count() return redis.call('ZCARD', K) - (redis.call('ZSCORE', K, LOOK) and 1 or 0) end
+local function only(token) return not plain and count() == 1 and live(token) end
 local function add(token, shared, til)
   if shared then redis.call('ZADD', K, til, token) else redis.call('ZADD', K, til, token, til, WRITE) end
   touch()
@@ -44,13 +45,13 @@ local function remove(token)
 end
 local function demote(token) redis.call('ZREM', K, WRITE) touch() end
 local function clear() redis.call('DEL', K) plain = nil end
--- each calls f for every live member: token, end, shared.
+-- each calls f for every live member: token, end, shared. It stops when f says so.
 local function each(f)
   if plain then return f('', ms + redis.call('PTTL', K), false) end
   local all = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
   local w = tonumber(redis.call('ZSCORE', K, WRITE) or 0) > ms
   for i = 1, #all, 2 do
     local til = tonumber(all[i + 1])
-    if all[i] ~= WRITE and til > ms then f(all[i], til, not w) end
+    if all[i] ~= WRITE and til > ms and f(all[i], til, not w) then return true end
   end
 end

@@ -17,6 +17,7 @@ local function top()
 end
 local function taken() return redis.call('EXISTS', K) == 1 end
 local writing = taken
+local function count() return 1 end
 local function only(token) return live(token) end
 local function add(token, shared, til) redis.call('SET', K, token, 'PXAT', til) end
 local function remove(token) redis.call('DEL', K) end
@@ -24,5 +25,5 @@ local function demote(token) end
 local clear = remove
 local function each(f)
   local token = redis.call('GET', K)
-  if token then f(token, top(), false) end
+  if token then return f(token, top(), false) end
 end

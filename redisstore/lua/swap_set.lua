@@ -19,7 +19,7 @@ do
     local ms = math.floor(us / 1000)
     local f = math.max(us, string.sub(v, 2, 17) + 1)
     if tonumber(z[2]) <= ms or tonumber(z[4]) <= ms or f > us + 1000000 then return 0 end
-    local til = string.format('%d', ms + ARGV[5])
+    local til = string.format('%.0f', ms + ARGV[5])
     call('ZREM', K, token)
     call('ZADD', K, til, n, til, '__write__')
     call('PEXPIREAT', K, til)

@@ -6,6 +6,11 @@ purge()
 local mine = live(token)
 if mine then begin() end
 local came, joined
+if reserve and not mine and spent(shared, tonumber(ARGV[4])) then
+  leave(token)
+  finish()
+  return { 'U' }
+end
 if reserve and not mine then
   came = redis.call('ZSCORE', Q, token)
   came = came and tonumber(came)
@@ -49,14 +54,14 @@ end
 -- stand in for a head that is gone. All others look once soon, and then seldom.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
-if not reserve then
+-- A program that polls gives back without a word.
+local foreign = YIELDS and (mine or rank == 0) and each(function(t) return not record(t) and not cooling(t) end)
+if foreign and (mine or reserve) then
+  look = math.min(look, 25)
+elseif not reserve then
   look = math.min(look, 2000)
 elseif rank == 0 then
-  local poll = 1000
-  if YIELDS then
-    each(function(t) if not record(t) and string.sub(t, 1, #COOL) ~= COOL then poll = 25 end end)
-  end
-  look = math.min(look, poll)
+  look = math.min(look, 1000)
 elseif us - came < RESERVE * 1000 then
   look = RESERVE -- pass relies on it
 elseif rank <= 2 or moved or ARGV[9] == '1' and look <= RESERVE then

@@ -6,6 +6,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/redis/rueidis"
 )
 
 // TestPHPUsesOurToken has PHP refresh, demote and release a hold of ours.
@@ -27,9 +28,17 @@ func TestPHPUsesOurToken(t *testing.T) {
 	same.must("read") // PHP demotes it
 	reader := p.lock("job")
 	reader.must("read")
+	for _, ttl := range []time.Duration{0, 4 * time.Minute} {
+		if g, err := s.Extend(t.Context(), "job", ours.Token, ttl); err != nil || !g.Shared {
+			t.Errorf("Extend by %v of a hold that PHP demoted: %+v, %v", ttl, g, err)
+		}
+	}
 	same.cannot("acquire")
 	reader.must("release")
 	same.must("acquire") // and promotes it
+	if g, err := s.Extend(t.Context(), "job", ours.Token, 0); err != nil || g.Shared {
+		t.Errorf("Extend of a hold that PHP promoted: %+v, %v", g, err)
+	}
 	refused(t, s, reading("job"))
 	same.must("release")
 	_, err = s.Extend(t.Context(), "job", ours.Token, time.Minute)
@@ -40,6 +49,43 @@ func TestPHPUsesOurToken(t *testing.T) {
 	if next := take(t, s, request("job")); next.Fence <= g.Fence {
 		t.Errorf("the fence was %d and is %d", g.Fence, next.Fence)
 	}
+}
+
+// TestPHPDemotesOurLock has PHP demote a lock, which the face says is shared when it
+// has asked.
+func TestPHPDemotesOurLock(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	l, p := locker(t, srv), startPHP(t, srv, "")
+	lock, err := l.Acquire(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := member(t, rawClient(t, srv), "job")
+	p.lockAs("job", token).must("read")
+	p.lock("job").must("read")
+	if err := lock.Check(t.Context()); err != nil || !lock.Shared() {
+		t.Errorf("Check of a lock that PHP demoted: %v; it says shared: %v", err, lock.Shared())
+	}
+	if err := lock.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// member is the token of the one who holds name.
+func member(t *testing.T, c rueidis.Client, name string) string {
+	t.Helper()
+	all, err := c.Do(t.Context(), c.B().Zrange().Key(name).Min("0").Max("-1").Build()).AsStrSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m != "__write__" {
+			return m
+		}
+	}
+	t.Fatalf("nobody holds %q", name)
+	return ""
 }
 
 // TestWeUsePHPsToken verifies, extends, demotes and releases a hold of PHP's.

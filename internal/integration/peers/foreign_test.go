@@ -1,0 +1,151 @@
+package peers
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// readers hold the name "job" shared from now on, in two processes. Each stays until
+// the next one has come, or for half a second: as long as they are let in, the name
+// is never free. They end with the test.
+func readers(t *testing.T, srv *server.Server, opts ...redisstore.Option) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var came atomic.Int64
+	stay := func(context.Context) error {
+		mine, tick, end := came.Add(1), time.NewTicker(5*time.Millisecond), time.After(500*time.Millisecond)
+		defer tick.Stop()
+		for came.Load() == mine {
+			select {
+			case <-tick.C:
+			case <-end:
+				return nil
+			}
+		}
+		<-tick.C
+		return nil
+	}
+	for range 2 {
+		l := locker(t, srv, opts...)
+		for range 2 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if err := l.Do(ctx, "job", stay, padlock.Shared()); err != nil && ctx.Err() == nil {
+						t.Errorf("a reader: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	t.Cleanup(func() { // before the lockers are closed
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestPHPWriterBesideReaders has a PHP writer wait for a name that padlock's readers
+// never leave free: with foreign=yes padlock lets no new ones in when the name was
+// in use for a second and somebody has looked at it.
+func TestPHPWriterBesideReaders(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	readers(t, srv, redisstore.Foreign(true))
+	s := opened(t, srv)
+	eventually(t, "the readers overlap", func() bool {
+		st, err := s.Inspect(t.Context(), "job")
+		return err == nil && len(st.Holds) > 1
+	})
+	p := startPHP(t, srv, "")
+	p.lock("warm").must("acquire")
+	for range 3 {
+		writer := p.lock("job")
+		began := time.Now()
+		writer.begin(phpRequest{Do: "wait"})
+		select {
+		case a := <-p.out:
+			if !a.OK {
+				t.Fatalf("%+v", a)
+			}
+		case <-time.After(patience):
+			t.Fatalf("padlock's readers kept a PHP writer waiting for %v", patience)
+		}
+		t.Logf("PHP waited for %v", time.Since(began).Round(time.Millisecond))
+		writer.must("release")
+	}
+}
+
+// TestReadersAmongThemselves keeps a long reader in the name: with nobody else in
+// sight other readers come and go beside it, as long as they like.
+func TestReadersAmongThemselves(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv, redisstore.Foreign(true))
+	take(t, s, reading("job"))
+	<-time.After(1500 * time.Millisecond)
+	for range 3 {
+		r := reading("job")
+		take(t, s, r)
+		free(t, s, r)
+	}
+	// A PHP reader that looks is let in, and from then on nobody beside the reader
+	// that is there.
+	php := startPHP(t, srv, "").lock("job")
+	php.must("read")
+	php.must("release")
+	held := refused(t, s, reading("job"))
+	if len(held.Holds) != 1 || !held.Holds[0].Shared {
+		t.Errorf("after a PHP program has looked at the name: %+v", held.Holds)
+	}
+}
+
+var evalshaCalls = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
+
+// TestPromotionNoticesPHP waits to be promoted until a PHP reader leaves. With
+// foreign=yes it looks every 25 ms, as those do who wait for the name.
+func TestPromotionNoticesPHP(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	l := locker(t, srv, redisstore.Foreign(true))
+	lock, err := l.Acquire(t.Context(), "job", padlock.Shared())
+	if err != nil {
+		t.Fatal(err)
+	}
+	php := startPHP(t, srv, "").lock("job")
+	php.must("read")
+	raw := rawClient(t, srv)
+	looks := func() int {
+		info, err := raw.Do(t.Context(), raw.B().Info().Section("commandstats").Build()).ToString()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(evalshaCalls.FindStringSubmatch(info)[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	promoted := make(chan error, 1)
+	go func() { promoted <- lock.Promote(t.Context()) }()
+	before, began := looks(), time.Now()
+	eventually(t, "it has looked twenty times", func() bool { return looks() >= before+20 })
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("twenty looks took %v", took)
+	}
+	php.must("release")
+	if err := <-promoted; err != nil {
+		t.Error(err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Error(err)
+	}
+}
