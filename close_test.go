@@ -341,6 +341,12 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 			_, err := l.ExtendKey(context.Background(), key, time.Minute)
 			return err
 		},
+		"adopt": func(l *padlock.Locker, _ *padlock.Lock, key padlock.Key) error {
+			if _, err := l.Adopt(context.Background(), key); !errors.Is(err, padlock.ErrClosed) {
+				return fmt.Errorf("it says %w", err)
+			}
+			return nil
+		},
 	} {
 		t.Run(op, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -350,8 +356,9 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 				key := travel(t, acquire(t, other, "key"))
 				l := padlock.New(store)
 				h := acquire(t, l, "job")
-				store.request("release", takes(time.Second))
-				store.request("extend", takes(time.Second))
+				for _, op := range []string{"acquire", "release", "extend"} {
+					store.request(op, takes(time.Second))
+				}
 				done := make(chan error, 1)
 				go func() { done <- call(l, h, key) }()
 				synctest.Wait()

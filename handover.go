@@ -101,6 +101,9 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 		return 0, false
 	}
 	if !b.reserved && h.fence != 0 {
+		b.left = int(min(uint64(b.left), driver.MaxFence-1-h.fence))
+	}
+	if !b.reserved && h.fence != 0 && b.left > 0 {
 		last := h.fence + uint64(b.left)
 		l.unlock()
 		err := raiser.RaiseFence(context.Background(), h.name, h.token, last)

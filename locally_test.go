@@ -328,6 +328,32 @@ func TestPassingLocallyInAQuorum(t *testing.T) {
 	})
 }
 
+// The last block of fences below 2^53 is as long as they reach.
+func TestPassingLocallyUpToTheLastFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		s.grant = func(g *driver.Grant) { g.Fence = driver.MaxFence - 3 }
+		l := newLocker(t, s, padlock.PassLocally(100, time.Minute))
+		h, all := crowd(t, l, 3)
+		s.remote.mu.Lock()
+		s.grant = nil
+		s.remote.mu.Unlock()
+		for i, w := range all[:2] {
+			if h = pass(t, h, w); h.Fence() != driver.MaxFence-2+uint64(i) {
+				t.Errorf("holder %d has fence 2^53-%d", i+1, driver.MaxFence-h.Fence())
+			}
+		}
+		if n := s.requests(); n["raise"] != 1 || n["pass"] != 0 {
+			t.Errorf("%v", n)
+		}
+		release(t, h)
+		synctest.Wait()
+		if all[2].lockless(t); !errors.Is(all[2].err, driver.ErrFencesUsedUp) {
+			t.Errorf("after the last fence: %v", all[2].err)
+		}
+	})
+}
+
 func TestInvalidPassLocally(t *testing.T) {
 	for _, c := range []struct {
 		n int

@@ -93,7 +93,7 @@ const (
 	invalidWait    time.Duration = -2
 )
 
-// Shared takes the lock beside other shared ones; it excludes exclusive ones.
+// Shared takes the lock together with other shared ones; it excludes exclusive ones.
 // Where the store has no shared mode the error answers errors.Is for
 // errors.ErrUnsupported.
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
@@ -112,16 +112,17 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 // after Release, or when the lease has run out.
 func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
-// HoldAtLeast keeps the name taken for d from the grant, also if the lock is
-// released earlier and also if the process dies. It is for jobs started at
-// once on many machines with clocks a little apart.
+// HoldAtLeast keeps the name taken for d from the grant, even if the lock is
+// released earlier or the process dies. It is for jobs that many machines start
+// at the same time by clocks that differ a little.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
 // FenceAbove makes the fence of the grant greater than fence, as is needed
-// when resources have seen fences from another source.
+// when resources have seen fences from another source. It is driver.MaxFenceAbove
+// at most.
 func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
 
-// Label tells others who find the lock held what it is held for; at most 256
+// Label says what the lock is held for, to others that find it held; at most 256
 // bytes.
 func Label(text string) Option { return option(func(s *settings) { s.label = text }) }
 
@@ -153,22 +154,22 @@ func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.ma
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
 // PassLocally lets up to n holders in a row, all of this Locker, pass a lock on
-// among themselves without asking the store, which costs a microsecond instead
-// of a round trip. The first is granted the lock by the store, and the others
-// follow within d from then. After that the lock is given back in the store, and
-// who waits in other processes has a turn: they are delayed by d at the most and
-// by the last hold, or by n holds if these take less.
+// in memory, which costs a microsecond instead of a round trip to the store. The
+// store grants the lock to the first holder, and the others follow within d from
+// then. After that the lock is given back in the store, and a waiter of another
+// process has its turn: it is delayed by d and the last hold at most, or by n
+// holds if these take less.
 //
 // Each holder has a Lock of its own, with a fence above those before it; the
-// store keeps the whole block of n fences from being granted again. To others
-// all of them look like one hold, so only locks that are alike follow each
-// other: exclusive, with the same TTL and Label, and without MaxHold, NoRenewal
-// or HoldAtLeast. A cool-down, Export, File, Promote, Demote or a lease that could not
-// be renewed for a while ends the batch: then Release gives the lock back.
+// store never grants the fences of the whole block of n again. Other processes
+// see one hold, so only locks that are alike follow each other: exclusive, with
+// the same TTL and Label, and without MaxHold, NoRenewal or HoldAtLeast. A
+// cool-down, Export, File, Promote, Demote or a lease that could not be renewed
+// for a while ends the batch: then Release gives the lock back.
 //
-// n is 2 to 100,000 and d up to an hour; anything else is ErrInvalid from each
-// Acquire. It has no effect on a store in this process, whose hand-over is as
-// cheap, and on one that cannot reserve fences (driver.FenceRaiser).
+// n is 2 to 100,000 and d up to an hour; with anything else each Acquire fails
+// with ErrInvalid. It has no effect on a store in this process, whose hand-over
+// is as cheap, and on one that cannot reserve fences (driver.FenceRaiser).
 func PassLocally(n int, d time.Duration) LockerOption {
 	return lockerOption(func(c *config) { c.passMost, c.passFor = n, d })
 }
