@@ -227,15 +227,15 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	return h, nil
 }
 
-// mint returns the fence of a new grant. follows says that a reader comes after readers; the first
-// reader after a writer needs a greater fence than that writer, who may not have noticed yet that
-// the lock is gone. stored says that the fence counts for nothing unless it is written down; a fence
+// mint returns the fence of a new grant. follows says that a reader comes after readers: it shares
+// their fence, so that a guard refuses none of them. The first reader after a writer needs a greater
+// fence than that writer, who may not have noticed yet that the lock is gone. stored says that the fence counts for nothing unless it is written down; a fence
 // that is the time of the clock is below the next one anyway.
 func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
-	floor := max(last, 1)
-	if !follows {
-		floor = last + 1
+	if follows && last > above && last > 0 {
+		return last, false, nil
 	}
+	floor := last + 1
 	if above > 0 {
 		floor = max(floor, above+1)
 	}

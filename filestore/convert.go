@@ -55,6 +55,13 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	if no := coolingFor(rec, h, wall); no != nil {
 		return keptFrom(no, wall)
 	}
+	switch n := s.neighbours(h); {
+	case n.writer:
+		s.lose(f, h)
+		return fmt.Errorf("%w: another has taken it", driver.ErrLost)
+	case len(n.holds) > 0: // no try, which would let go of the shared lock
+		return &driver.HeldError{Waiters: -1, Holds: n.holds}
+	}
 	switch err := h.conn.tryLock(false); err {
 	case nil:
 		return s.promoted(f, h, r, b)
@@ -119,48 +126,61 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, which the failed try has lost. Other
-// readers stand in the way of any writer, so it is there as a rule; a padlock
-// taker who came into the gap sees the intent and gives it back at once.
+// notPromoted takes the shared lock again, which the failed try has lost. The
+// try is made only when no other reader was seen, so what stands in the way came
+// in between, or cannot be seen: a party that knows no intent may have had the
+// lock exclusively meanwhile. The hold goes on only if a reader of padlock
+// explains the failure.
 func (s *Store) notPromoted(f *file, h *hold) error {
-	const patience = 50 * time.Millisecond
-	for deadline := time.Now().Add(patience); ; {
-		err := h.conn.tryLock(true)
-		if err == nil {
-			break
+	if h.conn.tryLock(true) == nil {
+		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
+			return &driver.HeldError{Waiters: -1, Holds: n.recorded}
 		}
-		if err != errBusy || time.Now().After(deadline) {
-			s.lose(f, h)
-			return fmt.Errorf("%w: another took it while it was being promoted", driver.ErrLost)
-		}
-		<-time.After(time.Millisecond)
 	}
-	return s.otherReaders(f, h)
+	s.lose(f, h)
+	return fmt.Errorf("%w: another took it while it was being promoted", driver.ErrLost)
 }
 
-// otherReaders returns the error that tells who reads beside h.
-func (s *Store) otherReaders(f *file, h *hold) error {
+// neighbours are the other holders of a name, as a reader sees them.
+type neighbours struct {
+	holds    []driver.Hold // by the kernel's list, or else those recorded that live
+	recorded []driver.Hold // readers of padlock that may live, without a look at the list
+	writer   bool          // one of them has the lock exclusively
+	complete bool          // the list shows every lock
+}
+
+// neighbours looks for the holders beside h, which is shared.
+func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
 	slots := readSlots(h.conn, rec.epoch)
-	locks, _, err := s.seen.locksOf(s.dir, h.conn)
-	held := &driver.HeldError{Waiters: -1}
-	if err != nil {
-		delete(slots, h.slot)
-		held.Holds = claimed(rec, slots, false)
-		return held
+	own, known := slots[h.slot]
+	if !known { // all slots were taken when it came in
+		own.proc, own.pidns = uint64(machine().pid), machine().pidns
 	}
-	own, isIn := slots[h.slot]
+	delete(slots, h.slot)
+	for i := range slotCount {
+		if o, ok := slots[i]; ok && o.state(o.boot) != processDead {
+			n.recorded = append(n.recorded, o.hold(true))
+		}
+	}
+	locks, complete, err := s.seen.locksOf(s.dir, h.conn)
+	if err != nil {
+		n.holds = n.recorded
+		return n
+	}
+	n.complete = complete
+	found := false
 	for _, l := range locks {
-		if isIn && own.took(l) { // the first of this process, for all that the list tells
-			isIn = false
-			delete(slots, h.slot)
+		if !found && l.shared && own.took(l) { // the first of this process, for all that the list tells
+			found = true
 			continue
 		}
-		held.Holds = append(held.Holds, l.hold(rec, slots))
+		n.writer = n.writer || !l.shared
+		n.holds = append(n.holds, l.hold(rec, slots))
 	}
-	return held
+	return n
 }
 
 // backToShared undoes a promotion that could not be written down.

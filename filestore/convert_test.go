@@ -50,8 +50,8 @@ func TestPromotionAlone(t *testing.T) {
 	}
 }
 
-// A promotion that is refused has lost the kernel's lock for an instant and has
-// it again; it says who reads beside, and lets no new reader in.
+// A promotion that is refused keeps the shared lock; it says who reads beside, and
+// lets no new reader in.
 func TestRefusedPromotion(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

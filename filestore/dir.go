@@ -66,5 +66,5 @@ func refuseNetwork(dir, kind string, allow bool) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is on a network file system (%s), where file locks may not hold: use a directory on a local disk, "+
-		"or a server (redis://, postgres://); nfs=force uses it all the same", driver.ErrUnavailable, dir, kind)
+		"or a server (redis://); nfs=force uses it all the same", driver.ErrUnavailable, dir, kind)
 }

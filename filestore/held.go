@@ -65,7 +65,7 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	slots := readSlots(c, rec.epoch)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
 	if err == nil && len(locks) > 0 {
-		return attribute(rec, slots, locks), true
+		return s.attribute(c, rec, slots, locks), true
 	}
 	if err == nil && complete {
 		return nil, false
@@ -95,11 +95,26 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 	return holds
 }
 
-// attribute gives names to the locks that the kernel lists.
-func attribute(rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
+// attribute gives names to the locks on the file of c that the kernel lists. The
+// kernel names the process that took a lock. If that has ended, those processes
+// have the lock that inherited its descriptor.
+func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
 	holds := make([]driver.Hold, 0, len(locks))
 	for _, l := range locks {
-		holds = append(holds, l.hold(rec, slots))
+		h := l.hold(rec, slots)
+		if l.pid <= 0 || !l.ended() {
+			holds = append(holds, h)
+			continue
+		}
+		h.Host, h.PID = machine().host, 0
+		pids := s.seen.descriptorHolders(c)
+		for _, pid := range pids {
+			h.PID = pid
+			holds = append(holds, h)
+		}
+		if len(pids) == 0 { // they belong to another user
+			holds = append(holds, h)
+		}
 	}
 	return holds
 }
@@ -107,12 +122,12 @@ func attribute(rec *record, slots map[int]slot, locks []kernelLock) []driver.Hol
 // hold finds out whose lock it is, and takes the slot it finds out of slots.
 func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.took(l) {
-		return rec.hold(false)
+		return l.seenFromHere(&rec.owner, rec.hold(false))
 	}
 	for i := range slotCount {
 		if s, ok := slots[i]; ok && l.shared && s.took(l) {
 			delete(slots, i)
-			return s.hold(true)
+			return l.seenFromHere(&s.owner, s.hold(true))
 		}
 	}
 	if l.pid <= 0 { // a process out of sight: whose lock it is cannot be known
@@ -121,6 +136,16 @@ func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	foreign := driver.Hold{Shared: l.shared, Foreign: true}
 	foreign.Host, foreign.PID = machine().host, l.pid
 	return foreign
+}
+
+// seenFromHere gives a holder in another pid namespace, such as a container, the
+// number that its process has in this one: the number in the record may be that
+// of a process here that has nothing to do with it.
+func (l kernelLock) seenFromHere(o *owner, h driver.Hold) driver.Hold {
+	if o.pidns != machine().pidns && l.pid > 0 {
+		h.Host, h.PID = machine().host, l.pid
+	}
+	return h
 }
 
 // took reports whether the process that wrote o took the lock l.

@@ -46,7 +46,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		return driver.State{}, unavailable(path, err)
 	}
 	locks, complete, err := s.seen.list(s.dir, c.ino)
-	state := s.stateOf(rec, slots, locks[c.ino])
+	state := s.stateOf(c, rec, slots, locks[c.ino])
 	state.Name, state.Path = name, path
 	if err == nil && !complete && len(locks) == 0 {
 		err = errContainer
@@ -97,7 +97,7 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	if err != nil {
 		return driver.State{}, false // it went away
 	}
-	state := s.stateOf(rec, slots, locks[c.ino])
+	state := s.stateOf(c, rec, slots, locks[c.ino])
 	state.Path = path
 	state.Name = string(rec.name)
 	if !rec.valid {
@@ -114,8 +114,8 @@ func compatible(a, prefix string) bool {
 	return a[:n] == p[:n]
 }
 
-func (s *Store) stateOf(rec record, slots map[int]slot, locks []kernelLock) driver.State {
-	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: attribute(&rec, slots, locks)}
+func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelLock) driver.State {
+	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: s.attribute(c, &rec, slots, locks)}
 	wall := s.config.wall()
 	left, exclusive := rec.cool.left(wall), false
 	for _, l := range locks {

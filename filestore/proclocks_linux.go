@@ -23,6 +23,8 @@ type calibration struct {
 	cost   time.Duration // of reading it
 	at     time.Time     // when that was
 	narrow bool          // for tests: as in a container
+
+	inherited map[uint64]inheritance // by inode: who has a lock whose taker has ended
 }
 
 // tooLong is a list of some two thousand locks. It takes milliseconds to read;
@@ -133,6 +135,9 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	}
 	probe, err := os.CreateTemp(dir, ".padlock-probe-*")
 	if err != nil {
+		if k.device = deviceByStat(dir); k.device != "" {
+			return k.device, nil
+		}
 		return "", fmt.Errorf("%w: a file to learn from cannot be made: %w", errCannotKnow, err)
 	}
 	defer os.Remove(probe.Name())

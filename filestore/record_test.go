@@ -141,8 +141,8 @@ func TestMint(t *testing.T) {
 		{5000, 0, false, 5001, true},
 		{0, 2000, false, 2001, true},
 		{5000, 2000, false, 5001, true},
-		{5000, 0, true, 5000, true},
-		{10, 0, true, 1000, false},
+		{5000, 0, true, 5000, false},
+		{10, 0, true, 10, false},
 		{5000, 5000, true, 5001, true},
 	} {
 		got, stored, err := mint(c.last, c.above, c.shared, wall)

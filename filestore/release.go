@@ -156,19 +156,24 @@ func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 	return driver.Released
 }
 
-// giveBack unlocks c, keeps it for later and wakes who waits. It answers false
-// if the file had been removed.
+// giveBack unlocks c, keeps it for later and wakes the waiters. It answers false
+// if the path no longer leads to this file: it was removed, or its directory
+// was renamed, so somebody else may hold the name. What cannot be read counts as
+// a file like any other.
 func (s *Store) giveBack(f *file, c *conn) bool {
-	linked, size := c.state()
-	c.size = size
+	same, err := c.current()
+	if same = same || err != nil; !same {
+		_, c.size = c.state()
+	}
+	size := c.size
 	c.unlock()
 	f.queue.wake()
-	if !linked {
-		c.close()
-		return false
-	}
 	if size == sizeWaited {
 		wakeOthers(c)
+	}
+	if !same {
+		c.close()
+		return false
 	}
 	f.keep(c)
 	return true

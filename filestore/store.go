@@ -33,6 +33,7 @@ var _ interface {
 	driver.Lister
 	driver.FenceRaiser
 	driver.FilePasser
+	driver.Breaker
 } = (*Store)(nil)
 
 // file is what this store knows of one lock. Fields without a remark belong

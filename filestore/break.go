@@ -1,0 +1,56 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Break implements driver.Breaker as far as it can be done: it ends a cool-down.
+// Nobody can end the lock of another process, so while the name is held Break
+// answers errors.ErrUnsupported.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name); err != nil {
+		return 0, err
+	}
+	f, err := s.begin(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	defer s.leave(f)
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	var fence uint64
+	c, err := s.lock(f, false, func(c *conn) error {
+		rec := b.read(c)
+		if rec.fence != seenFence {
+			return fmt.Errorf("%w: the fence of the name is %d", driver.ErrLost, rec.fence)
+		}
+		fence, err = s.endCoolDown(f, c, b)
+		return err
+	})
+	var held *refusal
+	switch {
+	case errors.As(err, &held):
+		return 0, fmt.Errorf("a file lock ends only when the processes that have it end: %w", errors.ErrUnsupported)
+	case err != nil:
+		return 0, err
+	}
+	s.giveBack(f, c)
+	return fence, nil
+}
+
+// endCoolDown writes a record that lets everybody in, with a new fence.
+func (s *Store) endCoolDown(f *file, c *conn, b *buffer) (uint64, error) {
+	fence, _, err := mint(b.rec.fence, 0, false, s.config.wall())
+	if err != nil {
+		return 0, err
+	}
+	b.next = record{fence: fence, epoch: fence, name: bytesOf(f.name)}
+	if err := b.write(c); err != nil {
+		return 0, unavailable(f.path, err)
+	}
+	return fence, nil
+}
