@@ -7,9 +7,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The cleaner gives back what may have been granted to callers that are gone,
-// on a context of its own. It is bounded: what is too much, as after thousands
-// of cancels at once, is counted and lapses with its lease.
+// The cleaner releases what may have been granted to callers that are gone, on a
+// context of its own. The number of its jobs is bounded: above that, as after
+// thousands of cancels at once, a job is dropped and counted, and what it was for
+// lapses with its lease.
 type cleaner struct {
 	l       *Locker
 	ctx     context.Context // ends when Close gives up
@@ -118,8 +119,8 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain has j done once more a little later: there was nothing to release,
-// but the request that made the doubt may still be on its way. No worker waits
+// askAgain does j once more a little later: there was nothing to release, but the
+// request whose outcome is not known may still be on its way. No worker waits
 // for that. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
@@ -148,7 +149,7 @@ func (c *cleaner) do(j job) (driver.Outcome, error) {
 	}
 }
 
-// wait lets the clean-ups finish, until ctx ends. After it there are no more.
+// wait lets the clean-ups finish until ctx ends. No clean-up begins after it.
 func (c *cleaner) wait(ctx context.Context) error {
 	defer c.abort()
 	idle := make(chan struct{})

@@ -116,10 +116,11 @@ func (h *hold) endConversion() {
 	h.converting = nil
 }
 
-// convert makes one try. Asking again is safe, so a lost reply is one more.
+// convert makes one try. Asking again is safe, so it repeats a request whose
+// reply was lost.
 func (h *hold) convert(ctx context.Context, shared bool) error {
 	c, ok := h.locker.store.(driver.Converter)
-	unsure := false // an earlier request may have done it
+	unsure := false // an earlier request may have succeeded
 	for i := 0; ; i++ {
 		r, err := h.conversion(shared)
 		if err != nil {
@@ -144,8 +145,8 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled reports whether an answer also says what became of earlier requests;
-// a store that cannot be asked now says nothing of them.
+// settled reports whether an answer also says what became of earlier requests.
+// ErrUnavailable does not.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
@@ -174,8 +175,8 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	return nil
 }
 
-// awaitPromotion waits until it is worth trying again, and at most half the
-// time for which the intent to be promoted is remembered.
+// awaitPromotion waits until another try may succeed, and at most half the time
+// for which the store remembers the intent to be promoted.
 func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	r, err := h.conversion(false)
 	if err != nil {
@@ -195,7 +196,7 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 }
 
 // withdrawPromotion lets new readers in again, and undoes a promotion whose
-// reply was lost. If the store cannot be told, the intent lapses by itself.
+// reply was lost. If the store does not answer, the intent lapses by itself.
 func (h *hold) withdrawPromotion() {
 	if h.over() != nil {
 		return

@@ -9,18 +9,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// What a call answers when it fails. Ask with errors.Is; several may be true
-// of one error, together with context.Canceled, context.DeadlineExceeded and
+// The errors of this package, for errors.Is. Several may be true of one error,
+// together with context.Canceled, context.DeadlineExceeded and
 // errors.ErrUnsupported.
 var (
-	// ErrHeld: somebody else has the name, now or at the end of the time that
-	// the caller was ready to wait. errors.As finds the *HeldError that says
-	// who, since and until when.
+	// ErrHeld: somebody else holds the name, now or at the end of the time that
+	// the caller was ready to wait. errors.As finds the *HeldError with the
+	// holders and their times.
 	ErrHeld = driver.ErrHeld
 	// ErrExpired: the lease ran out while the work went on. No padlock client
 	// took the lock since.
 	ErrExpired = driver.ErrExpired
-	// ErrLost: the lock is gone: taken, broken, or it cannot be told.
+	// ErrLost: the lock is gone: somebody took or broke it, or the store does not
+	// know.
 	ErrLost = driver.ErrLost
 	// ErrUncertain: the request may or may not have been carried out, because
 	// its reply was lost or not waited for. Clean-up goes on in the background
@@ -37,7 +38,7 @@ var (
 	ErrClosed = driver.ErrClosed
 
 	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same
-	// name, so that waiting would be waiting for oneself.
+	// name, so that the caller would wait for itself.
 	ErrAlreadyHeld = errors.New("lock is already held further up in this context")
 	// ErrMaxHold: the lock was held for as long as MaxHold allows.
 	ErrMaxHold = errors.New("lock was held for its maximum time")
@@ -49,10 +50,10 @@ var (
 )
 
 // errWaitOver is the cause of a wait that ended by Wait. It never leaves the
-// package: to the caller the lock is held, that is all.
+// package: the caller gets ErrHeld.
 var errWaitOver = errors.New("the time to wait is over")
 
-// HeldError says by whom a name is held; see driver.HeldError.
+// HeldError says which holders a name has; see driver.HeldError.
 type HeldError = driver.HeldError
 
 // Error is the type of all errors of this package that concern one name.
@@ -62,7 +63,7 @@ type Error struct {
 	Err  error
 }
 
-// Error tells operation, name and cause.
+// Error returns operation, name and cause in one line.
 func (e *Error) Error() string {
 	if e.Name == "" { // Close concerns all names
 		return "padlock: " + e.Op + ": " + e.Err.Error()
@@ -95,7 +96,7 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// inDoubt says that err leaves it open whether a request was carried out.
+// inDoubt adds to err that the outcome of a request is not known.
 func inDoubt(err error) error {
 	if errors.Is(err, ErrUncertain) {
 		return err
@@ -103,8 +104,8 @@ func inDoubt(err error) error {
 	return &joined{ErrUncertain, err}
 }
 
-// callerError is err as the caller of ctx may see it: a client's own timeout is no
-// end of ctx, and does not answer errors.Is for one.
+// callerError hides context errors that did not come from ctx: a timeout inside
+// of a store's client must not look like the caller's deadline.
 func callerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err

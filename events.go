@@ -14,8 +14,8 @@ const (
 	// EventAcquired: a lock was granted. Event.Took is how long that took.
 	EventAcquired EventKind = iota
 	// EventContended: somebody else holds the name, and this caller waits or
-	// gives up. Err is the *HeldError, or nil for a caller that lined up behind
-	// others of its Locker without asking the store.
+	// gives up. Err is the *HeldError, or nil if the caller stands in line behind
+	// others of its Locker and has not asked the store.
 	EventContended
 	// EventRefused: an Acquire failed; Err says why.
 	EventRefused
@@ -86,7 +86,7 @@ type counters struct {
 	acquired, contended, refused uint64
 	renewals, renewalErrors      uint64
 	lost, uncertain, dropped     uint64
-	pending                      []Event // to be told when mu is given up
+	pending                      []Event // to be published when mu is given up
 }
 
 // Stats returns the counts as they stand.
@@ -116,7 +116,7 @@ func (l *Locker) note(e Event) {
 	}
 }
 
-// unlock gives mu up and tells what was noted under it.
+// unlock gives mu up and publishes what was noted under it.
 func (l *Locker) unlock() {
 	if l.stats.pending == nil {
 		l.mu.Unlock()

@@ -139,9 +139,9 @@ func (h *hold) check(ctx context.Context) error {
 	return nil
 }
 
-// noticeMode notices that somebody else demoted the lock, who was given its
-// token. A reply to a request from before a Promote says nothing. The caller
-// holds mu.
+// noticeMode notices that another program, which knows the token, demoted the
+// lock. A reply to a request from before a Promote says nothing. The caller holds
+// mu.
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true

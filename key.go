@@ -81,9 +81,9 @@ func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // ExtendKey makes the lease of the lock that key stands for last at least ttl
-// from now. Nothing is taken over, as Adopt would: the key stays good, and so
-// does the lock of whoever exported it. It returns for how long the lock is good
-// then, by the clock of this process, with the margins of Lock.Remaining.
+// from now. Unlike Adopt it takes nothing over: the key stays good, and so does
+// the exporter's lock. It returns for how long the lock is good then, by the
+// clock of this process, with the margins of Lock.Remaining.
 //
 // ErrExpired and ErrLost mean that the lock is gone, after every other error it
 // is as good as before. Stores whose locks are bound to a process or a
@@ -109,14 +109,14 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 	}
 }
 
-// ReleaseKey gives back the lock that key stands for, which nobody needs to
-// adopt for that. Whoever exported it finds it lost. It is asked again when a
-// reply is lost, while ctx lasts.
+// ReleaseKey gives back the lock that key stands for, without adopting it. The
+// exporter finds its lock lost. If a reply is lost the request is repeated, while
+// ctx lasts.
 //
 // Nil means that the lock was held until now. ErrExpired: its lease had run out,
 // and nobody took the name since. ErrLost: somebody did, it was released or
-// adopted before, or it cannot be told. ErrUncertain: it may be given back, or
-// run out later. Stores whose locks are bound to a process or a connection
+// adopted before, or it is not known. ErrUncertain: the lock is released, or its
+// lease will run out. Stores whose locks are bound to a process or a connection
 // answer errors.ErrUnsupported. It is safe for concurrent use.
 func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption) error {
 	keep := coolDownOf(0, opts)

@@ -102,7 +102,7 @@ func (l *Locker) Guarantees() Guarantees { return l.guarantees }
 
 // Tokens come from ChaCha8 under a key from the system's generator, renewed
 // now and then: a read from the system for each token costs a quarter of an
-// acquire in memory. A token says who may release; it is no password.
+// acquire in memory. A token names a hold; it is no password.
 const tokensPerSeed = 1 << 16
 
 func (l *Locker) reseed() {
@@ -124,9 +124,9 @@ func (l *Locker) newToken() string {
 	return string(text[:])
 }
 
-// Inspect asks the store who holds name. It is advice, old when it arrives: to
-// know that a lock is yours, hold it. A store that cannot tell answers
-// errors.ErrUnsupported.
+// Inspect asks the store about the holders of name. The answer is advice, and
+// old when it arrives: to know that a lock is yours, hold it. A store that does
+// not know returns errors.ErrUnsupported.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name); err != nil {
 		return State{}, failed("inspect", name, err)
@@ -143,7 +143,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 }
 
 // List asks the store for the names that begin with prefix and are held, cool
-// down or are waited for. A store that cannot tell answers
+// down or are waited for. A store that does not know returns
 // errors.ErrUnsupported.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	i, ok := l.store.(driver.Lister)
@@ -158,9 +158,10 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 }
 
 // Break ends everybody's hold on name by force, if seenFence is still its
-// fence, as Inspect told; otherwise the error answers errors.Is for ErrLost.
-// It returns a fence above all earlier ones. Who was evicted goes on working
-// until it asks the store: only a resource that checks fences stops it before.
+// fence, as Inspect returned it; otherwise the error answers errors.Is for
+// ErrLost. It returns a fence above all earlier ones. An evicted holder goes on
+// working until it asks the store; only a resource that checks fences stops it
+// before.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	b, ok := l.store.(driver.Breaker)
 	if !ok {

@@ -198,7 +198,7 @@ func (s *settings) with(opts []Option) settings {
 	return changed
 }
 
-// plan is what others are told of how long the lock will be held; 0 is no plan.
+// plan is the planned length of the hold that others see; 0 is no plan.
 func (s *settings) plan() time.Duration {
 	switch {
 	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):

@@ -22,7 +22,8 @@ func (h *hold) giveUp(opts []ReleaseOption) error {
 	return h.giveBack(context.Background(), keep)
 }
 
-// coolDownOf is apart so that a Release without options allocates nothing.
+// coolDownOf is a function of its own so that a Release without options
+// allocates nothing.
 func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 	set := releaseSettings{coolDown: keep}
 	for _, o := range opts {
@@ -48,8 +49,8 @@ func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 }
 
 // releaseState is how far the release of a lock has come. It is not guarded by
-// a mutex, since who waits for one keeps the time of a synctest bubble from
-// going on.
+// a mutex, because time in a synctest bubble stands still while a goroutine waits
+// for one.
 type releaseState struct {
 	done chan struct{} // if not nil: err is to be read when it is closed
 	err  error
@@ -83,13 +84,13 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // that renewal found it lost
 		}
 	}
-	heir := h.nextInLine(keep)
+	next := h.nextInLine(keep)
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
 	var p passed
-	if heir != nil {
-		p = h.passOn(heir, usable)
+	if next != nil {
+		p = h.passOn(next, usable)
 	}
 	out, unsure, err := p.out, p.unsure, error(nil)
 	if !p.done {
@@ -111,9 +112,9 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	return err
 }
 
-// nextInLine is who is to have the name when h is given back, or nil; then whoever is
-// parked behind it goes to the store. A lock that is over has none. The caller
-// holds mu.
+// nextInLine returns the turn that h is to be passed on to, or nil; then a turn
+// that is parked behind h goes to the store. A lock that is over is not passed
+// on. The caller holds mu.
 func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
@@ -126,9 +127,9 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	return t
 }
 
-// releaseAtStore asks until the store answers, a few times; then the rest is a
-// clean-up. unsure says that an earlier request may have done it, as may the one
-// that tried to pass h on.
+// releaseAtStore asks until the store answers, a few times; then a clean-up goes
+// on with it. unsure says that an earlier request may have released h, as may the
+// one that tried to pass h on.
 func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -154,7 +155,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	return out, unsure, err
 }
 
-// verdict is what Release says: before is why the lock was over already, or
+// verdict is the error of Release: before is why the lock was over already, or
 // nil.
 func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	switch {

@@ -34,10 +34,9 @@ type renewal struct {
 
 func (k *renewer) init(l *Locker) { k.l, k.armed = l, never }
 
-// usableFor returns when a holder must stop, by the rule of design.md: from
-// before the request was sent, or from where the store counts, less 1 % and
-// min(2 ms, TTL/20) for clocks that run unlike, less min(50 ms, TTL/10) to
-// stop in.
+// usableFor returns when a holder must stop: start + TTL − clock drift (1 % +
+// min(2 ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From,
+// or the moment before the request was sent.
 func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	if g.TTL == 0 {
 		return never
@@ -54,7 +53,7 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
-	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows: for ever
+	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows, and bounds nothing
 		h.maxHoldAt = at
 	}
 	if usable <= now {
@@ -107,9 +106,10 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 const lookEvery = 2 * time.Second
 
 // scheduleRenewal plans a renewal for when a third of the TTL is used up, a
-// tenth of that earlier or later, so that locks taken together part ways. A
-// lease that was granted for longer is renewed when two thirds of the TTL are
-// left of what is usable: the margins of a long lease are long too.
+// tenth of that earlier or later, so that locks taken together are not renewed
+// together for ever. A lease that was granted for longer is renewed when two
+// thirds of the TTL are left of what is usable: the margins of a long lease are
+// long too.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if g.From != 0 {
@@ -130,8 +130,8 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 
-// renewEarly is how much before its time a lease may be renewed, to go along
-// with others: waking up for each costs more than renewing it.
+// renewEarly is how much before its time a lease may be renewed together with
+// others: waking up for each costs more than renewing it.
 func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
 
 // end makes h over, once, for the reason why. The caller holds mu.
@@ -206,8 +206,8 @@ func (k *renewer) tick() {
 // endless reports whether h has neither a lease nor a MaxHold.
 func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never }
 
-// goesAlong reports whether h is to be renewed so soon that it is done now,
-// with others.
+// goesAlong reports whether h is to be renewed so soon that it is renewed now,
+// together with others.
 func (h *hold) goesAlong(now driver.Instant) bool {
 	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= renewEarly(h.ttl)
 }
@@ -276,7 +276,7 @@ func (k *renewer) renew(h *hold) {
 	if h.cause != nil {
 		return
 	}
-	leased := g.TTL > 0 || err != nil
+	leased := g.TTL > 0 || err != nil && !r.brokenOff
 	if leased {
 		k.l.stats.renewals++
 	}
@@ -336,7 +336,7 @@ func (h *hold) joinRenewal(ctx context.Context) {
 // A binary heap of locks by wakeAt, each knowing its place. It is written out
 // because container/heap would cost an interface call per step.
 
-// nextLook is when something is to be done about h.
+// nextLook is when h ends or is to be renewed.
 func (h *hold) nextLook() driver.Instant {
 	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }

@@ -28,9 +28,9 @@ type attempt struct {
 	start   driver.Instant
 	held    error // the last *HeldError
 	inLine  bool  // others of this Locker wait for the name
-	told    bool  // that the name is contended
-	late    bool  // a request with this token may still be on its way
-	open    bool  // and it cannot be told what became of it
+	told    bool  // EventContended was published
+	cleanUp bool  // something may be granted, now or later, to request.Token
+	unsure  bool  // and its outcome is not known
 	counted bool  // in Locker.attempts
 
 	// For the wait:
@@ -54,16 +54,16 @@ func (a *attempt) try(sent driver.Instant) error {
 		case err == nil:
 			return nil
 		case err == errClosedMeanwhile:
-			a.doubt()
+			a.noteUnsure()
 			return err
 		case definite(err) && !splitVote(err):
-			// Held means: not by this token. Of an earlier request, a store
-			// that cannot be asked says nothing.
-			a.open = a.open && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
+			// ErrHeld and ErrLost also say that this token holds nothing;
+			// ErrUnavailable says nothing of an earlier request.
+			a.unsure = a.unsure && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
 			return err
 		}
 		if !definite(err) {
-			a.doubt()
+			a.noteUnsure()
 		}
 		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
 			return err
@@ -75,8 +75,8 @@ func (a *attempt) try(sent driver.Instant) error {
 	}
 }
 
-// splitVote reports that a store made of stores gave the try up since others
-// had some of them, and the rest cannot be asked: it is worth another try.
+// splitVote reports that a store made of stores gave the try up because others
+// had some of them, and the rest cannot be asked. Another try may succeed.
 func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
@@ -133,20 +133,20 @@ var (
 	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
 )
 
-// doubt notes that a request with this token may have been, or may yet be,
-// granted to nobody.
-func (a *attempt) doubt() { a.late, a.open = true, true }
+// noteUnsure notes that the outcome of a request with this token is not known:
+// the store may have granted it, or may yet do so.
+func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
-// giveUpToken sends for the clean-up of what may have been granted to it.
+// giveUpToken begins the clean-up of what may be granted to the token.
 func (a *attempt) giveUpToken() {
-	if a.late {
+	if a.cleanUp {
 		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token}, max(a.set.ttl, a.set.holdAtLeast))
 	}
-	a.late, a.open = false, false
+	a.cleanUp, a.unsure = false, false
 }
 
-// contended notes that somebody else has the name; err says who, unless this
-// caller lined up without asking.
+// contended notes that somebody else has the name. err is nil if this caller
+// stands in line and has not asked the store.
 func (a *attempt) contended(err error) {
 	a.l.mu.Lock()
 	if !a.told {
@@ -161,10 +161,10 @@ func (a *attempt) contended(err error) {
 	a.held = err
 }
 
-// refused ends an attempt in vain.
+// refused ends an attempt that failed.
 func (a *attempt) refused(name string, err error) error {
 	err = callerError(a.ctx, err)
-	if a.open {
+	if a.unsure {
 		err = inDoubt(err)
 	}
 	a.giveUpToken()
@@ -189,8 +189,9 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// renewToken is called when a token is spent. A store made of stores is told of the spent ones, so
-// that it does not take what is left of them for somebody else's hold.
+// renewToken is called when a token is spent. Request.Spent lists the last spent
+// ones, so that a store made of stores does not take what is left of them for
+// somebody else's hold.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()

@@ -9,8 +9,8 @@ import (
 )
 
 // wait waits in line, then for the store, until the lock is granted or the
-// wait is over. Thousands of goroutines may be parked in it, so what is not
-// needed while they are is on the heap or in frames that are gone by then.
+// wait is over. Thousands of goroutines may wait in it, so its frame is small:
+// what they do not need then is on the heap, or in frames that have returned.
 func (a *attempt) wait() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
@@ -22,7 +22,8 @@ func (a *attempt) wait() error {
 	return err
 }
 
-// awaitTurn returns nil when it is this caller's turn, else why the wait is over.
+// awaitTurn waits for the caller's turn. It returns nil when the turn has come,
+// else why the wait is over.
 //
 //go:noinline
 func (a *attempt) awaitTurn() error {
@@ -50,9 +51,9 @@ func (a *attempt) finish(why error) error {
 	case a.leave == nil:
 		a.withdraw()
 	case !a.leave():
-		// The store's answer came in the same instant; it is given back.
+		// The store's answer came in the same instant. What it granted is released.
 		<-a.place.ready
-		a.late = a.place.err == nil
+		a.cleanUp = a.place.err == nil
 	}
 	return a.waitEnded(why, nil)
 }
@@ -64,13 +65,13 @@ func (a *attempt) answered() error {
 	}
 	err := a.granted(0, a.place.g)
 	if err != nil {
-		a.doubt()
+		a.noteUnsure()
 	}
 	return err
 }
 
-// waitEnded says why the wait ended: what held the name, the context's error if it
-// was that, and what else went wrong.
+// waitEnded returns the error of a wait that ended: what held the name, the
+// context's error if that ended the wait, and what else went wrong.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
 	switch {
@@ -85,7 +86,7 @@ func (a *attempt) waitEnded(cause, trouble error) error {
 	return err
 }
 
-// heldBy says who holds the name, as far as it is known.
+// heldBy returns the *HeldError with the holder of the name, as far as it is known.
 func (a *attempt) heldBy() error {
 	if a.held != nil {
 		return a.held
@@ -103,7 +104,7 @@ func (a *attempt) heldBy() error {
 	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: q.waiting - 1}
 }
 
-// report tells of h as a store would. The caller holds mu.
+// report describes h as a store would. The caller holds mu.
 func (h *hold) report() Hold {
 	l, wall := h.locker, time.Now()
 	hold := Hold{
@@ -119,8 +120,8 @@ func (h *hold) report() Hold {
 	return hold
 }
 
-// skips reports whether SkipIfOutlived applies: somebody in the way means to
-// stay beyond the end of this wait.
+// skips reports whether SkipIfOutlived applies: a holder means to keep the name
+// beyond the end of this wait.
 func (a *attempt) skips() bool {
 	var held *HeldError
 	if !a.set.skip || !errors.As(a.held, &held) {
@@ -144,8 +145,8 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes a place in the line, in front of a store in this process in its
-// queue, and starts the time of Wait.
+// lineUp takes a place in the line, or in the queue of a store in this process,
+// and starts the time of Wait.
 //
 //go:noinline
 func (a *attempt) lineUp() error {
@@ -190,7 +191,8 @@ func (a *attempt) takePlace() error {
 	return nil
 }
 
-// leaveLine gives the caller's place up; a grant has done so.
+// leaveLine gives up the caller's place. After a grant there is none left to give
+// up.
 //
 //go:noinline
 func (a *attempt) leaveLine(err error) {
@@ -209,7 +211,8 @@ func (a *attempt) leaveLine(err error) {
 // reach while somebody waits.
 const graceUnavailable = 30 * time.Second
 
-// head is at the head of the line: it waits for the store and claims.
+// head is called at the head of the line. It waits until the store grants the
+// lock.
 func (a *attempt) head() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
@@ -242,8 +245,8 @@ func (a *attempt) head() error {
 	}
 }
 
-// askStore waits until the store hands the name over or says that it is worth
-// trying, and then takes it.
+// askStore waits until the store hands the name over, or says that a try may
+// succeed, and then takes it.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -258,11 +261,11 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		return a.askStore(ctx, waiter, poll)
 	case err != nil:
 		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
-	case g.TTL == 0: // worth trying
+	case g.TTL == 0: // a try may succeed
 		a.renewToken()
 	case g.From != 0 && g.TTL > driver.MaxReservation: // it is the hold
 		if err = a.granted(g.From, g); err != nil {
-			a.doubt()
+			a.noteUnsure()
 		}
 		return err
 	}
@@ -291,9 +294,9 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// tolerates reports whether a waiter goes on after a failure that is not its
-// own: a server that restarts must not send a queue home.
-// A wait that lasted for long before it failed shows that the store was there.
+// tolerates reports whether a waiter goes on waiting after err: a server that
+// restarts must not end the waits of all. If the request that failed had lasted
+// for long, the store was there when it began.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
@@ -317,7 +320,7 @@ func (a *attempt) called() error {
 		}
 		return nil
 	case unsure:
-		a.doubt()
+		a.noteUnsure()
 		a.renewToken()
 	case spent:
 		a.renewToken()
@@ -336,11 +339,11 @@ func (a *attempt) withdraw() {
 		if a.h.released.CompareAndSwap(nil, releasedWell) {
 			l.end(a.h, ErrReleased)
 			l.wakeHead(a.h.name)
-			a.request.Token, a.late = a.h.token, true
+			a.request.Token, a.cleanUp = a.h.token, true
 		}
 		return
 	case unsure:
-		a.doubt()
+		a.noteUnsure()
 	}
 	a.leaveLineLocked()
 }
