@@ -61,7 +61,8 @@ func leaseMain() {
 }
 
 // faulty is a store that fails as the files in a directory say: "lost", when
-// somebody else has taken the lock, and "cut", when the server is out of reach.
+// somebody else has taken the lock, "cut", when the server is out of reach, and
+// "hang", when a release gets no answer.
 type faulty struct {
 	padlock.Store
 	dir string
@@ -92,6 +93,9 @@ func (f faulty) Extend(ctx context.Context, name, token string, ttl time.Duratio
 }
 
 func (f faulty) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if _, err := os.Stat(filepath.Join(f.dir, "hang")); err == nil {
+		select {} // and does not heed ctx
+	}
 	switch err := f.fault(); err {
 	case nil:
 		return f.Store.Release(ctx, name, token, keep)

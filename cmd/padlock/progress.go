@@ -108,14 +108,14 @@ func (p *progress) ask(ctx context.Context) {
 }
 
 func (p *progress) text(now time.Time) string {
-	line := fmt.Sprintf("padlock: waiting for %s: %s", span(now.Sub(p.begun).Round(time.Second)), heldText(p.name, p.held, now))
+	place := ""
 	switch {
 	case p.ahead == 0:
-		line += "; next in the queue"
+		place = " (next in the queue)"
 	case p.ahead > 0:
-		line += fmt.Sprintf("; at most %d ahead in the queue", p.ahead)
+		place = fmt.Sprintf(" (at most %d ahead)", p.ahead)
 	}
-	return line
+	return fmt.Sprintf("padlock: waiting for %s%s: %s", span(now.Sub(p.begun).Round(time.Second)), place, heldText(p.name, p.held, now))
 }
 
 func (p *progress) draw() {

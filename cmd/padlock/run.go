@@ -149,7 +149,7 @@ func (a *app) run(set *runFlags, args []string) error {
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]
 	}
-	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1)}
+	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1), contended: make(chan struct{}, 1)}
 	f.progress = newProgress(a, name, set)
 	return f.run()
 }
@@ -271,12 +271,12 @@ func cannotRun(command string, err error) *failure {
 	case errors.Is(err, supervise.ErrStart):
 		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
-		return fail(exitNotFound, "command", "", "%s: command not found; nothing was run%s", show(command), shellHint(command))
+		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))
 	case errors.Is(err, fs.ErrNotExist):
 		// Of a script also if what its first line names is missing.
-		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; nothing was run", show(command))
+		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; command not run", show(command))
 	case errors.Is(err, fs.ErrPermission):
-		return fail(exitCannotRun, "command", "", "%s cannot be executed; nothing was run (a script needs chmod +x)", show(command))
+		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))
 	}
-	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; nothing was run", show(command), err)
+	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; command not run", show(command), err)
 }

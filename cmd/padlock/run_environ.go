@@ -34,7 +34,7 @@ func (f *front) variables() ([]string, error) {
 		key, err := exported(f.lock)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-			return nil, fail(exitUsage, "unsupported", f.name, "--pass-key: a lock of %s cannot be handed over; nothing was run", f.place())
+			return nil, fail(exitUsage, "unsupported", f.name, "--pass-key: a lock of %s cannot be handed over; command not run", f.place())
 		case err != nil:
 			return nil, f.explain(f.name, err)
 		}

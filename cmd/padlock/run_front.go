@@ -35,6 +35,10 @@ type front struct {
 	left  left     // what the command has left running
 	asked bool     // the job was asked to end, by a signal to padlock
 
+	begun     time.Time     // when the lock was asked for
+	contended chan struct{} // somebody else has it, perhaps the padlock around this one
+	own       bool          // it was that
+
 	unconfirmed bool         // the store did not answer the release
 	interrupted bool         // padlock itself was, not only the command
 	last        lastOfSignal // that was acted on
@@ -80,20 +84,20 @@ func (f *front) run() error {
 func (f *front) acquire() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	begin := time.Now()
+	f.begun = time.Now()
 	defer f.progress.end()
 	result := make(chan error, 1)
-	go func() {
-		var err error
-		f.lock, err = f.locker.Acquire(ctx, f.name, f.set.options(f.grace)...)
-		result <- err
-	}()
+	go func() { result <- f.take(ctx) }()
 	var interrupt os.Signal
 	for {
 		select {
 		case s := <-f.signals:
 			if interrupt == nil && ends(s) {
 				interrupt = s
+				cancel()
+			}
+		case <-f.contended:
+			if f.waits() && f.ownLock() {
 				cancel()
 			}
 		case err := <-result:
@@ -103,11 +107,50 @@ func (f *front) acquire() error {
 			if err != nil {
 				return f.refused(err)
 			}
-			took := time.Since(begin)
-			f.verbose(took, "it took %s to get %s", span(took), show(f.name))
+			took := time.Since(f.begun)
+			f.verbose(took, "acquired %s after %s", show(f.name), span(took))
 			return nil
 		}
 	}
+}
+
+// waits reports whether the lock is waited for.
+func (f *front) waits() bool {
+	return !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
+}
+
+// guardPause is how often a server that has restarted is asked whether it grants
+// locks again.
+const guardPause = time.Second
+
+// take takes the lock. A wait goes on while a server that has restarted grants
+// none.
+func (f *front) take(ctx context.Context) (err error) {
+	for told := false; ; told = true {
+		opts := f.set.options(f.grace)
+		left := time.Hour
+		if f.waits() && f.set.wait.given {
+			left = f.set.wait.d - time.Since(f.begun)
+			opts = append(opts, padlock.Wait(max(left, 0)))
+		}
+		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
+		if err == nil || !f.waits() || left <= 0 || !guarded(err) {
+			return err
+		}
+		if !told && (f.set.verbose || f.progress.shown) {
+			f.say(note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + reason(err)})
+		}
+		select {
+		case <-time.After(min(guardPause, left)):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// guarded reports whether a server grants no lock yet since it has restarted.
+func guarded(err error) bool {
+	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
 }
 
 // gaveUp ends a wait by the signal that padlock got.
@@ -119,23 +162,41 @@ func (f *front) gaveUp(s os.Signal, err error) error {
 	if n, ok := s.(syscall.Signal); ok {
 		status += int(n)
 	}
-	return fail(status, "interrupted", f.name, "%s while waiting for %s; nothing was run", s, show(f.name))
+	return fail(status, "interrupted", f.name, "%s while waiting for %s; command not run", s, show(f.name))
 }
 
 // refused says why there is no lock.
 func (f *front) refused(err error) error {
 	why := f.explain(f.name, err)
-	if why.status != exitHeld {
+	took := time.Since(f.begun)
+	own := f.own || why.status == exitHeld && f.ownLock()
+	switch {
+	case own && f.waits():
+		why = fail(exitHeld, "held", f.name, "%s is held by the padlock run that runs this command, so waiting for it would never end", show(f.name))
+	case why.status != exitHeld:
 		return why
-	}
-	if f.set.quiet {
+	case f.set.quiet:
 		return &failure{status: int(f.set.conflict)}
+	case own:
+		why.note.Message += ", the padlock run that runs this command"
+	case f.waits() && took < f.set.wait.d:
+		why.note.Message += "; not waiting for that (--wait-policy skip)"
+	case f.waits():
+		why = f.heldNow(why)
+		why.note.Message += "; gave up after " + span(f.set.wait.d)
 	}
 	why.status, why.note.Exit = int(f.set.conflict), int(f.set.conflict)
-	if f.set.wait.d > 0 && !f.set.nonblock {
-		why.note.Message += "; waited " + span(f.set.wait.d) + " in vain"
+	why.note.Message += "; command not run"
+	return why
+}
+
+// heldNow is why, with what has changed about the holder during the wait.
+func (f *front) heldNow(why *failure) *failure {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s, err := f.locker.Inspect(ctx, f.name); err == nil && len(s.Holds) > 0 {
+		return heldFailure(f.name, &padlock.HeldError{Holds: s.Holds})
 	}
-	why.note.Message += "; nothing was run"
 	return why
 }
 
@@ -149,7 +210,7 @@ func (f *front) start() error {
 		defer spec.Keep.Close()
 	}
 	if f.lock.Expired() {
-		return f.lostFailure("%s was lost before %s could start; nothing was run", show(f.name), show(f.args[0]))
+		return f.lostFailure("%s was lost before %s could start; command not run", show(f.name), show(f.args[0]))
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
@@ -162,7 +223,7 @@ func (f *front) start() error {
 			f.terminal.give(f.job.Group()) // who reads too early is stopped, and that is heard of
 		}
 	}
-	f.verbose(0, "%s runs with %s", show(f.args[0]), show(f.name))
+	f.verbose(0, "running %s", show(f.args[0]))
 	return nil
 }
 
@@ -184,18 +245,36 @@ func (f *front) spec() (supervise.Spec, error) {
 // release gives the lock back. It returns a failure if the lock did not last
 // as long as the command.
 func (f *front) release() *failure {
-	err := errors.Join(f.check(), f.lock.Release())
+	patience := closePatience
+	if f.lock.Expired() {
+		patience = min(patience, lateRelease) // there is nothing left to lose
+	}
+	released := make(chan error, 1)
+	go func() { released <- errors.Join(f.check(), f.lock.Release()) }()
+	var err error
+	select {
+	case err = <-released:
+	case <-time.After(patience):
+		err = errNoAnswer
+	}
 	switch {
 	case err == nil:
-		f.verbose(0, "%s is given back", show(f.name))
+		f.verbose(0, "released %s", show(f.name))
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
 		return f.lostFailure("%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
+	case f.why != nil && f.lock.Expired(): // it is said already
+		f.unconfirmed = true
 	default:
 		f.unconfirmed = true
-		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm that it was given back: " + reason(err)})
+		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm the release: " + reason(err)})
 	}
 	return nil
 }
+
+// lateRelease is how long the release of a lock that is over already may take.
+const lateRelease = 500 * time.Millisecond
+
+var errNoAnswer = errors.New("there was no answer in time")
 
 // check asks a store without leases whether the lock has lasted: its file may
 // have been removed or replaced. Other stores tell that at the release.
@@ -261,8 +340,13 @@ func (f *front) event(e padlock.Event) {
 		default: // it is to be told already
 		}
 	}
-	waits := !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
-	if e.Kind == padlock.EventContended && waits && errors.As(e.Err, &held) {
+	if e.Kind == padlock.EventContended {
+		select {
+		case f.contended <- struct{}{}:
+		default:
+		}
+	}
+	if e.Kind == padlock.EventContended && f.waits() && errors.As(e.Err, &held) {
 		f.progress.begin(held)
 		n := note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + heldText(f.name, held, time.Now())}
 		if f.set.verbose {

@@ -15,7 +15,8 @@ import (
 
 // TestRunOnServer runs the scripts of testdata/runredis, each with a Redis
 // server of its own, which "server pause", "resume", "kill" and "restart" cut
-// off, bring back, and restart with what it knew.
+// off, bring back, and restart with what it knew, which is nothing in scripts whose
+// names begin with "forgets-".
 func TestRunOnServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who leaves the process group is found on Linux only")
@@ -27,7 +28,7 @@ func TestRunOnServer(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			s := server.Redis(t, server.RedisOptions{Persist: true})
+			s := server.Redis(t, server.RedisOptions{Persist: !strings.HasPrefix(filepath.Base(file), "forgets-")})
 			p := scripts("")
 			p.Dir, p.Files = "", []string{file}
 			p.Setup = func(env *testscript.Env) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -81,18 +82,55 @@ func (a *app) explain(name string, err error) *failure {
 		return heldFailure(name, held)
 	case errors.Is(err, padlock.ErrHeld):
 		return heldFailure(name, &padlock.HeldError{})
-	case errors.Is(err, padlock.ErrInvalid) && strings.HasPrefix(what, "TTL is ") && strings.HasPrefix(a.place(), "the store redis"):
-		return fail(exitUsage, "usage", name, "%s; max-ttl=DURATION in the store's URL allows up to 24h", what)
 	case errors.Is(err, padlock.ErrInvalid):
-		return fail(exitUsage, "usage", name, "%s", what)
+		return fail(exitUsage, "usage", name, "%s", a.limit(what))
 	case errors.Is(err, errors.ErrUnsupported):
 		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another with --store", a.place(), what)
 	case errors.Is(err, padlock.ErrUncertain):
-		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was taken at %s: %s; if it was it is given back or runs out; nothing was run", show(name), a.place(), what)
+		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was taken at %s: %s; if it was, it is given back or runs out; command not run", show(name), a.place(), what)
 	case errors.Is(err, padlock.ErrUnavailable):
 		return fail(exitUnavailable, "unavailable", name, "%s cannot be used: %s", a.place(), what)
 	}
 	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
+}
+
+// limited is what the library says of a time that a store does not allow.
+var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to (\S+)$`)
+
+// limitFlags are the flags for what the library calls so.
+var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "MaxHold": "--at-most"}
+
+// limit says which flag has a value that is out of range.
+func (a *app) limit(what string) string {
+	m := limited.FindStringSubmatch(what)
+	if m == nil {
+		return what
+	}
+	flag := limitFlags[m[1]]
+	given, err1 := time.ParseDuration(m[2])
+	low, err2 := time.ParseDuration(m[3])
+	high, err3 := time.ParseDuration(m[4])
+	switch {
+	case err1 != nil || err2 != nil || err3 != nil:
+		return what
+	case given < low:
+		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, short(given), a.place(), short(low))
+	case strings.HasPrefix(a.place(), "the store redis") && given <= 24*time.Hour:
+		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL", flag, short(given), a.place(), short(high), short(given))
+	}
+	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, short(given), a.place(), short(high))
+}
+
+// short is 10m, where a Duration says 10m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // unsuccessful explains why a lock was not taken, extended, …, as deed says.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,7 +35,7 @@ func (o *options) open() (*lock, error) {
 		errno = syscall.EBADF
 	}
 	if errno != 0 {
-		return nil, fail(exitData, "%s: %v", l.what, errno)
+		return nil, fail(exitData, "%s: %s", l.what, strerror(errno))
 	}
 	return l, nil
 }
@@ -57,7 +58,7 @@ func (l *lock) openWith(access int) (err error) {
 	case syscall.EROFS, syscall.ENOSPC:
 		status = exitCreate
 	}
-	return fail(status, "cannot open lock file %s: %v", l.what, err)
+	return fail(status, "cannot open lock file %s: %s", l.what, strerror(err))
 }
 
 func (o *options) how() int {
@@ -78,9 +79,9 @@ func (o *options) how() int {
 // program ends, and with it the call.
 func (l *lock) take(o *options) error {
 	if o.timeout < 0 {
-		return fail(exitSystem, "a negative time cannot be waited for")
+		return fail(exitSystem, "invalid timeout: negative")
 	}
-	dieQuietly()
+	dieQuietly(o)
 	result := make(chan error, 1)
 	go func() { result <- l.flock(o) }()
 	var late <-chan time.Time
@@ -125,9 +126,9 @@ func (l *lock) explain(o *options, err error) error {
 	case err == syscall.EWOULDBLOCK:
 		return o.conflicts("failed to get lock")
 	case err == syscall.ENOLCK || err == syscall.ENOMEM:
-		return fail(exitSystem, "%s: %v", l.what, err)
+		return fail(exitSystem, "%s: %s", l.what, strerror(err))
 	}
-	return fail(exitData, "%s: %v", l.what, err)
+	return fail(exitData, "%s: %s", l.what, strerror(err))
 }
 
 // conflicts is the failure that needs no words, unless they are asked for.
@@ -183,7 +184,7 @@ func wait(pid int) (int, error) {
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			return 0, fail(exitConflict, "the command cannot be waited for: %v", err)
+			return 0, fail(exitConflict, "cannot wait for the command: %s", strerror(err))
 		case status.Exited():
 			return status.ExitStatus(), nil
 		case status.Signaled():
@@ -202,22 +203,30 @@ func cannotRun(command string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		err = syscall.ENOENT
 	}
-	return fail(status, "failed to execute %s: %v", command, err)
+	return fail(status, "failed to execute %s: %s", command, strerror(err))
 }
 
 // dieQuietly makes signals that Go's runtime ignores, or answers with what it
-// is doing, end this program as they end others. The command runs on, and has
-// the lock.
-func dieQuietly() {
+// is doing, end this program as they end flock(1). The command runs on, and has
+// the lock. With a time-out flock(1) takes SIGALRM for its own and goes on.
+func dieQuietly(o *options) {
 	c := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM} {
+	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
 			signal.Notify(c, s)
 		}
 	}
 	go func() {
-		if s, ok := (<-c).(syscall.Signal); ok {
-			os.Exit(128 + int(s))
+		for s := range c {
+			if n, ok := s.(syscall.Signal); ok && (n != syscall.SIGALRM || o.timeout == 0 || o.nonblock) {
+				os.Exit(128 + int(n))
+			}
 		}
 	}()
+}
+
+// strerror is the text of an error as C has it.
+func strerror(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
 }

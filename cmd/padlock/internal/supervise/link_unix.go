@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,6 +122,7 @@ func Main(signals <-chan os.Signal, orphan func(group int)) {
 		syscall.CloseOnExec(fd)
 		fds = append(fds, fd)
 	}
+	job.SetName(filepath.Base(os.Args[0]))
 	var keep *os.File
 	if len(fds) > 1 {
 		keep = os.NewFile(uintptr(fds[1]), "lock")

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+)
+
+// ownLock reports whether the lock is held by the padlock run under which this
+// program runs: the environment names that lock, and its fence is still the last.
+func (f *front) ownLock() bool {
+	fence, err := strconv.ParseUint(os.Getenv("PADLOCK_FENCE"), 10, 64)
+	if err != nil || os.Getenv("PADLOCK_NAME") != f.name {
+		return false
+	}
+	store, err := f.url()
+	if err != nil || withoutPassword(store) != withoutPassword(os.Getenv("PADLOCK_STORE")) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := f.locker.Inspect(ctx, f.name)
+	if err != nil || s.Fence != fence {
+		return false
+	}
+	for _, h := range s.Holds {
+		if !h.Cooling {
+			f.own = true
+		}
+	}
+	return f.own
+}
