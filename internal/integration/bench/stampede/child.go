@@ -28,6 +28,7 @@ type order struct {
 	Lasts time.Duration // for so long
 	Takes time.Duration // by the function
 	TTL   time.Duration
+	Fails bool // the function
 }
 
 // A tally is the line with which a child answers an order.
@@ -192,8 +193,13 @@ func (c *child) run(ctx context.Context, o order) (string, error) {
 	case <-ctx.Done():
 	}
 	err = c.raw.Decr(context.Background(), runningKey(o.Key)).Err()
+	if o.Fails {
+		err = errors.Join(err, errFails)
+	}
 	return fmt.Sprint(os.Getpid(), " ", time.Now().UnixNano()), errors.Join(ctx.Err(), err)
 }
+
+var errFails = errors.New("as the trial wants it")
 
 // madeAt is when a value was made. One that was made after a call had begun is
 // one that the call waited for, or happened to see first after a delay.

@@ -42,7 +42,7 @@ func counts(name string, took time.Duration) (least, most float64) {
 }
 
 // TestRuns: values are made by one process at a time, as often as they have to
-// be, and nobody gets an error, whoever dies.
+// be, and nobody gets an error unless the function fails, whoever dies.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	b := &bench{plan: short, redis: startRedis(t), rows: regexp.MustCompile("^padlock")}
@@ -57,7 +57,11 @@ func TestRuns(t *testing.T) {
 					continue
 				}
 				f := r.Trials[row.Name][0]
-				if f["errors"] != 0 || f["at once"] != 1 || f["runs"] < least || f["runs"] > most {
+				errors := 0.0
+				if strings.Contains(e.Name, "fails after") {
+					errors = float64(short.processes * short.callers)
+				}
+				if f["errors"] != errors || f["at once"] != 1 || f["runs"] < least || f["runs"] > most {
 					t.Errorf("%s: %v, want %v to %v runs", row.Name, f, least, most)
 				}
 			}

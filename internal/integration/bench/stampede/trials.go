@@ -21,11 +21,11 @@ type bench struct {
 	keys  int
 }
 
-// padlocks are our rows, which have targets.
+// padlocks are the rows of package stampede, which have targets.
 var padlocks = []string{"padlock", stalePadlock}
 
 func (b *bench) experiments() []*measure.Experiment {
-	return []*measure.Experiment{b.cold(), b.steady(), b.killed(), b.slower()}
+	return []*measure.Experiment{b.cold(), b.steady(), b.killed(), b.slower(), b.failing()}
 }
 
 // key is one that no trial had before.
@@ -154,6 +154,25 @@ func (b *bench) slower() *measure.Experiment {
 	targets := []measure.Target{{Column: "at once", AtMost: 1}, {Column: "errors", AtMost: none}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
 		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.slow, TTL: p.ttl})
+		return t.figures(), err
+	})
+}
+
+// failing has a function that fails, as with a database that times out. All
+// callers get an error; what counts is how often the function is called for
+// that, and how long they wait.
+func (b *bench) failing() *measure.Experiment {
+	p := b.plan
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("%d callers in %d processes, fails after %v", p.processes*p.callers, p.processes, p.takes),
+		Columns: columns,
+	}
+	all := float64(p.processes * p.callers)
+	targets := []measure.Target{
+		{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: 1.15*millis(p.takes) + 30}, {Column: "errors", AtLeast: all},
+	}
+	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
+		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute, Fails: true})
 		return t.figures(), err
 	})
 }
