@@ -2,9 +2,13 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
@@ -57,7 +61,7 @@ var before = []struct{ code, advice string }{
 	{"OOM", "it has no memory left; raise maxmemory"},
 	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
 	{"LOADING", "it is loading its data after a restart"},
-	{"NOAUTH", "it wants a password"},
+	{"NOAUTH", "it wants a password; write redis://:PASSWORD@HOST or redis://USER:PASSWORD@HOST"},
 	{"WRONGPASS", "it does not accept the user or the password"},
 	{"MASTERDOWN", "it is a replica without a primary"},
 	{"CLUSTERDOWN", "the cluster does not serve this name's slot now"},
@@ -81,6 +85,10 @@ func refusal(text string) error {
 		return invalid("name: the key holds a %s, which is no lock of this layout", rest)
 	case code == "WRONGTYPE":
 		return invalid("name: the key holds something that is no lock of this layout")
+	case strings.Contains(text, "DB index is out of range"):
+		return invalid("db: the server has no database of that number")
+	case strings.Contains(text, "unknown command 'SENTINEL'"):
+		return unavailable("it is no sentinel; write redis:// for a server")
 	case code == "NOPERM" && !strings.Contains(text, "script"):
 		return unavailable("the user lacks a right that the documentation of the store lists: %s", text)
 	}
@@ -93,4 +101,27 @@ func refusal(text string) error {
 		return unavailable("%s", text)
 	}
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
+}
+
+// unconnected says what to do about a connection that could not be made, or "".
+func (s *Store) unconnected(err error) string {
+	secure := s.gate.option.TLSConfig != nil
+	var connecting *net.OpError
+	var untrusted *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	switch {
+	case errors.As(err, &connecting) && connecting.Op == "dial":
+		return ""
+	case errors.As(err, &untrusted):
+		return "its certificate is not trusted; name its authority with ca=FILE"
+	case errors.As(err, &noTLS):
+		return "it does not speak TLS; write redis:// for a connection without"
+	case strings.Contains(err.Error(), "unknown message type"):
+		return "what listens there does not speak Redis' protocol"
+	case secure && errors.Is(err, context.DeadlineExceeded):
+		return "it does not answer; if it does not speak TLS, write redis:// for a connection without"
+	case !secure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		return "it ended the connection at once; if it wants TLS, write rediss://"
+	}
+	return ""
 }

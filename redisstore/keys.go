@@ -2,8 +2,9 @@ package redisstore
 
 import "strings"
 
-// reserved is how companion keys begin. A name that begins so itself is kept
-// at a key of its own (n:), which other programs do not share.
+// reserved is how companion keys begin. A name that begins so, by itself or
+// together with the prefix, is kept at another key (n:), which other programs do
+// not share.
 const reserved = "padlock:{"
 
 // keyer makes keys of names.
@@ -27,7 +28,7 @@ func (k *keyer) lock(name string) lock {
 	tag := &k.tags[slotOf(key)]
 	l := lock{key: key, name: name}
 	l.stem = k.prefix + reserved + string(tag[:]) + "}"
-	if strings.HasPrefix(name, reserved) {
+	if strings.HasPrefix(name, reserved) || strings.HasPrefix(key, reserved) {
 		l.key = l.stem + "n:" + name
 	}
 	return l
@@ -63,7 +64,7 @@ func (l lock) all() [6]string {
 // lies outside of the prefix.
 func (k *keyer) nameOf(key string) (string, bool) {
 	name, ok := strings.CutPrefix(key, k.prefix)
-	if !ok {
+	if !ok || k.prefix != "" && strings.HasPrefix(key, reserved) { // of a store without a prefix
 		return "", false
 	}
 	rest, companion := strings.CutPrefix(name, reserved)
@@ -77,7 +78,8 @@ func (k *keyer) nameOf(key string) (string, bool) {
 }
 
 // checkPrefix refuses a prefix that would make a hash tag together with what
-// comes after it: then the keys of one lock would lie in several slots.
+// comes after it: then the keys of one lock would lie in several slots. It also
+// refuses one with which a name could be the companion of another store's name.
 func checkPrefix(prefix string) error {
 	open := strings.IndexByte(prefix, '{')
 	if len(prefix) > 256 {
@@ -85,6 +87,9 @@ func checkPrefix(prefix string) error {
 	}
 	if open >= 0 && strings.IndexByte(prefix[open+1:], '}') <= 0 {
 		return invalid("prefix: a { in it needs a } after it, with something between them")
+	}
+	if strings.HasPrefix(prefix, "padlock:") {
+		return invalid("prefix: padlock's own keys begin with padlock:, so no prefix may")
 	}
 	return nil
 }

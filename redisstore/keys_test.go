@@ -80,9 +80,42 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
-	for _, prefix := range []string{"{", "a{", "a{}", "}{", strings.Repeat("x", 257)} {
+	for _, prefix := range []string{"{", "a{", "a{}", "}{", strings.Repeat("x", 257), "padlock:", "padlock:a", "padlock:{a}", "padlock:{000}f:"} {
 		if checkPrefix(prefix) == nil {
 			t.Errorf("the prefix %q is accepted", prefix)
+		}
+	}
+}
+
+// TestKeysOfOtherPrefixes checks that no name of a store has a key of a store
+// without a prefix, whatever the name is.
+func TestKeysOfOtherPrefixes(t *testing.T) {
+	const theirs = "padlock:{000}q:job" // a sorted set, as locks are
+	bare := keyer{"", slotTags()}
+	for i := 1; i < len(theirs); i++ {
+		prefix, name := theirs[:i], theirs[i:]
+		if checkPrefix(prefix) != nil {
+			continue
+		}
+		k := keyer{prefix, slotTags()}
+		for _, key := range k.lockKeys(name) {
+			if strings.HasPrefix(key, reserved) {
+				t.Errorf("prefix %q: the key %q of %q is one of padlock's own without a prefix", prefix, key, name)
+			}
+		}
+		if key, note := k.pair(name); key != k.lockKeys(name)[0] || note != k.lockKeys(name)[1] {
+			t.Errorf("prefix %q: the fast keys are %q, %q", prefix, key, note)
+		}
+		if name, isName := k.nameOf(theirs); isName {
+			t.Errorf("prefix %q: a companion of another store is taken for the name %q", prefix, name)
+		}
+		if got, isName := k.nameOf(k.lock(name).key); !isName || got != name {
+			t.Errorf("prefix %q: the key of %q is taken for %q, %v", prefix, name, got, isName)
+		}
+	}
+	for _, name := range oddNames {
+		if _, isName := bare.nameOf(theirs); isName {
+			t.Errorf("a companion key is taken for the name %q", name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,6 +81,13 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		err = refusal(reply.Error())
+		if !errors.Is(err, driver.ErrUncertain) {
+			return err
+		}
+		return unavailable("%s", reply.Error())
+	}
+	if advice := s.unconnected(err); advice != "" {
+		return unavailable("%s (%v)", advice, err)
 	}
 	return unavailable("%v", err)
 }

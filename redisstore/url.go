@@ -293,14 +293,20 @@ func (p *parser) finishTLS() {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.serverName, InsecureSkipVerify: p.noVerify}
 	if p.ca != "" {
 		pem, err := os.ReadFile(p.ca)
-		if c.RootCAs = x509.NewCertPool(); err != nil || !c.RootCAs.AppendCertsFromPEM(pem) {
-			p.fail("ca: there is no certificate in that file")
+		if c.RootCAs = x509.NewCertPool(); err != nil {
+			p.fail("ca: %v", err)
+		} else if !c.RootCAs.AppendCertsFromPEM(pem) {
+			p.fail("ca: there is no certificate in %s", p.ca)
 		}
 	}
-	if p.cert+p.key != "" {
+	switch {
+	case p.cert == "" && p.key == "":
+	case p.cert == "" || p.key == "":
+		p.fail("cert and key: one needs the other")
+	default:
 		pair, err := tls.LoadX509KeyPair(p.cert, p.key)
 		if err != nil {
-			p.fail("cert and key: they cannot be read, or do not fit")
+			p.fail("cert and key: %v", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -98,8 +98,17 @@ func TestURLTLS(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, _ := parsed(t, "rediss://h?ca="+ca); !errors.Is(p.err, driver.ErrInvalid) {
-		t.Errorf("a file without a certificate: %v", p.err)
+	for query, says := range map[string]string{
+		"ca=" + ca:                       "ca: there is no certificate in " + ca,
+		"ca=/does/not/exist":             "ca: open /does/not/exist: no such file",
+		"cert=/does/not/exist":           "cert and key: one needs the other",
+		"key=/does/not/exist":            "cert and key: one needs the other",
+		"cert=/does/not/exist&key=" + ca: "cert and key: open /does/not/exist: no such file",
+		"cert=" + ca + "&key=" + ca:      "cert and key: tls: failed to find any PEM data",
+	} {
+		if p, _ := parsed(t, "rediss://h?"+query); !errors.Is(p.err, driver.ErrInvalid) || !strings.Contains(p.err.Error(), says) {
+			t.Errorf("%s: %v", query, p.err)
+		}
 	}
 	p, _ := parsed(t, "redis+sentinel://h/s?tls=yes&server-name=n&tls-verify=no")
 	c := p.client.TLSConfig
