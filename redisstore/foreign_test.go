@@ -3,11 +3,16 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/redis/rueidis"
@@ -187,5 +192,49 @@ func TestTryAfterALongHold(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestTimesFromTheFuture finds a gap and a wish to be promoted that end in an hour, as
+// after a server's clock was set back by an hour: they count for nothing.
+func TestTimesFromTheFuture(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, c := opened(t, srv.Addr(), redisstore.Foreign(true)), rawClient(t, single(srv.Addr()))
+	later := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+	r := request("gap")
+	take(t, s, r)
+	askBy(t, c, "HSET", companion(t, c, "h", r.Name), "g", later, "b", later, "e", later)
+	free(t, s, r)
+	take(t, s, request(r.Name))
+
+	one, two := reading(request("wish")), reading(request("wish"))
+	take(t, s, one)
+	take(t, s, two)
+	up := one
+	up.Shared = false
+	_, err := s.Convert(t.Context(), up)
+	wantIs(t, err, driver.ErrHeld, "promotion beside a reader")
+	_, err = s.Acquire(t.Context(), reading(request("wish")))
+	wantIs(t, err, driver.ErrHeld, "a reader beside a wish to be promoted")
+	askBy(t, c, "HSET", companion(t, c, "h", "wish"), "i", later+" "+one.Token)
+	take(t, s, reading(request("wish")))
+}
+
+// TestLuaNumbers wants no integer format of a number that is a fraction: Lua 5.4, as
+// in Dragonfly, raises an error there.
+func TestLuaNumbers(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("lua", "*.lua"))
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "'%d'") {
+			t.Errorf("%s formats a number with %%d", f)
+		}
 	}
 }

@@ -45,8 +45,10 @@ const (
 const (
 	// DefaultMaxTTL is the longest lease unless MaxTTL says otherwise.
 	DefaultMaxTTL = 5 * time.Minute
-	// DefaultFenceKeep is how long the fence of a free name is kept.
-	DefaultFenceKeep = 24 * time.Hour
+	// DefaultFenceKeep is how long the fence of a free name is kept. It covers a
+	// server's clock that is set back by an hour, as after a mistake about the time
+	// zone or summer time, and some minutes.
+	DefaultFenceKeep = 65 * time.Minute
 )
 
 // PlainStrings keeps a lock as a string key (SET NX PX, compare and delete),
@@ -59,9 +61,11 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 // holder dangerous. With PlainStrings, holders are then not told either.
 func Fences(on bool) Option { return func(c *config) { c.fences = on } }
 
-// FenceKeep sets how long the fence of a name is kept after its last hold,
-// instead of DefaultFenceKeep. It covers a clock of the server that is set
-// back by less than that; it costs about 200 bytes per name.
+// FenceKeep sets how long the fence of a name is kept, instead of DefaultFenceKeep:
+// until the server's clock is d past the fence (a time, and one in the future after
+// Request.FenceAbove or RaiseFence) and past the end of the last lease. So no fence
+// falls unless the clock is set back by more than d. A name costs about 310 bytes
+// for that long; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. PHP's side has to do the same.
