@@ -11,3 +11,6 @@ func Interfere(s *Session, key string, v any) error {
 	}
 	return err
 }
+
+// StoreOf is where m keeps its sessions.
+func StoreOf(m *Manager) Store { return m.store }
