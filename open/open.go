@@ -92,6 +92,8 @@ var schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 // it, since either may hold a password.
 func parse(rawURL string) (*url.URL, error) {
 	switch {
+	case rawURL != strings.TrimSpace(rawURL):
+		return nil, invalid("the URL of the store begins or ends with a blank or a newline; remove it (echo adds a newline, printf %%s does not)")
 	case rawURL == "":
 		return nil, invalid("no store is named; write a URL such as file:///var/lib/locks")
 	case strings.HasPrefix(rawURL, symfonyPrefix):
@@ -102,19 +104,41 @@ func parse(rawURL string) (*url.URL, error) {
 	if err := foreignSpelling(rawURL); err != nil {
 		return nil, err
 	}
-	if !schemePattern.MatchString(rawURL) {
-		return nil, invalid("a store is named by a URL such as file:///var/lib/locks")
+	if !schemePattern.MatchString(rawURL) || addressPattern.MatchString(rawURL) {
+		return nil, noURL(rawURL)
 	}
 	u, err := url.Parse(rawURL)
-	if err != nil || misplacedAt(u) {
+	switch {
+	case err != nil && !strings.Contains(rawURL, "@") && strings.Contains(err.Error(), "invalid port"):
+		return nil, invalid("the port in the URL of the store is not a number")
+	case err != nil || misplacedAt(u):
 		return nil, invalid("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
 	}
 	return u, nil
 }
 
-// misplacedAt tells that an unescaped character of a password ended the host
-// early: then the rest of it, with the @, stands where it is no secret.
+// addressPattern is what people write who mean a server or a directory: an
+// address, perhaps with a port, or a path. Such a text holds no secret.
+var addressPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[.~][A-Za-z0-9._~/-]*)(:[0-9]+)?$`)
+
+// noURL says what to write instead of a text that is no URL. It repeats the text
+// only where that cannot be a password.
+func noURL(text string) error {
+	const write = "a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379"
+	if addressPattern.MatchString(text) {
+		return invalid("%q is no URL; %s", text, write)
+	}
+	return invalid(write)
+}
+
+// misplacedAt tells that a slash too many or too few, or an unescaped character
+// of a password, moved the password to where it is no secret: behind the host.
+// Only a directory may have an @ in its name.
 func misplacedAt(u *url.URL) bool {
+	behind := u.EscapedPath() + u.Opaque + u.Fragment
+	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {
+		return true
+	}
 	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/quorum"
@@ -25,6 +26,9 @@ func members(rule quorum.Rule) constructor {
 	return func(ctx context.Context, o *opener, u *url.URL) (driver.Store, error) {
 		urls, err := memberURLs(u)
 		if err != nil {
+			return nil, err
+		}
+		if err := distinct(urls); err != nil {
 			return nil, err
 		}
 		fences := u.Query().Get("fences") != "no"
@@ -72,6 +76,27 @@ func memberURLs(u *url.URL) ([]string, error) {
 		return nil, invalid("no store is named; the URL has the form %s", form)
 	}
 	return query["store"], nil
+}
+
+// distinct refuses a store that is named twice, which would have two votes.
+func distinct(urls []string) error {
+	seen := map[string]int{}
+	for i, member := range urls {
+		u, err := parse(member)
+		if err != nil || u.Scheme == "memory" { // each memory: is a store of its own
+			continue
+		}
+		query := u.Query()
+		place := u.Scheme + "//" + strings.ToLower(u.Host) + u.Path + u.Opaque + "?" + query.Get("prefix") + query.Get("db")
+		if rules()[u.Scheme] != nil {
+			place = member
+		}
+		if first, ok := seen[place]; ok {
+			return invalid("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
+		}
+		seen[place] = i
+	}
+	return nil
 }
 
 func closeAll(stores []driver.Store) error {

@@ -36,6 +36,17 @@ func secretURLs() []string {
 			s+"://user:%"+canary+"@host/path",
 		)
 	}
+	for _, s := range schemes {
+		if strings.Contains(s, "file") || strings.Contains(s, "flock") {
+			continue // there it is the name of a directory
+		}
+		urls = append(urls, // a slash too many or too few
+			s+":/:"+canary+"@host:6379",
+			s+":///:"+canary+"@host:6379",
+			s+":///user:"+canary+"@host/0",
+			s+":/user:"+canary+"@host/0",
+		)
+	}
 	for _, member := range urls {
 		urls = append(urls, "quorum:?store="+url.QueryEscape(member), "all:?store="+member)
 	}
