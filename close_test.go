@@ -404,7 +404,7 @@ func TestCloseDuringAReleaseWithoutAReply(t *testing.T) {
 }
 
 // A key that Export returned while Close was under way would stand for a lock
-// that Close gives back.
+// that Close gives back. Nor does a conversion begin then.
 func TestExportDuringCloseAndRelease(t *testing.T) {
 	for what, begin := range map[string]func(*padlock.Locker, *padlock.Lock){
 		"Close":   func(l *padlock.Locker, _ *padlock.Lock) { l.Close(context.Background()) },
@@ -425,6 +425,9 @@ func TestExportDuringCloseAndRelease(t *testing.T) {
 				defer func() { <-done }()
 				if _, err := h.Export(); !errors.Is(err, padlock.ErrClosed) && !errors.Is(err, padlock.ErrReleased) {
 					t.Errorf("Export: %v", err)
+				}
+				if err := h.Demote(t.Context()); !errors.Is(err, padlock.ErrReleased) || len(store.log("convert")) != 0 {
+					t.Errorf("Demote: %v", err)
 				}
 			})
 		})

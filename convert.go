@@ -153,7 +153,11 @@ func settled(err error) bool {
 
 // conversion is the request as the lock stands.
 func (h *hold) conversion(shared bool) (driver.Request, error) {
-	if err := h.over(); err != nil {
+	err := h.over()
+	if err == nil && h.released.Load() != nil { // the release waits for a renewal
+		err = ErrReleased
+	}
+	if err != nil {
 		return driver.Request{}, err
 	}
 	l := h.locker
