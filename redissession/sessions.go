@@ -136,6 +136,8 @@ func (h *hashes) Commit(ctx context.Context, key string, c session.Change) (sess
 		return session.Result{}, orElse(err, &session.MovedError{Moved: parseMoved(text)})
 	case "conflict":
 		return session.Result{}, conflict(rest)
+	case "large":
+		return session.Result{}, fmt.Errorf("%w: it would have more than %d bytes", session.ErrTooLarge, c.MaxSize)
 	}
 	return session.Result{}, session.ErrNotNumber
 }
@@ -148,9 +150,9 @@ func orElse(err, other error) error {
 }
 
 func commitArgs(c *session.Change, version string) []string {
-	args := make([]string, 0, 8+3*len(c.Unchanged)+3*len(c.Ops))
+	args := make([]string, 0, 9+3*len(c.Unchanged)+3*len(c.Ops))
 	args = append(args, flag(c.Create), version, c.Version, millis(c.TTL), formatMilli(c.Deadline), formatMoved(c.Move),
-		strconv.Itoa(len(c.Unchanged)), strconv.Itoa(len(c.Ops)))
+		strconv.Itoa(len(c.Unchanged)), strconv.Itoa(len(c.Ops)), strconv.Itoa(c.MaxSize))
 	for _, u := range c.Unchanged {
 		args = append(args, u.Key, flag(u.Absent), string(u.Value))
 	}

@@ -2,8 +2,9 @@
 -- m where it moved; a key of the session is a field with a colon before it.
 -- KEYS: 1 session
 -- ARGV: 1 create 2 new version 3 version wanted 4 ttl 5 deadline 6 move
---       7 conditions 8 ops; then for each condition: key, absent, value;
---       then for each op: kind, key, value or delta
+--       7 conditions 8 ops 9 the most bytes of keys and values, or 0; then for
+--       each condition: key, absent, value; then for each op: kind, key, value
+--       or delta
 local K, call = KEYS[1], redis.call
 local now = call('HMGET', K, 'v', 'm')
 local create = ARGV[1] == '1'
@@ -17,7 +18,7 @@ elseif ARGV[3] ~= '' and ARGV[3] ~= now[1] then
   return {'conflict'}
 end
 
-local i, changed = 9, {'conflict'}
+local i, changed = 10, {'conflict'}
 for _ = 1, tonumber(ARGV[7]) do
   local v = call('HGET', K, ':' .. ARGV[i])
   if v ~= (ARGV[i + 1] == '0' and ARGV[i + 2]) then changed[#changed + 1] = ARGV[i] end
@@ -34,7 +35,11 @@ local function undo()
     if v then call('HSET', K, f, v) else call('HDEL', K, f) end
   end
 end
-local out = {'ok'}
+local out, grown = {'ok'}, 0
+local function count(f, was, now)
+  if was then grown = grown - #f - #was end
+  if now then grown = grown + #f + #now end
+end
 if create then call('HSET', K, 'v', ARGV[2]) end
 for _ = 1, tonumber(ARGV[8]) do
   local kind, f, arg = ARGV[i], ':' .. ARGV[i + 1], ARGV[i + 2]
@@ -42,6 +47,7 @@ for _ = 1, tonumber(ARGV[8]) do
   if before[f] == nil then before[f] = was end
   if kind == 'put' then
     call('HSET', K, f, arg)
+    count(f, was, arg)
   elseif kind == 'incr' then
     local sum = redis.pcall('HINCRBY', K, f, arg)
     if type(sum) == 'table' then
@@ -50,12 +56,27 @@ for _ = 1, tonumber(ARGV[8]) do
       return sum
     end
     res = call('HGET', K, f)
+    count(f, was, res)
   else
     if kind == 'take' then res = was end
     call('HDEL', K, f)
+    count(f, was, false)
   end
   out[#out + 1] = res
   i = i + 3
+end
+
+-- A session that is too large already may shrink.
+local most = tonumber(ARGV[9])
+if most > 0 and grown > 0 then
+  local all, size = call('HGETALL', K), 0
+  for n = 1, #all, 2 do
+    if string.sub(all[n], 1, 1) == ':' then size = size + #all[n] - 1 + #all[n + 1] end
+  end
+  if size > most then
+    undo()
+    return {'large'}
+  end
 end
 call('HSET', K, 'v', ARGV[2])
 if create and ARGV[5] ~= '' then call('HSET', K, 'd', ARGV[5]) end

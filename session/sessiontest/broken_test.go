@@ -191,6 +191,14 @@ var breakages = []breakage{
 		c.Unchanged = c.Unchanged[:min(1, len(c.Unchanged))]
 	})},
 	{name: "checks and then writes", case_: "crowd/conditions", commit: lateChecks},
+	{name: "ignores the size", case_: "size", commit: changing(func(c *session.Change) { c.MaxSize = 0 })},
+	{name: "ignores the size of a new session", case_: "size/new", commit: changing(func(c *session.Change) {
+		if c.Create {
+			c.MaxSize = 0
+		}
+	})},
+	{name: "lets no large session shrink", case_: "size", commit: noShrink},
+	{name: "looks at the size and then writes", case_: "size/crowd", commit: lateSize()},
 	{name: "writes in pieces", case_: "unchanged/all-or-nothing", commit: piecemeal},
 	{name: "adds in two steps", case_: "incr/crowd", commit: inTwoSteps(session.OpIncr)},
 	{name: "takes in two steps", case_: "take/once", commit: inTwoSteps(session.OpTake)},
@@ -286,6 +294,36 @@ var breakages = []breakage{
 	{name: "ignores the context", case_: "context", commit: func(s session.Store, _ context.Context, key string, c session.Change) (session.Result, error) {
 		return s.Commit(context.Background(), key, c)
 	}},
+}
+
+func sizeOf(r session.Record) (n int) {
+	for _, f := range r.Fields {
+		n += len(f.Key) + len(f.Value)
+	}
+	return n
+}
+
+func noShrink(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if r, err := s.Load(ctx, key); err == nil && c.MaxSize > 0 && sizeOf(r) > c.MaxSize {
+		return session.Result{}, session.ErrTooLarge
+	}
+	return s.Commit(ctx, key, c)
+}
+
+// lateSize lets commits that come at once look before any of them writes.
+func lateSize() func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	meet := meeting()
+	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		if c.MaxSize > 0 && !c.Create {
+			r, err := s.Load(ctx, key)
+			if err == nil && sizeOf(r) > c.MaxSize {
+				return session.Result{}, session.ErrTooLarge
+			}
+			meet(key)
+			c.MaxSize = 0
+		}
+		return s.Commit(ctx, key, c)
+	}
 }
 
 // revive makes a live session of a tombstone.

@@ -1,0 +1,74 @@
+package sessiontest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// size is how many bytes of keys and values the session has.
+func (c *check) size() int {
+	n := 0
+	for _, f := range c.load().Fields {
+		n += len(f.Key) + len(f.Value)
+	}
+	return n
+}
+
+// sizeBounded: what would exceed Change.MaxSize is refused, and nothing of it is
+// done; a session that is larger already may shrink.
+func sizeBounded(c *check) {
+	c.create(c.put("a", strings.Repeat("x", 100)), c.put("n", 7))
+	size := c.size()
+	grow := []session.Op{incr("n", 1), c.put("b", "y")}
+	with := size + 1 + len(c.Encode("y"))
+	for limit, fits := range map[int]bool{with - 1: false, size: false, 1: false} {
+		_, err := c.commit(session.Change{Ops: grow, MaxSize: limit})
+		if errors.Is(err, session.ErrTooLarge) == fits {
+			c.errorf("%d bytes with MaxSize %d: %v", with, limit, err)
+		}
+	}
+	c.has(map[string]any{"a": strings.Repeat("x", 100), "n": 7})
+	for _, limit := range []int{with, 0} {
+		if _, err := c.commit(session.Change{Ops: grow[1:], MaxSize: limit}); err != nil {
+			c.errorf("%d bytes with MaxSize %d: %v", with, limit, err)
+		}
+	}
+	for _, op := range []session.Op{c.put("a", "shorter"), del("a"), take("b")} {
+		if _, err := c.commit(session.Change{Ops: []session.Op{op}, MaxSize: 1}); err != nil {
+			c.errorf("it may not shrink: %v", err)
+		}
+	}
+	if _, err := c.commit(session.Change{Ops: []session.Op{incr("m", 5)}, MaxSize: 1}); !errors.Is(err, session.ErrTooLarge) {
+		c.errorf("a new counter with MaxSize 1: %v", err)
+	}
+	c.has(map[string]any{"n": 7})
+}
+
+// sizeOfNew: a session that would be too large is not made.
+func sizeOfNew(c *check) {
+	ch := session.Change{Create: true, TTL: long, MaxSize: 20, Ops: []session.Op{c.put("a", strings.Repeat("x", 100))}}
+	if _, err := c.commit(ch); !errors.Is(err, session.ErrTooLarge) {
+		c.errorf("create: %v", err)
+	}
+	if _, err := c.b.Load(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+		c.errorf("it was made: %v", err)
+	}
+}
+
+// sizeCrowd: commits that come at once do not exceed it together.
+func sizeCrowd(c *check) {
+	c.create(c.put("a", 1))
+	const limit = 500
+	c.crowd(20, func(i int) {
+		_, err := c.commit(session.Change{Ops: []session.Op{c.put(fmt.Sprint("k", i), strings.Repeat("x", 100))}, MaxSize: limit})
+		if err != nil && !errors.Is(err, session.ErrTooLarge) {
+			c.errorf("%v", err)
+		}
+	})
+	if n := c.size(); n > limit || n < limit/2 {
+		c.errorf("%d bytes with MaxSize %d", n, limit)
+	}
+}
