@@ -156,6 +156,10 @@ type Grant struct {
 	// out: a writer that has not noticed the end of its lease must not have the
 	// fence of the readers that follow.
 	//
+	// Readers that hold together have one fence where Guarantees.SharedFence
+	// says so: a reader that comes beside others gets theirs, and a demoted hold
+	// counts as a reader. Only FenceAbove and Replaces ask for a greater one.
+	//
 	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly.
 	// It is 0 where the store has none. When the last one
 	// below MaxFence was granted, what needs a new fence (a grant, a promotion,

@@ -14,6 +14,7 @@ type Guarantees struct {
 	SafeEviction     Promise       // the store never drops a live hold to make room
 	Bound            Bound         // what a hold ends with, beside its lease
 	Fence            Fence         // what fences are worth
+	SharedFence      Promise       // readers that hold together have one fence, so a guard that checks fences refuses none of them
 	LossDelay        time.Duration // how late a holder may learn that its Bound ended; 0 where the lease tells in time
 	MinTTL, MaxTTL   time.Duration // narrower than driver.MinTTL and MaxTTL; 0 where those hold. Both 0 and Lease false: no leases
 	Lease            bool          // holds end by themselves after their TTL

@@ -42,8 +42,8 @@ var broken = map[bug]string{
 		"wait/wakes-after-cooldown",
 	coolDownLooksHeld:    "cooldown/told inspect/cooling list/what-is-busy",
 	cutDropsHolds:        "cut/unbound",
-	demotionDoesNothing:  "demote/keeps-fence",
-	demotionMints:        "demote/keeps-fence",
+	demotionDoesNothing:  "demote/keeps-fence shared/told",
+	demotionMints:        "demote/keeps-fence shared/one-fence",
 	errorBecomesHeld:     "cut/unavailable lost-reply/acquire",
 	everyWaitTakesAPlace: "wait/missed-wake-up wait/release-wakes wait/without-a-place",
 	expiredForLost:       "extend/after-taken extend/foreign-token replaces/swap",
@@ -61,7 +61,7 @@ var broken = map[bug]string{
 	fenceForgotten: "break/another-hold fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
 		"promote/sole-reader raisefence/raises raisefence/used-up",
 	fenceTooBig: "answers/fence break/fence fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/scale fence/shared " +
-		"raisefence/lost raisefence/raises raisefence/used-up",
+		"raisefence/lost raisefence/raises raisefence/used-up shared/one-fence",
 	fencesStandStill:          "raisefence/used-up",
 	firstReaderIsStale:        "fence/shared raisefence/used-up",
 	foreignersUnmarked:        "held/foreign",
@@ -91,6 +91,7 @@ var broken = map[bug]string{
 	listMatchesPatterns:       "list/prefix list/prefix-is-no-pattern",
 	listStopsAtHundred:        "list/many",
 	listTellsFreeNames:        "list/what-is-busy",
+	modeOfTheFirstGrant:       "shared/told",
 	namesCleaned:              "list/prefix names/any-bytes names/ends names/paths",
 	namesCut:                  "names/long",
 	namesEndAtZero:            "names/ends",
@@ -109,19 +110,20 @@ var broken = map[bug]string{
 	raiseNeverFails:           "raisefence/lost",
 	raisesTooFar:              "raisefence/invalid",
 	readerShortensOthers:      "shared/longest-lease shared/own-lease",
-	readersFenceOld:           "fence/above fence/shared raisefence/used-up",
+	readersFenceOld:           "fence/above fence/shared raisefence/used-up shared/one-fence",
+	readersMint:               "shared/one-fence",
 	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token-of-no-hold promote/sole-reader shared/kept-out-by-writer",
 	readersShareALease:        "shared/own-lease",
 	releaseAnybody:            "release/foreign-token tokens/one-name tokens/opaque",
 	releaseFreesAllReaders: "acquire/repeat-mode cooldown/beside-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
-		"release/one-reader shared/longest-lease wait/promotion",
+		"release/one-reader shared/longest-lease shared/one-fence wait/promotion",
 	repeatConverts: "acquire/repeat-mode",
 	repeatIsRefused: "acquire/repeat acquire/repeat-full-lease acquire/repeat-mode atleast/repeat fence/above lost-reply/acquire " +
 		"raisefence/raises replaces/repeat",
 	repeatKeepsLease:          "acquire/repeat-full-lease",
 	repeatMints:               "acquire/repeat fence/above replaces/repeat reserve/fence",
 	replacesAndKeeps:          "replaces/atleast replaces/swap",
-	replacesConverts:          "replaces/mode",
+	replacesConverts:          "replaces/mode shared/told",
 	replacesForgetsAtLeast:    "replaces/atleast",
 	replacesFreshly:           "replaces/never-fresh",
 	replacesKeepsFence:        "replaces/swap",
@@ -259,7 +261,7 @@ func brokenWorld(b bug) *world {
 		w.g.Lease = false
 		bind(w)
 	case promotionPromised, sharedPretended:
-		w.g.Shared = false
+		w.g.Shared, w.g.SharedFence = false, driver.No
 		if b == sharedPretended {
 			w.g.Promotion = driver.NoPromotion
 		}
@@ -310,8 +312,10 @@ func TestRightStores(t *testing.T) {
 			bind(w)
 			w.g.Lease = false
 		},
-		"without fences":      func(w *world) { w.g.Fence = driver.NoFence },
-		"without readers":     func(w *world) { w.g.Shared, w.g.Promotion = false, driver.NoPromotion },
+		"without fences": func(w *world) { w.g.Fence, w.g.SharedFence = driver.NoFence, driver.No },
+		"without readers": func(w *world) {
+			w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.No, driver.NoPromotion
+		},
 		"without promotion":   func(w *world) { w.g.Promotion = driver.NoPromotion },
 		"promotion re-grants": func(w *world) { w.g.Promotion = driver.Regrant },
 		"without cool-downs":  func(w *world) { w.g.CoolDown = false },

@@ -101,8 +101,8 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "guarantees/consistent",
-		clause: "Guarantees fit together: waiting in order needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, and only a Bound that can end has a LossDelay.",
-		about:  "Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.LossDelay",
+		clause: "Guarantees fit together: waiting in order needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, only a Bound that can end has a LossDelay, and only a store with readers and fences has one fence for readers.",
+		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.LossDelay",
 		f: func(c *check) {
 			g := &c.g
 			low, high := c.ttlRange()
@@ -119,6 +119,8 @@ var closeCases = []testCase{
 				c.errorf("holds are bound to nothing and have no lease: a dead holder would keep a name for ever")
 			case g.LossDelay != 0 && g.Bound == driver.ToNothing:
 				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
+			case g.SharedFence != driver.No && (!g.Shared || g.Fence == driver.NoFence):
+				c.errorf("one fence for readers, but no readers or no fences")
 			case g.LossDelay < 0:
 				c.errorf("LossDelay is %v", g.LossDelay)
 			}

@@ -1,5 +1,12 @@
 package drivertest
 
+import (
+	"errors"
+	"sync"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
 var sharedCases = []testCase{
 	{
 		name:   "shared/beside",
@@ -74,6 +81,37 @@ var sharedCases = []testCase{
 		},
 	},
 	{
+		name:   "shared/told",
+		clause: "Grant.Shared is never set for an exclusive hold. A store that sets it for a shared hold sets it for a demoted one too, in the answers to Extend and to a swap.",
+		about:  "Grant.Shared Store.Extend Request.Replaces",
+		needs:  []need{readers, converts},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			if l.grant.Shared || c.verify(l, "after Acquire").Shared {
+				c.failf("an exclusive hold is said to be shared")
+			}
+			tells := c.verify(c.take(c.a, c.readRequest(c.name()), "to read a free name"), "to read").Shared
+			if _, err := c.convert(l, true); err != nil {
+				c.failf("Convert to shared: %v", err)
+			}
+			if tells && !c.verify(l, "after demotion").Shared {
+				c.failf("a demoted hold is said to be exclusive")
+			}
+			if c.has.replace {
+				if n := c.take(c.b, c.swap(l), "with Replaces, of a demoted hold"); tells && !n.grant.Shared {
+					c.failf("a demoted hold that was swapped is said to be exclusive")
+				}
+			}
+		},
+	},
+	{
+		name:   "shared/one-fence",
+		clause: "Readers that hold together have one fence, those that come at once and those that come later, and so has a demoted hold beside them.",
+		about:  "Guarantees.SharedFence Grant.Fence Request.Shared",
+		needs:  []need{readers, fences, oneFence},
+		f:      oneFenceForReaders,
+	},
+	{
 		name:   "shared/unsupported",
 		clause: "A store without shared mode answers errors.ErrUnsupported: never a silent exclusive grant.",
 		about:  "Guarantees.Shared Request.Shared",
@@ -85,4 +123,59 @@ var sharedCases = []testCase{
 			c.take(c.b, c.request(r.Name), "after a shared request was refused")
 		},
 	},
+}
+
+// oneFenceForReaders asks by names that the clock has overtaken and by names that are ahead of it.
+func oneFenceForReaders(c *check) {
+	n := 40
+	if c.h.Slow {
+		n = 10
+	}
+	for i := range n {
+		name := c.name()
+		if i%2 == 0 {
+			c.free(c.ahead(c.request(name)))
+		}
+		first := c.readersAtOnce(name)
+		later := c.beside(c.b, first[0])
+		c.shareFence(first[0], first[1], "two readers that came at once")
+		c.shareFence(first[0], later, "a reader and one that came later")
+		c.free(first[0])
+		c.free(first[1])
+		c.shareFence(later, c.beside(c.a, later), "a reader and one that came when the first had left")
+	}
+	if c.has.convert {
+		l := c.take(c.a, c.request(c.name()), "of a free name")
+		if _, err := c.convert(l, true); err != nil {
+			c.failf("Convert to shared: %v", err)
+		}
+		c.shareFence(l, c.beside(c.b, l), "a demoted hold and a reader beside it")
+	}
+}
+
+func (c *check) readersAtOnce(name string) (at [2]*lease) {
+	var wg sync.WaitGroup
+	var errs [2]error
+	for i, cl := range []*client{c.a, c.b} {
+		wg.Go(func() {
+			for range 100 { // just released, a name may still look held
+				if at[i], errs[i] = c.try(cl, c.readRequest(name)); !errors.Is(errs[i], driver.ErrHeld) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs[0], errs[1]); errors.Is(err, driver.ErrHeld) {
+		panic(stop{}) // shared/beside is about that
+	} else if err != nil {
+		c.failf("two readers at once: %v", err)
+	}
+	return at
+}
+
+func (c *check) shareFence(a, b *lease, which string) {
+	if a.grant.Fence != b.grant.Fence {
+		c.failf("%s have fences %d and %d", which, a.grant.Fence, b.grant.Fence)
+	}
 }

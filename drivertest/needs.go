@@ -22,6 +22,7 @@ var (
 	readers   = promised("shared mode", func(g *driver.Guarantees) bool { return g.Shared })
 	coolDowns = promised("cool-downs", func(g *driver.Guarantees) bool { return g.CoolDown })
 	fences    = promised("fences", func(g *driver.Guarantees) bool { return g.Fence != driver.NoFence })
+	oneFence  = promised("one fence for readers", func(g *driver.Guarantees) bool { return g.SharedFence == driver.Yes })
 	durable   = promised("durable fences", func(g *driver.Guarantees) bool { return g.Fence == driver.DurableFence })
 	promotes  = promised("promotion", func(g *driver.Guarantees) bool { return g.Promotion != driver.NoPromotion })
 	fifo      = promised("first come first served", func(g *driver.Guarantees) bool { return g.FIFO })
@@ -190,5 +191,6 @@ func (r *run) unproved() (out []string) {
 	promise("SurvivesFailover", r.g.SurvivesFailover, false)
 	promise("SafeClockJump", r.g.SafeClockJump, false)
 	promise("SafeEviction", r.g.SafeEviction, false)
+	promise("SharedFence", r.g.SharedFence, r.g.SharedFence == driver.Yes)
 	return out
 }

@@ -54,6 +54,7 @@ type hold struct {
 	owner                 *ref // nil: a program other than padlock
 	token                 string
 	shared                bool
+	asked                 bool // to be shared, when it was granted
 	reserved              bool
 	fence                 uint64
 	since, until, atLeast time.Time
@@ -79,7 +80,7 @@ type ref struct {
 
 var refGuarantees = driver.Guarantees{
 	Store: "reference", SurvivesRestart: driver.Yes, SafeClockJump: driver.Yes, SafeEviction: driver.Yes, Fence: driver.DurableFence,
-	Lease: true, Shared: true, Promotion: driver.Atomic, FIFO: true, CoolDown: true,
+	SharedFence: driver.Yes, Lease: true, Shared: true, Promotion: driver.Atomic, FIFO: true, CoolDown: true,
 }
 
 func newWorld(b bug) *world {
@@ -254,6 +255,9 @@ func (w *world) usedUp(e *entry) bool {
 
 // newGeneration reports whether r needs a new fence.
 func (w *world) newGeneration(e *entry, r *driver.Request) bool {
+	if w.bug == readersMint {
+		return true
+	}
 	return !r.Shared || r.FenceAbove >= e.fence || !slices.ContainsFunc(e.holds, func(h *hold) bool { return h.shared && w.lives(h) })
 }
 
@@ -351,7 +355,7 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	case s.is(grantsHalf):
 		ttl /= 2
 	}
-	h := &hold{owner: s, token: r.Token, shared: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
+	h := &hold{owner: s, token: r.Token, shared: r.Shared, asked: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
 	if r.AtLeast > 0 {
 		h.atLeast = h.since.Add(r.AtLeast)
 	}
@@ -384,7 +388,10 @@ func later(a, b time.Time) time.Time {
 }
 
 func (s *ref) grant(h *hold) driver.Grant {
-	g := driver.Grant{Fence: h.fence}
+	g := driver.Grant{Fence: h.fence, Shared: h.shared}
+	if s.is(modeOfTheFirstGrant) {
+		g.Shared = h.asked
+	}
 	if s.w.g.Lease {
 		g.TTL = h.until.Sub(s.w.now())
 	}

@@ -18,8 +18,10 @@
 // All of them accept a fence equal to the greatest: it comes from the same
 // holder, which writes again, or from another reader of the same generation.
 // Readers that hold a shared lock at the same time, without a writer between
-// them, are one generation, and every store gives them the same fence. The
-// guards refuse a smaller fence with [ErrStale]; the error is a [*StaleError]
+// them, are one generation. A store whose driver.Guarantees.SharedFence is Yes
+// gives them the same fence. A quorum does so while all its members answer: a
+// reader that comes when a member was late, or has come back, may get a greater
+// fence, and then the guards refuse the older readers. The guards refuse a smaller fence with [ErrStale]; the error is a [*StaleError]
 // where both numbers are known.
 //
 // Checking and writing must be one step. A guard that is asked first, and the

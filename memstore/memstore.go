@@ -49,6 +49,7 @@ var guarantees = driver.Guarantees{
 	SafeClockJump: driver.Yes,
 	SafeEviction:  driver.Yes,
 	Fence:         driver.DurableFence,
+	SharedFence:   driver.Yes,
 	Lease:         true,
 	Shared:        true,
 	Promotion:     driver.Atomic,

@@ -228,5 +228,5 @@ func (s *space) tidy(e *entry, now driver.Instant) {
 func (h *hold) lease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
 
 func (h *hold) answer(now driver.Instant) driver.Grant {
-	return driver.Grant{Fence: h.fence, From: now, TTL: h.until.Sub(now)}
+	return driver.Grant{Fence: h.fence, From: now, TTL: h.until.Sub(now), Shared: h.shared}
 }

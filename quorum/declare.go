@@ -107,6 +107,9 @@ func (t *try) settled(secured []answer) driver.Grant {
 			h.mode, h.atLeast = old.mode, max(h.atLeast, old.atLeast)
 			old.over()
 		}
+		if h.mode == unknown && s.toldShared(t.answers) {
+			h.setMode(true) // whatever the exporter's key says
+		}
 	}
 	return s.grant(h, t.sent, secured)
 }

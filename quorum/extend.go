@@ -80,7 +80,7 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !h.live { // another process's, as far as this one knows
-		return driver.Grant{TTL: s.lease(sent, answers)}
+		return driver.Grant{TTL: s.lease(sent, answers), Shared: s.toldShared(answers)}
 	}
 	if ttl != 0 {
 		h.request.TTL = ttl

@@ -33,7 +33,12 @@ func (s *Store) combine() driver.Guarantees {
 		g.Store = "all"
 	}
 	if s.fences {
-		g.Fence = driver.DurableFence
+		g.Fence, g.SharedFence = driver.DurableFence, weakest(func(g *driver.Guarantees) driver.Promise { return g.SharedFence })
+	}
+	if !g.Shared {
+		g.SharedFence = driver.No
+	} else if s.rule == Majority {
+		g.SharedFence = min(g.SharedFence, driver.Partly)
 	}
 	s.waits = s.counted(func(m *member) bool { return m.waiter != nil }) > 0
 	s.converts = every(func(m *member) bool { return m.converter != nil })
@@ -114,6 +119,8 @@ func (s *Store) notes() []string {
 	}
 	if !s.fences {
 		notes = append(notes, "Fences are off.")
+	} else if s.rule == Majority && s.counted(func(m *member) bool { return m.g.Shared }) == n {
+		notes = append(notes, "Readers that hold together have one fence while all members answer; one that comes when a member was late, or after a demotion, may have a greater one, and a guard then refuses the older readers.")
 	}
 	if bound := s.counted(func(m *member) bool { return !m.g.Lease }); bound > 0 && bound < n {
 		notes = append(notes, "Members without leases keep a hold beyond its lease, as long as its process or connection lives and it is not released.")

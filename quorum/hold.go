@@ -310,5 +310,17 @@ func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Gra
 	if h.bound == nil && lasting < s.need {
 		h.bound, h.end = context.WithCancelCause(context.Background())
 	}
-	return driver.Grant{Fence: h.fence, TTL: ttl, Bound: h.bound}
+	return driver.Grant{Fence: h.fence, TTL: ttl, Bound: h.bound, Shared: h.mode == shared || h.mode == unknown && s.toldShared(answers)}
+}
+
+// toldShared reports that no quorum of the members says that a hold is exclusive, of which this
+// process does not know the mode.
+func (s *Store) toldShared(answers []answer) bool {
+	told := 0
+	for i := range answers {
+		if answers[i].verdict == yes && answers[i].grant.Shared {
+			told++
+		}
+	}
+	return told > 0 && count(answers, yes)-told < s.need
 }

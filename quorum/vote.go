@@ -87,7 +87,11 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	defer t.round.done()
 	t.sent = s.clock.Now()
 	t.asksUntil = time.Now().Add(patience * 3 / 2)
+	began := time.Now()
 	err := t.vote(ctx)
+	if err == nil && t.r.Shared && s.fences && !t.swap {
+		t.hearRest(ctx, max(minRest, 2*time.Since(began)))
+	}
 	if err == nil && t.win(ctx) {
 		var g driver.Grant
 		if g, err = t.declare(ctx); err == nil {
@@ -220,6 +224,20 @@ func (t *try) vote(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// minRest is how long a reader that has a quorum waits at least for the other
+// members.
+const minRest = 2 * time.Millisecond
+
+// hearRest waits for the members that have not answered a reader that has a quorum. At each member
+// the first of several readers mints the fence of all. Readers that have heard all members take the
+// greatest of the same numbers; a member that is heard too late may have a greater one, which the next
+// reader meets.
+func (t *try) hearRest(ctx context.Context, limit time.Duration) {
+	if count(t.answers, yes) >= t.s.need {
+		t.round.collect(ctx, t.answers, limit, func() bool { return false })
+	}
 }
 
 func (t *try) first() {

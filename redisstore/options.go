@@ -138,7 +138,7 @@ func (c *config) check() error {
 
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
-		Store: "redis", SurvivesRestart: driver.Partly, SafeEviction: driver.Partly,
+		Store: "redis", SharedFence: driver.Yes, SurvivesRestart: driver.Partly, SafeEviction: driver.Partly,
 		Fence: driver.DurableFence, MaxTTL: c.maxTTL, Lease: true, Shared: true, Promotion: driver.Atomic,
 		FIFO: true, CoolDown: true,
 	}
@@ -148,6 +148,9 @@ func (c *config) guarantees() driver.Guarantees {
 	}
 	if !c.fences {
 		g.Fence = driver.NoFence
+	}
+	if !g.Shared || !c.fences {
+		g.SharedFence = driver.No
 	}
 	if c.durable {
 		g.SurvivesRestart = driver.Yes
