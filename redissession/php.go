@@ -10,10 +10,21 @@ import (
 // session's lock. Nothing here needs the fences: a commit compares data.
 const lockNotes = time.Minute
 
+// phpLease is the longest lease of a lock that is shared with PHP: the default
+// of padlock, which is what PHP's redis extension gives its lock on a web
+// server by default too (max_execution_time), and something to spare.
+const phpLease = 35 * time.Second
+
 // Locks are the options of a lock store for sessions: for redisstore.Open or
 // FromURL, before others.
+//
+// They switch off the restart guard, which would close all sessions for minutes
+// whenever the server was restarted. A commit does not rely on its lock: it
+// names what must be unchanged. So if the server lost a lock in a restart, an
+// Exclusive request may run beside another, and one of the two is answered with
+// 409. Jobs for which that is not good enough need a lock store of their own.
 func Locks() []redisstore.Option {
-	return []redisstore.Option{redisstore.FenceKeep(lockNotes)}
+	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }
 
 // PHPLocks are the options of a lock store for sessions shared with PHP: a lock
@@ -23,10 +34,19 @@ func Locks() []redisstore.Option {
 //	store, err := redisstore.Open(ctx, o, redissession.PHPLocks()...)
 //	sessions, err := session.NewPHP(redis.Blobs(), session.WithLocker(padlock.New(store)), session.PHP{})
 //
+// PHP writes without conditions, so only the lock protects what Go has saved.
+// After a restart that may have lost locks Go therefore takes none until the
+// leases of before have ended: for 37 s after the start, unless the server runs
+// with appendfsync=always. Meanwhile writes are answered with 503. The longest
+// lease is 35 s; where padlock.TTL or PHP's requests are longer, give
+// redisstore.MaxTTL after these options.
+//
 // The lock's key is the session's with _LOCK behind it, unless
 // session.PHP.LockSuffix says ".lock". The store must use the server and the
 // database that PHP's session.save_path names. On a cluster it may lie in
 // another slot than the session; nothing here needs both at once.
 func PHPLocks() []redisstore.Option {
-	return append(Locks(), redisstore.PlainStrings(), redisstore.Foreign(true))
+	return []redisstore.Option{
+		redisstore.FenceKeep(lockNotes), redisstore.MaxTTL(phpLease), redisstore.PlainStrings(), redisstore.Foreign(true),
+	}
 }

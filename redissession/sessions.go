@@ -235,12 +235,25 @@ func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]ruei
 	return pair, nil
 }
 
+// replyTime bounds the wait for a reply. Without it, an application's client
+// waits for 10 s and more (rueidis.ClientOption.ConnWriteTimeout) when the
+// server is frozen.
+const replyTime = 5 * time.Second
+
+var errNoReply = fmt.Errorf("no reply within %v", replyTime)
+
 // write runs a script, unless ctx is over.
 func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
 	if err := ctx.Err(); err != nil {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", session.ErrUnavailable, err))
 	}
-	return s.Exec(ctx, r.client, keys, args)
+	bounded, cancel := context.WithTimeout(ctx, replyTime)
+	defer cancel()
+	res := s.Exec(bounded, r.client, keys, args)
+	if ctx.Err() == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
+		return rueidis.NewErrorResult(errNoReply) // it is not the caller's deadline
+	}
+	return res
 }
 
 // failed says what is known of a session after a call that failed.
