@@ -10,8 +10,9 @@
 //
 // Parsing takes time and memory in proportion to the length of the input; what
 // an input declares is not believed before it is there. Nesting is limited to
-// [MaxDepth], the whole to [MaxSize]. No object is ever made out of data: they
-// stay opaque ([Object]).
+// [MaxDepth], as in PHP, the whole to [MaxSize], and the keys to [MaxKeys]: what
+// is beyond is refused ([ErrLimit]), and nothing is written that would be. No
+// object is ever made out of data: they stay opaque ([Object]).
 //
 // # References
 //

@@ -23,15 +23,24 @@ const maxBinaryKey = 127
 
 // A Document is a session: keys and serialised values, in order. It is not for
 // concurrent use.
+//
+// An edit costs no more in a session of many keys, unless the session has
+// references: it then looks at each value that has some.
 type Document struct {
 	handler Handler
 	entries []entry
 	index   map[string]int
+	holes   int   // entries that were deleted
+	slots   sums  // of the entries
+	bound   []int // entries that have references or are opaque, ascending; some may be so no more
+	steps   int   // of edits, for tests
 }
 
+// entry is a key and its value. After Delete it stays, empty, until the next
+// call that counts entries.
 type entry struct {
 	key string
-	raw []byte
+	raw []byte // nil: deleted
 	spanInfo
 }
 
@@ -57,7 +66,7 @@ func Parse(h Handler, data []byte) (*Document, error) {
 	d := New(h)
 	switch {
 	case len(data) > MaxSize:
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrSyntax, len(data), MaxSize)
+		return nil, tooLarge(len(data))
 	case bytes.HasPrefix(data, []byte{0, 0, 0, 1}), bytes.HasPrefix(data, []byte{0, 0, 0, 2}):
 		return nil, ErrIgbinary
 	case len(data) == 0:
@@ -101,20 +110,62 @@ func (d *Document) parseEntry(s *scanner, key string) error {
 	if _, twice := d.index[key]; twice {
 		return s.fail("a key twice")
 	}
-	if len(d.entries) == MaxKeys {
-		return s.fail("too many keys")
+	if len(d.index) == MaxKeys {
+		return tooManyKeys()
 	}
-	one := scanner{data: s.data, pos: s.pos}
-	if d.handler == PHPSerialize {
-		one.depth = 1
-	}
+	one := scanner{data: s.data, pos: s.pos, depth: d.depth()}
 	if err := one.value(); err != nil {
 		return err
 	}
-	d.index[key] = len(d.entries)
-	d.entries = append(d.entries, entry{key, s.data[s.pos:one.pos:one.pos], spanInfo{one.slots, one.refs, one.opaque}})
+	d.add(entry{key, s.data[s.pos:one.pos:one.pos], spanInfo{one.slots, one.refs, one.opaque}})
 	s.pos = one.pos
 	return nil
+}
+
+// depth is how many arrays are around a value.
+func (d *Document) depth() int {
+	if d.handler == PHPSerialize {
+		return 1
+	}
+	return 0
+}
+
+func (d *Document) add(e entry) {
+	i := len(d.entries)
+	d.index[e.key] = i
+	d.entries = append(d.entries, e)
+	d.slots = d.slots.push(e.slots)
+	if e.binds() {
+		d.bound = append(d.bound, i)
+	}
+}
+
+// binds reports whether other entries may have to stay as they are for e.
+func (e *entry) binds() bool { return len(e.refs) > 0 || e.opaque }
+
+// put changes entry i.
+func (d *Document) put(i int, e entry) {
+	d.slots.add(i, e.slots-d.entries[i].slots)
+	d.entries[i] = e
+	if at, found := slices.BinarySearch(d.bound, i); e.binds() && !found {
+		d.bound = slices.Insert(d.bound, at, i)
+	}
+}
+
+// compact takes the deleted entries out.
+func (d *Document) compact() {
+	if d.holes == 0 {
+		return
+	}
+	d.steps += len(d.entries)
+	all := d.entries
+	d.entries, d.slots, d.bound, d.holes = all[:0], nil, nil, 0
+	for _, e := range all {
+		if e.raw != nil {
+			d.add(e)
+		}
+	}
+	clear(all[len(d.entries):])
 }
 
 func (d *Document) parseArray(data []byte) error {
@@ -142,10 +193,13 @@ func (d *Document) parseArray(data []byte) error {
 }
 
 // Len counts the keys.
-func (d *Document) Len() int { return len(d.entries) }
+func (d *Document) Len() int { return len(d.index) }
 
 // At returns key and serialised value number i. The bytes must not be changed.
-func (d *Document) At(i int) (key string, raw []byte) { return d.entries[i].key, d.entries[i].raw }
+func (d *Document) At(i int) (key string, raw []byte) {
+	d.compact()
+	return d.entries[i].key, d.entries[i].raw
+}
 
 // Get returns the serialised value of key. The bytes must not be changed.
 func (d *Document) Get(key string) (raw []byte, ok bool) {
@@ -158,34 +212,35 @@ func (d *Document) Get(key string) (raw []byte, ok bool) {
 
 // Set changes the value of key in its place, or adds it at the end. raw is one
 // serialised value without references: what Marshal returns. The document
-// keeps raw. ErrKey, ErrSyntax, ErrReferences; then nothing was changed.
+// keeps raw. ErrKey, ErrSyntax, ErrLimit, ErrReferences; then nothing was changed.
 func (d *Document) Set(key string, raw []byte) error {
 	if err := CheckKey(d.handler, key); err != nil {
 		return err
 	}
-	s, err := whole(raw)
+	s, err := wholeIn(raw, d.depth())
 	if err != nil {
 		return err
 	}
-	info := spanInfo{s.slots, s.refs, s.opaque}
+	e := entry{key, raw, spanInfo{s.slots, s.refs, s.opaque}}
 	i, ok := d.index[key]
 	switch {
 	case ok && bytes.Equal(d.entries[i].raw, raw):
 		return nil
-	case len(info.refs) > 0:
+	case len(s.refs) > 0:
 		return fmt.Errorf("%w: the new value of %q", ErrReferences, key)
+	case !ok && len(d.index) == MaxKeys:
+		return tooManyKeys()
 	case !ok:
-		d.index[key] = len(d.entries)
-		d.entries = append(d.entries, entry{key, raw, info})
+		d.add(e)
 		return nil
 	case d.entries[i].raw[0] == 'R':
 		// To PHP this is the same variable as another.
 		return fmt.Errorf("%w: key %q", ErrReferences, key)
 	}
-	if err := d.mayChange(i, info.slots); err != nil {
+	if err := d.mayChange(i, s.slots); err != nil {
 		return err
 	}
-	d.entries[i] = entry{key, raw, info}
+	d.put(i, e)
 	return nil
 }
 
@@ -198,11 +253,10 @@ func (d *Document) Delete(key string) error {
 	if err := d.mayChange(i, 0); err != nil {
 		return err
 	}
-	d.entries = slices.Delete(d.entries, i, i+1)
+	d.put(i, entry{})
 	delete(d.index, key)
-	for j := i; j < len(d.entries); j++ {
-		d.index[d.entries[j].key] = j
-	}
+	d.holes++
+	d.steps++
 	return nil
 }
 
@@ -210,24 +264,24 @@ func (d *Document) Delete(key string) error {
 // without any reference pointing elsewhere. References point back, so only
 // those of later entries matter.
 func (d *Document) mayChange(i, slots int) error {
-	later := d.entries[i+1:]
+	if len(d.bound) == 0 {
+		return nil
+	}
 	bound := fmt.Errorf("%w: key %q", ErrReferences, d.entries[i].key)
-	from, known := 1, true
-	if d.handler == PHPSerialize {
-		from = 2 // the array itself is 1
-	}
-	for j := range d.entries[:i+1] {
-		known = known && !d.entries[j].opaque
-		if j < i {
-			from += d.entries[j].slots
-		}
-	}
+	from := 1 + d.depth() + d.slots.before(i) // in php_serialize the array itself is 1
 	to := from + d.entries[i].slots
-	for j := range later {
-		if later[j].opaque && slots != d.entries[i].slots {
+	known := true
+	for _, j := range d.bound {
+		d.steps++
+		e := &d.entries[j]
+		if j <= i {
+			known = known && !e.opaque
+			continue
+		}
+		if e.opaque && slots != d.entries[i].slots {
 			return bound // who knows what it counts
 		}
-		for _, ref := range later[j].refs {
+		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || slots != d.entries[i].slots) {
 				return bound
 			}
@@ -236,17 +290,17 @@ func (d *Document) mayChange(i, slots int) error {
 	return nil
 }
 
-// Encode returns the session as PHP stores it.
+// Encode returns the session as PHP stores it. It is never nil.
 func (d *Document) Encode() ([]byte, error) {
-	var b []byte
+	b := []byte{}
 	if d.handler == PHPSerialize {
-		if len(d.entries) == 0 {
-			return []byte("a:0:{}"), nil
-		}
-		b = fmt.Appendf(b, "a:%d:{", len(d.entries))
+		b = fmt.Appendf(b, "a:%d:{", len(d.index))
 	}
 	for i := range d.entries {
 		e := &d.entries[i]
+		if e.raw == nil {
+			continue
+		}
 		switch d.handler {
 		case PHP:
 			b = append(append(b, e.key...), '|')
@@ -261,7 +315,7 @@ func (d *Document) Encode() ([]byte, error) {
 		b = append(b, '}')
 	}
 	if len(b) > MaxSize {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrSyntax, len(b), MaxSize)
+		return nil, tooLarge(len(b))
 	}
 	return b, nil
 }

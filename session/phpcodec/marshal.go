@@ -7,15 +7,20 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Marshal serialises v: nil, booleans, integers, floats, strings and []byte as
-// themselves; slices as lists; maps as arrays with sorted keys; structs as
-// arrays by the names of their exported fields, or what a tag says
-// (`php:"name,omitempty"`, "-" leaves a field out); Array in its order; Object
-// and Raw as they are; encoding.TextMarshaler as a string; pointers as what
-// they point to. ErrType for everything else.
+// themselves; slices as lists; maps with keys of strings or integers as arrays
+// with sorted keys; structs as arrays by the names of their exported fields, or
+// what a tag says (`php:"name,omitempty"`, "-" leaves a field out); Array in its
+// order; Object and Raw as they are; encoding.TextMarshaler as a string;
+// pointers as what they point to. ErrType for everything else.
+//
+// An embedded struct is a field with the name of its type. If that type is not
+// exported, its fields count as fields of the outer struct. A struct of which
+// nothing can be seen is ErrType, so that no value is lost in silence.
 func Marshal(v any) ([]byte, error) { return marshal(nil, reflect.ValueOf(v), 0) }
 
 func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
@@ -47,8 +52,10 @@ func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
 		return append(b, "b:0;"...), nil
 	case reflect.String:
 		return appendString(b, v.String()), nil
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		return marshal(b, v.Elem(), depth+1)
+	case reflect.Interface:
+		return marshal(b, v.Elem(), depth)
 	case reflect.Slice, reflect.Array:
 		return marshalList(b, v, depth)
 	case reflect.Map:
@@ -61,7 +68,7 @@ func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
 
 // marshalOwn serialises types with a meaning of their own.
 func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, done bool, err error) {
-	if !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return nil, false, nil
 	}
 	switch x := v.Interface().(type) {
@@ -72,19 +79,64 @@ func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, done bool, er
 	case []byte:
 		return appendString(b, string(x)), true, nil
 	case Array:
-		b = fmt.Appendf(b, "a:%d:{", len(x))
-		for _, p := range x {
-			b = appendKey(b, fmt.Sprint(p.Key))
-			if b, err = marshal(b, reflect.ValueOf(p.Value), depth+1); err != nil {
-				return nil, true, err
-			}
-		}
-		return append(b, '}'), true, nil
-	case encoding.TextMarshaler:
-		text, err := x.MarshalText()
-		return appendString(b, string(text)), true, err
+		out, err = marshalArray(b, x, depth)
+		return out, true, err
 	}
-	return nil, false, nil
+	m, ok := textMarshaler(v)
+	if !ok {
+		return nil, false, nil
+	}
+	text, err := m.MarshalText()
+	return appendString(b, string(text)), true, err
+}
+
+// textMarshaler finds methods of the type and of pointers to it.
+func textMarshaler(v reflect.Value) (encoding.TextMarshaler, bool) {
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		return m, true
+	}
+	if !reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		return nil, false
+	}
+	if !v.CanAddr() {
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		v = copied
+	}
+	return v.Addr().Interface().(encoding.TextMarshaler), true
+}
+
+func marshalArray(b []byte, a Array, depth int) ([]byte, error) {
+	b = fmt.Appendf(b, "a:%d:{", len(a))
+	seen := make(map[string]bool, len(a))
+	for _, p := range a {
+		key, err := keyText(reflect.ValueOf(p.Key))
+		if err != nil {
+			return nil, err
+		}
+		if seen[key] {
+			return nil, fmt.Errorf("%w: an Array with key %q twice", ErrType, key)
+		}
+		seen[key] = true
+		if b, err = marshal(appendKey(b, key), reflect.ValueOf(p.Value), depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// keyText is an array's key as text: what the type is made of, and not what its
+// methods make of it.
+func keyText(k reflect.Value) (string, error) {
+	switch {
+	case k.Kind() == reflect.String:
+		return k.String(), nil
+	case k.IsValid() && k.CanInt():
+		return strconv.FormatInt(k.Int(), 10), nil
+	case k.IsValid() && k.CanUint():
+		return strconv.FormatUint(k.Uint(), 10), nil
+	}
+	return "", fmt.Errorf("%w: a key that is no string and no integer", ErrType)
 }
 
 func appendRaw(b, raw []byte) ([]byte, bool, error) {
@@ -115,15 +167,21 @@ func marshalMap(b []byte, v reflect.Value, depth int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: keys of %s", ErrType, v.Type())
 	}
 	slices.SortFunc(keys, func(x, y reflect.Value) int {
-		if x.CanInt() {
+		switch {
+		case x.CanInt():
 			return cmp.Compare(x.Int(), y.Int())
+		case x.CanUint():
+			return cmp.Compare(x.Uint(), y.Uint())
 		}
-		return strings.Compare(fmt.Sprint(x), fmt.Sprint(y))
+		return strings.Compare(x.String(), y.String())
 	})
 	b = fmt.Appendf(b, "a:%d:{", len(keys))
 	for _, k := range keys {
-		var err error
-		if b, err = marshal(appendKey(b, fmt.Sprint(k)), v.MapIndex(k), depth+1); err != nil {
+		key, err := keyText(k)
+		if err != nil {
+			return nil, err
+		}
+		if b, err = marshal(appendKey(b, key), v.MapIndex(k), depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -131,41 +189,16 @@ func marshalMap(b []byte, v reflect.Value, depth int) ([]byte, error) {
 }
 
 func marshalStruct(b []byte, v reflect.Value, depth int) ([]byte, error) {
-	var body []byte
-	n := 0
-	for _, f := range fieldsOf(v.Type()) {
-		x := v.Field(f.index)
-		if f.omitEmpty && x.IsZero() {
-			continue
-		}
-		var err error
-		if body, err = marshal(appendKey(body, f.name), x, depth+1); err != nil {
+	fields, err := fieldsOf(v.Type())
+	if err != nil {
+		return nil, err
+	}
+	fields = slices.DeleteFunc(fields, func(f structField) bool { return f.omitEmpty && v.FieldByIndex(f.index).IsZero() })
+	b = fmt.Appendf(b, "a:%d:{", len(fields))
+	for _, f := range fields {
+		if b, err = marshal(appendKey(b, f.name), v.FieldByIndex(f.index), depth+1); err != nil {
 			return nil, err
 		}
-		n++
 	}
-	b = fmt.Appendf(b, "a:%d:{", n)
-	return append(append(b, body...), '}'), nil
-}
-
-type structField struct {
-	name      string
-	index     int
-	omitEmpty bool
-}
-
-func fieldsOf(t reflect.Type) []structField {
-	var fields []structField
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("php"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		fields = append(fields, structField{name, i, options == "omitempty"})
-	}
-	return fields
+	return append(b, '}'), nil
 }

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// Limits of what is read.
+// Limits of what is read and written; beyond them the error is ErrLimit.
 const (
-	MaxDepth = 128     // arrays and objects in each other
+	MaxDepth = 4096    // arrays and objects in each other, as in PHP (unserialize_max_depth)
 	MaxSize  = 4 << 20 // bytes of a session
 	MaxKeys  = 1 << 16 // of a session; arrays in it are not limited
 )
@@ -18,6 +18,9 @@ const (
 var (
 	// ErrSyntax: it is not what PHP writes.
 	ErrSyntax = errors.New("phpcodec: malformed data")
+	// ErrLimit: it may be what PHP writes, and is larger, deeper or of more keys
+	// than this package reads. The error answers errors.Is for ErrSyntax too.
+	ErrLimit = errors.New("phpcodec: data is beyond a limit")
 	// ErrReferences: it has back references, and what was asked for would
 	// break or need them.
 	ErrReferences = errors.New("phpcodec: value is bound up with others by references")
@@ -31,11 +34,23 @@ var (
 	ErrType = errors.New("phpcodec: type does not fit")
 )
 
+// limitError says which limit.
+type limitError string
+
+func (e limitError) Is(target error) bool { return target == ErrLimit || target == ErrSyntax }
+func (e limitError) Error() string        { return ErrLimit.Error() + ": " + string(e) }
+
+func tooLarge(n int) error {
+	return limitError(fmt.Sprintf("%d bytes, at most %d are read", n, MaxSize))
+}
+
+func tooManyKeys() error { return limitError(fmt.Sprintf("more than %d keys", MaxKeys)) }
+
 // scanner walks over serialised values without making them.
 type scanner struct {
 	data  []byte
 	pos   int
-	depth int
+	depth int // arrays around the value
 
 	slots  int   // values that references may count
 	refs   []int // what references point to
@@ -47,10 +62,45 @@ func (s *scanner) fail(what string) error {
 	return fmt.Errorf("%w at byte %d: %s", ErrSyntax, s.pos, what)
 }
 
-// value walks over one value.
+// value walks over one value. It does not call itself, so that nesting costs
+// eight bytes a level.
 func (s *scanner) value() error {
+	var left []int // of each array that is open: the elements still to come
+	for {
+		n, err := s.item()
+		if err != nil {
+			return err
+		}
+		if n >= 0 {
+			left = append(left, n)
+			if s.depth+len(left) > MaxDepth {
+				return limitError(fmt.Sprintf("nested deeper than %d at byte %d", MaxDepth, s.pos))
+			}
+		}
+		for len(left) > 0 && left[len(left)-1] == 0 {
+			if err := s.expect("}"); err != nil {
+				return err
+			}
+			left = left[:len(left)-1]
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		left[len(left)-1]--
+		if _, err := s.key(); err != nil {
+			return err
+		}
+	}
+}
+
+// leaf is what item returns for values that have no elements.
+const leaf = -1
+
+// item walks over a value without elements, or over the beginning of one with
+// elements up to the {, and returns how many there are.
+func (s *scanner) item() (elements int, err error) {
 	if len(s.data)-s.pos < 2 {
-		return s.fail("it ends in a value")
+		return leaf, s.fail("it ends in a value")
 	}
 	kind := s.data[s.pos]
 	if kind != 'R' {
@@ -58,30 +108,29 @@ func (s *scanner) value() error {
 	}
 	if kind == 'N' {
 		s.pos++
-		return s.expect(";")
+		return leaf, s.expect(";")
 	}
 	if s.data[s.pos+1] != ':' {
-		return s.fail("no value begins so")
+		return leaf, s.fail("no value begins so")
 	}
 	s.pos += 2
 	switch kind {
 	case 'b', 'i', 'd':
-		return s.scalar(kind)
+		return leaf, s.scalar(kind)
 	case 's':
-		_, err := s.quoted()
-		if err != nil {
-			return err
+		if _, err := s.quoted(); err != nil {
+			return leaf, err
 		}
-		return s.expect(";")
+		return leaf, s.expect(";")
 	case 'a':
-		return s.elements()
+		return s.head()
 	case 'O', 'C', 'E':
 		return s.object(kind)
 	case 'R', 'r':
-		return s.reference()
+		return leaf, s.reference()
 	}
 	s.pos -= 2
-	return s.fail("no value begins so")
+	return leaf, s.fail("no value begins so")
 }
 
 func (s *scanner) expect(text string) error {
@@ -186,27 +235,13 @@ func (s *scanner) count() (int, error) {
 	return n, err
 }
 
-func (s *scanner) elements() error {
+// head reads the number of elements and the {.
+func (s *scanner) head() (int, error) {
 	n, err := s.count()
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.expect("{")
 	}
-	if err := s.expect("{"); err != nil {
-		return err
-	}
-	if s.depth++; s.depth > MaxDepth {
-		return s.fail(fmt.Sprintf("nested deeper than %d", MaxDepth))
-	}
-	for range n {
-		if _, err := s.key(); err != nil {
-			return err
-		}
-		if err := s.value(); err != nil {
-			return err
-		}
-	}
-	s.depth--
-	return s.expect("}")
+	return n, err
 }
 
 // key reads the key of an element and returns it as text.
@@ -233,38 +268,38 @@ func (s *scanner) key() (string, error) {
 	return "", s.fail("expected a key")
 }
 
-func (s *scanner) object(kind byte) error {
+func (s *scanner) object(kind byte) (elements int, err error) {
 	name, err := s.quoted()
 	switch {
 	case err != nil:
-		return err
+		return leaf, err
 	case len(name) == 0:
-		return s.fail("a class without a name")
+		return leaf, s.fail("a class without a name")
 	case kind == 'E':
 		if !bytes.Contains(name, []byte(":")) {
-			return s.fail("an enum without a case")
+			return leaf, s.fail("an enum without a case")
 		}
-		return s.expect(";")
+		return leaf, s.expect(";")
 	}
 	if err := s.expect(":"); err != nil {
-		return err
+		return leaf, err
 	}
 	if kind == 'O' {
-		return s.elements()
+		return s.head()
 	}
 	s.opaque = true
 	n, err := s.length(':')
 	if err != nil {
-		return err
+		return leaf, err
 	}
 	if n > len(s.data)-s.pos-2 {
-		return s.fail("an object beyond the end")
+		return leaf, s.fail("an object beyond the end")
 	}
 	if err := s.expect("{"); err != nil {
-		return err
+		return leaf, err
 	}
 	s.pos += n
-	return s.expect("}")
+	return leaf, s.expect("}")
 }
 
 func (s *scanner) reference() error {
@@ -277,8 +312,11 @@ func (s *scanner) reference() error {
 }
 
 // whole checks that data is one value.
-func whole(data []byte) (*scanner, error) {
-	s := &scanner{data: data}
+func whole(data []byte) (*scanner, error) { return wholeIn(data, 0) }
+
+// wholeIn is whole for a value inside of so many arrays.
+func wholeIn(data []byte, depth int) (*scanner, error) {
+	s := &scanner{data: data, depth: depth}
 	if err := s.value(); err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (r *reader) into(v reflect.Value) error {
 	case Object:
 		x, err := r.any()
 		o, ok := x.(Object)
-		if err == nil && !ok {
+		if err == nil && !ok && x != nil {
 			err = misfit(x, v)
 		}
 		v.Set(reflect.ValueOf(o))
@@ -166,14 +166,18 @@ func (r *reader) array(v reflect.Value) error {
 	case reflect.Map:
 		return r.mapInto(v)
 	case reflect.Struct:
+		fields, err := fieldsOf(v.Type())
+		if err != nil {
+			return err
+		}
 		v.SetZero()
-		byName := make(map[string]int)
-		for _, f := range fieldsOf(v.Type()) {
+		byName := make(map[string][]int)
+		for _, f := range fields {
 			byName[f.name] = f.index
 		}
 		return r.each(func(key string) error {
 			if i, ok := byName[key]; ok {
-				return r.into(v.Field(i))
+				return r.into(v.FieldByIndex(i))
 			}
 			r.span()
 			return nil
@@ -203,11 +207,7 @@ func (r *reader) mapInto(v reflect.Value) error {
 	v.Set(reflect.MakeMap(v.Type()))
 	return r.each(func(text string) error {
 		key := reflect.New(v.Type().Key()).Elem()
-		var k any = text
-		if key.Kind() != reflect.String {
-			k = keyOf(text)
-		}
-		if err := assign(key, k); err != nil {
+		if err := setKey(key, text); err != nil {
 			return err
 		}
 		value := reflect.New(v.Type().Elem()).Elem()
@@ -217,6 +217,21 @@ func (r *reader) mapInto(v reflect.Value) error {
 		v.SetMapIndex(key, value)
 		return nil
 	})
+}
+
+// setKey sets the key of a map to what keyText has made of it.
+func setKey(key reflect.Value, text string) error {
+	if key.CanUint() {
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == text {
+			key.SetUint(n)
+			return nil
+		}
+	}
+	if key.Kind() == reflect.String {
+		key.SetString(text)
+		return nil
+	}
+	return assign(key, keyOf(text))
 }
 
 // assign puts a scalar into v where it fits without loss.

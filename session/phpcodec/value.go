@@ -1,9 +1,9 @@
 package phpcodec
 
 import (
-	"fmt"
 	"iter"
 	"math"
+	"reflect"
 	"strconv"
 )
 
@@ -20,9 +20,12 @@ type Pair struct {
 // Get returns the value at key, an integer or a string, as PHP finds it: the
 // text of an integer is that integer.
 func (a Array) Get(key any) (any, bool) {
-	want := fmt.Sprint(key)
+	want, err := keyText(reflect.ValueOf(key))
+	if err != nil {
+		return nil, false
+	}
 	for _, p := range a {
-		if fmt.Sprint(p.Key) == want {
+		if have, err := keyText(reflect.ValueOf(p.Key)); err == nil && have == want {
 			return p.Value, true
 		}
 	}

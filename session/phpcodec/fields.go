@@ -1,0 +1,76 @@
+package phpcodec
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+type structField struct {
+	name      string
+	index     []int // of FieldByIndex
+	omitEmpty bool
+}
+
+// fieldsOf lists what is kept of a struct, as Marshal says. ErrType if that
+// would lose something: there are fields and none of them can be seen, or two
+// have one name.
+func fieldsOf(t reflect.Type) ([]structField, error) {
+	fields, seen, err := fieldsIn(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !seen && t.NumField() > 0 {
+		return nil, fmt.Errorf("%w: %s has no exported field and no MarshalText", ErrType, t)
+	}
+	// A field hides those of the same name in embedded structs, as in Go.
+	depth := make(map[string]int)
+	for _, f := range fields {
+		if d, ok := depth[f.name]; !ok || len(f.index) < d {
+			depth[f.name] = len(f.index)
+		}
+	}
+	fields = slices.DeleteFunc(fields, func(f structField) bool { return len(f.index) > depth[f.name] })
+	if len(fields) > len(depth) {
+		return nil, fmt.Errorf("%w: two fields of %s have one name", ErrType, t)
+	}
+	return fields, nil
+}
+
+// fieldsIn lists the fields below t, which is at path. seen reports whether
+// there is one that is exported, even if a tag leaves it out.
+func fieldsIn(t reflect.Type, path []int) (fields []structField, seen bool, err error) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		index := append(slices.Clone(path), i)
+		name, options, _ := strings.Cut(f.Tag.Get("php"), ",")
+		switch {
+		case name == "-":
+			seen = true
+		case f.IsExported():
+			seen = true
+			if name == "" {
+				name = f.Name
+			}
+			fields = append(fields, structField{name, index, options == "omitempty"})
+		case f.Anonymous && f.Type.Kind() == reflect.Struct && name == "":
+			inner, any, err := fieldsIn(f.Type, index)
+			if err != nil {
+				return nil, false, err
+			}
+			fields, seen = append(fields, inner...), seen || any
+		case f.Anonymous && hasFields(f.Type):
+			return nil, false, fmt.Errorf("%w: %s embeds %s, which is not exported, by a pointer or with a name", ErrType, t, f.Type)
+		}
+	}
+	return fields, seen, nil
+}
+
+// hasFields reports whether t is a struct, or a pointer to one.
+func hasFields(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct
+}
