@@ -32,6 +32,7 @@ const (
 	errorBecomesHeld          bug = "a lost reply is answered as a refusal"
 	everyWaitTakesAPlace      bug = "Wait without reserve takes a place and keeps it"
 	expiredForLost            bug = "Extend answers ErrExpired though somebody took the name"
+	exclusiveLooksShared      bug = "Extend says of an exclusive hold that it is shared"
 	extendAfterRelease        bug = "a late Extend brings a released hold back"
 	extendAnybody             bug = "Extend does not look at the token"
 	extendCutsAtLeast         bug = "Extend cuts AtLeast"

@@ -46,6 +46,20 @@ var extendCases = []testCase{
 		},
 	},
 	{
+		name:   "extend/mode",
+		clause: "Grant.Shared is never set in the answer to Extend for an exclusive hold.",
+		about:  "Grant.Shared",
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			if c.verify(l, "of an exclusive hold").Shared {
+				c.errorf("Extend with ttl 0 says that an exclusive hold is shared")
+			}
+			if c.g.Lease && c.extend(l, c.units(4)).Shared {
+				c.errorf("Extend says that an exclusive hold is shared")
+			}
+		},
+	},
+	{
 		name:   "extend/foreign-token",
 		clause: "Extend with a token that holds nothing, while somebody else holds the name, answers ErrLost and changes nothing.",
 		about:  "Store.Extend ErrLost",

@@ -44,7 +44,9 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 		h.until = later(h.until, w.now().Add(100*time.Millisecond))
 	}
 	if ttl == 0 || !w.g.Lease {
-		return s.grant(h), nil
+		g := s.grant(h)
+		g.Shared = h.shared || s.is(exclusiveLooksShared)
+		return g, nil
 	}
 	end := w.now().Add(ttl)
 	switch {
