@@ -26,11 +26,12 @@
 //
 // [Exclusive] takes the session's lock at the first use and keeps it until the
 // session is saved: requests of one session come one after the other.
-// [ReadOnly] refuses writes and waits for nobody. [LastWriteWins] is Delta
+// [ReadOnly] refuses writes and never waits. [LastWriteWins] is Delta
 // without any comparison.
 //
 // In every mode a session that was destroyed stays destroyed: a late save is an
-// error.
+// error, also on a route that takes the lock inside of a layer that had used the
+// session without it. What such a layer read counts as in Delta.
 //
 // # Values
 //
@@ -40,7 +41,8 @@
 //
 // # Errors
 //
-// When a session cannot be loaded or saved, the handler's answer is replaced
-// by 409 or 503, unless that answer is an error of its own. [Session.Abandon]
-// lets a handler go on without its session.
+// When a session cannot be loaded or saved, or a Put was refused, the handler's
+// answer is replaced by 409 or 503, unless that answer is an error of its own.
+// [Session.Abandon] lets a handler go on without its session, and
+// [Session.IgnoreRefused] without the refused Put.
 package session

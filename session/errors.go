@@ -14,10 +14,10 @@ var (
 	// wants to write. Nothing was saved. The error is a *ConflictError.
 	ErrConflict = errors.New("session was changed by another request")
 	// ErrDestroyed: the session ended while the request worked: logged out or
-	// expired. Nothing was saved.
+	// expired. Nothing was saved, and no new session is made.
 	ErrDestroyed = errors.New("session was destroyed")
 	// ErrMoved: the session got a new id, and the one that the client sent may
-	// only read what was there before.
+	// only read what was there before. It cannot end the session either.
 	ErrMoved = errors.New("session has a new id")
 	// ErrReadOnly: the route's mode is ReadOnly.
 	ErrReadOnly = errors.New("session is read-only here")
@@ -52,7 +52,7 @@ var (
 	ErrUnavailable = errors.New("session store is unavailable")
 )
 
-// What stores answer beside; the Manager turns them into the above.
+// What stores return beyond that; the Manager turns it into the errors above.
 var (
 	// ErrNotFound: there is no such session.
 	ErrNotFound = errors.New("no such session")
@@ -60,7 +60,7 @@ var (
 	ErrExists = errors.New("session exists already")
 )
 
-// A ConflictError says which keys were changed by somebody else. It answers
+// A ConflictError says which keys another request changed. It answers
 // errors.Is for ErrConflict.
 type ConflictError struct {
 	Keys []string // empty if the store compared the session as a whole
@@ -92,11 +92,11 @@ func (e *MovedError) Error() string { return ErrMoved.Error() }
 type BusyError struct {
 	Waited time.Duration
 	Lock   string // the lock's name, shortened where it contains the session's id
-	Holder string // who has it, as far as that is known
+	Holder string // the holder, as far as it is known
 
 	// Foreign says that a program other than padlock has the lock and gave no
-	// time at which it ends. If that program crashed, the lock stays until
-	// somebody deletes it.
+	// time at which it ends. If that program crashed, the lock stays until it
+	// is deleted.
 	Foreign bool
 }
 

@@ -40,8 +40,8 @@ func (r *idRules) valid(id string) bool {
 
 const phpIDLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,-"
 
-// key is where the session is kept. Whoever reads the store learns no ids from
-// it, except in PHP mode, where the key is PHP's.
+// key is where the session is kept. The store's contents tell no ids, except in
+// PHP mode, where the key is PHP's.
 func (r *idRules) key(id string) string {
 	if r.php {
 		return r.prefix + id

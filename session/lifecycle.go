@@ -31,15 +31,15 @@ func Forward() RegenerateOption { return regenerateOption(func(r *regeneration) 
 
 // Regenerate gives the session a new id, at once and in the store: at every
 // login, and when rights change. What was put and not committed goes to the
-// new id. The client gets it with the answer, also if that is an error or the
+// new id. The client gets it with the answer, even if that is an error, or if the
 // handler panics and an outer handler answers.
 //
 // For the time of grace the old id reads the session as it was and writes
 // nothing (ErrMoved), so that requests under way do not appear logged out, and
 // a client that only knows the old id does not get in. Requests that had begun
 // before still save what they write, into the session with its new id, if what
-// they had read of it is unchanged; which of them had begun before is told by the
-// clocks of the servers. Grace(0) refuses those too. With Forward the old id is as
+// they had read of it is unchanged; the clocks of the servers decide which of them
+// had begun before. Grace(0) refuses those too. With Forward the old id is as
 // good as the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
@@ -117,7 +117,7 @@ func (s *Session) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	if definite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {
-			err = nil // somebody saved meanwhile: once more
+			err = nil // another request saved meanwhile: once more
 		}
 		return false, err
 	}
@@ -144,7 +144,7 @@ func (s *Session) leave(ctx context.Context, version string, to Moved, grace tim
 	return err
 }
 
-// remove deletes what nobody may use any more; if that fails it lapses.
+// remove deletes a copy that no client knows; if that fails it lapses.
 func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)

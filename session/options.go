@@ -22,7 +22,7 @@ const (
 	MaxKey = 1024
 )
 
-// saveTime is how long a commit may take when nobody waits for it any more.
+// saveTime is how long a commit may take once the client has left.
 const saveTime = 5 * time.Second
 
 type config struct {
@@ -205,8 +205,8 @@ var (
 	Delta = Mode{settings{mode: delta}}
 	// Exclusive locks the session from its first use to its commit.
 	Exclusive = Mode{settings{mode: exclusive}}
-	// ReadOnly refuses writes with ErrReadOnly, except in Update. It waits for
-	// nobody.
+	// ReadOnly refuses writes with ErrReadOnly, except in Update. It never
+	// waits.
 	ReadOnly = Mode{settings{mode: readOnly}}
 	// Consistent is ReadOnly after those that have the session's lock: it
 	// waits for an Exclusive request under way. It does not keep others

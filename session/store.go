@@ -13,7 +13,7 @@ import (
 // or PHP's own. An error that is none of those named below means that the
 // outcome is not known, unless it answers errors.Is for ErrUnavailable.
 type Store interface {
-	// Load returns the session at key, also if it is a tombstone, or
+	// Load returns the session at key, even if it is a tombstone, or
 	// ErrNotFound. It changes nothing, not even how long the session lives.
 	Load(ctx context.Context, key string) (Record, error)
 

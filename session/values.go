@@ -35,8 +35,8 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 }
 
 // Take removes a key and returns what it was, at once and in the store: of
-// several requests exactly one gets it. If that request then fails, nobody
-// has it.
+// several requests exactly one gets it. If that request then fails, the value is
+// gone.
 func Take[T any](s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,8 @@ func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler,
 }
 
 // end drops what was not saved. After a panic the session may have an id that
-// the client does not know, by Regenerate or Incr: whoever recovers the panic and
-// answers sends it.
+// the client does not know, by Regenerate or Incr: a handler outside that recovers
+// the panic sends it with its answer.
 func (w *writer) end() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())
@@ -213,7 +213,7 @@ func (w *writer) FlushError() error {
 func (w *writer) Flush() { _ = w.FlushError() }
 
 // Hijack saves the session first. The cookie of a new session stands in the
-// header then, and whoever writes the answer must send it.
+// header then, and the code that writes the answer must send it.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.refused != nil {
 		return nil, nil, w.refused
