@@ -3,8 +3,11 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Sentinels that a store returns, alone or wrapped, always to be asked for
@@ -94,7 +97,7 @@ func (h Hold) String() string {
 	case h.Host == "" && h.PID == 0:
 		parts = append(parts, "an unknown holder")
 	default:
-		parts = append(parts, fmt.Sprintf("%s:%d", h.Host, h.PID))
+		parts = append(parts, fmt.Sprintf("%s:%d", clean(h.Host), h.PID))
 	}
 	if h.Label != "" {
 		parts = append(parts, fmt.Sprintf("(%q)", h.Label))
@@ -106,6 +109,17 @@ func (h Hold) String() string {
 		parts = append(parts, "since "+h.Since.Format(time.RFC3339))
 	}
 	return strings.Join(parts, " ") + until(h.Until)
+}
+
+// clean quotes a host that has anything but printable characters, or a quote. The text comes from
+// the server, where anybody may have written it: it must not forge a line of a log, or reach a
+// terminal raw.
+func clean(host string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError || r == ' ' || r == '"' }
+	if strings.ContainsFunc(host, odd) {
+		return strconv.Quote(host)
+	}
+	return host
 }
 
 func until(t time.Time) string {

@@ -1,6 +1,9 @@
 package driver
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Guarantees is what a store promises, as it is configured. It is written
 // down, not measured: the documentation and `padlock stores` print it, and
@@ -81,14 +84,27 @@ const (
 	Atomic
 )
 
-func (p Promise) String() string { return [...]string{"no", "partly", "yes"}[p] }
+// String is "no", "partly" or "yes".
+func (p Promise) String() string { return word("Promise", int(p), "no", "partly", "yes") }
 
-func (b Bound) String() string { return [...]string{"nothing", "connection", "process"}[b] }
+// String is "nothing", "connection" or "process".
+func (b Bound) String() string { return word("Bound", int(b), "nothing", "connection", "process") }
 
-func (f Fence) String() string { return [...]string{"none", "per session", "durable"}[f] }
+// String is "none", "per session" or "durable".
+func (f Fence) String() string { return word("Fence", int(f), "none", "per session", "durable") }
 
-func (p Promotion) String() string { return [...]string{"none", "re-grant", "atomic"}[p] }
+// String is "none", "re-grant" or "atomic".
+func (p Promotion) String() string { return word("Promotion", int(p), "none", "re-grant", "atomic") }
 
+// String is "gone", "released", "expired", "taken" or "passed".
 func (o Outcome) String() string {
-	return [...]string{"gone", "released", "expired", "taken", "passed"}[o]
+	return word("Outcome", int(o), "gone", "released", "expired", "taken", "passed")
+}
+
+// word is the name of the value i of a type, also of one that a later version has.
+func word(kind string, i int, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, i)
+	}
+	return names[i]
 }

@@ -21,8 +21,9 @@
 // them, are one generation. A store whose driver.Guarantees.SharedFence is Yes
 // gives them the same fence. A quorum does so while all its members answer: a
 // reader that comes when a member was late, or has come back, may get a greater
-// fence, and then the guards refuse the older readers. The guards refuse a smaller fence with [ErrStale]; the error is a [*StaleError]
-// where both numbers are known.
+// fence, and then the guards refuse the older readers. The guards refuse a
+// smaller fence with [ErrStale]; the error is a [*StaleError] where both numbers
+// are known.
 //
 // Checking and writing must be one step. A guard that is asked first, and the
 // write done after, lets a paused holder through between the two.

@@ -62,6 +62,13 @@ var guarantees = driver.Guarantees{
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return guarantees }
 
+// SamePlace reports whether other is a handle on the same locks. A quorum asks it, so that no store
+// votes twice.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	return ok && o.space == s.space
+}
+
 // String names the store.
 func (s *Store) String() string { return "memory:" }
 

@@ -160,6 +160,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"none":               {quorum.Majority, nil, nil, false},
 		"nil":                {quorum.Majority, []driver.Store{m, nil}, nil, false},
 		"twice":              {quorum.Majority, []driver.Store{m, memstore.New(), m}, nil, false},
+		"two handles on one": {quorum.Majority, []driver.Store{m, memstore.New(), m.Open()}, nil, false},
 		"no such rule":       {quorum.Rule(7), []driver.Store{m}, nil, false},
 		"session fences":     {quorum.Majority, []driver.Store{m, withFence(driver.SessionFence)}, nil, false},
 		"no fences":          {quorum.Majority, []driver.Store{m, withFence(driver.NoFence)}, nil, false},

@@ -26,7 +26,15 @@ const (
 )
 
 // String is the rule's name.
-func (r Rule) String() string { return [...]string{"majority", "all"}[r] }
+func (r Rule) String() string {
+	switch r {
+	case Majority:
+		return "majority"
+	case All:
+		return "all"
+	}
+	return fmt.Sprintf("Rule(%d)", int(r))
+}
 
 func (r Rule) quorum(n int) int {
 	if r == All {
@@ -81,7 +89,8 @@ func WithClock(c driver.Clock) Option { return func(s *Store) { s.clock = c } }
 func New(rule Rule, stores ...driver.Store) (*Store, error) { return NewWith(rule, stores) }
 
 // NewWith is New with options. Every process must name the same stores and the
-// same rule. ErrInvalid: there are no stores, one is named twice, one has no
+// same rule. ErrInvalid: there are no stores, one is named twice (the same value,
+// or its method SamePlace(driver.Store) bool says so of another), one has no
 // durable fences or cannot raise them although fences are on, or the leases
 // that they allow do not overlap. Then the stores are not closed.
 func NewWith(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
@@ -134,7 +143,12 @@ func (s *Store) check() error {
 	return nil
 }
 
+// same reports that a and b are known to be one store: the same value, or two handles of which one
+// says so.
 func same(a, b driver.Store) bool {
+	if p, ok := a.(interface{ SamePlace(driver.Store) bool }); ok && p.SamePlace(b) {
+		return true
+	}
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
