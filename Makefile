@@ -62,6 +62,10 @@ chaos: ## Every store under faults, promised beside measured; CHAOSFLAGS="-only 
 fuzz: ## Every fuzz target for FUZZTIME (10s)
 	@.ci/steps fuzz
 
+.PHONY: test-windows
+test-windows: ## What needs no server, as Windows programs under Debian's wine (docs/windows.md)
+	@.ci/test-windows
+
 .PHONY: tidy
 tidy: ## go mod tidy
 	@.ci/steps tidy

@@ -23,7 +23,7 @@ func promise(c *config) driver.Guarantees {
 			"Two names whose readable parts are equal and whose hashes agree in 42 bits share a file, because Symfony names it so: they exclude each other, and the error says so.",
 			"A reboot frees every hold; cool-downs go on by the wall clock, fences by the file.",
 			"Cool-downs do not hold against PHP and flock(1), which know none.",
-			"Inspect and List need /proc/locks, and in a container they cannot know of other containers: then they answer errors.ErrUnsupported.",
+			"Inspect and List read /proc/locks, and in a container they cannot know of other containers: then they answer errors.ErrUnsupported. Where there is no /proc/locks they try the lock for an instant.",
 		},
 	}
 	if c.access == world {

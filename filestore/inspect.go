@@ -26,8 +26,9 @@ var (
 	errContainer  = fmt.Errorf("%w: locks of processes outside this container do not show here; ask outside, or run it with the host's pid namespace", errCannotKnow)
 )
 
-// Inspect implements driver.Inspector. It takes no lock, so it disturbs
-// nobody. Where it cannot know whether the name is free it answers
+// Inspect implements driver.Inspector. On Linux it takes no lock, so it disturbs
+// nobody; elsewhere it tries the lock, which may refuse somebody's try in that
+// instant. Where it cannot know whether the name is free it answers
 // errors.ErrUnsupported beside a State with one unknown Hold; so it never
 // calls a name free that is not.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
@@ -45,8 +46,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, unavailable(path, err)
 	}
-	locks, complete, err := s.seen.list(s.dir, c.ino)
-	state := s.stateOf(c, rec, slots, locks[c.ino])
+	locks, complete, err := s.locksOn(c, path, slots)
+	state := s.stateOf(c, rec, slots, locks)
 	state.Name, state.Path = name, path
 	if err == nil && !complete && len(locks) == 0 {
 		err = errContainer
@@ -55,6 +56,17 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		state.Holds = []driver.Hold{{}}
 	}
 	return state, err
+}
+
+// locksOn returns the locks on the file of c. complete is false if some may not
+// show.
+func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
+	if s.config.probes {
+		locks, err = s.locksByTrying(path, slots)
+		return locks, true, err
+	}
+	all, complete, err := s.seen.list(s.dir, c.ino)
+	return all[c.ino], complete, err
 }
 
 // List implements driver.Lister. A file that only others than padlock have
@@ -69,7 +81,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if err != nil {
 		return nil, unavailable(s.dir, err)
 	}
-	locks, complete, err := s.seen.list(s.dir, 0)
+	var locks map[uint64][]kernelLock
+	complete := true
+	if !s.config.probes {
+		locks, complete, err = s.seen.list(s.dir, 0)
+	}
 	var states []driver.State
 	for _, entry := range entries {
 		if err := ctx.Err(); err != nil {
@@ -97,7 +113,13 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	if err != nil {
 		return driver.State{}, false // it went away
 	}
-	state := s.stateOf(c, rec, slots, locks[c.ino])
+	on := locks[c.ino]
+	if s.config.probes {
+		if on, err = s.locksByTrying(path, slots); err != nil {
+			return driver.State{}, false
+		}
+	}
+	state := s.stateOf(c, rec, slots, on)
 	state.Path = path
 	state.Name = string(rec.name)
 	if !rec.valid {

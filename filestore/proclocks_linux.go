@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// hasList: this system lists its locks.
+const hasList = true
+
 // calibration is what has to be known to find a file in /proc/locks. The
 // device that the kernel prints there is the one of stat on most file systems,
 // but not on btrfs and overlays; so a probe is locked once and looked for.

@@ -2,6 +2,9 @@
 
 package filestore
 
+// hasList: this system lists its locks.
+const hasList = false
+
 // calibration is empty: this system has no list of locks.
 type calibration struct{}
 

@@ -76,7 +76,7 @@ type hold struct {
 // on a network file system.
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
-		create: true, maxOpen: DefaultMaxOpen,
+		create: true, probes: !hasList, maxOpen: DefaultMaxOpen,
 		wall: time.Now, firstLook: firstLook, slowLook: slowLook, gatePatience: gatePatience,
 	}
 	for _, o := range opts {

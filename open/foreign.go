@@ -19,7 +19,7 @@ var foreign = []struct {
 	write   string // what to write instead; a suffix … stands for the path given
 }{
 	{regexp.MustCompile(`^flock://`), "file", "file://…"},
-	{regexp.MustCompile(`^flock(:|$)`), "file", fileURL(os.TempDir()) + "?world=yes"},
+	{regexp.MustCompile(`^flock(:|$)`), "file", FileURL(os.TempDir()) + "?world=yes"},
 	{regexp.MustCompile(`^in-memory$`), "memory", "memory:"},
 	{regexp.MustCompile(`^semaphore$`), "semaphore", "semaphore:"},
 	{regexp.MustCompile(`^redis:[^/]`), "redis", "redis://USER:PASSWORD@HOST:PORT"},
@@ -42,7 +42,7 @@ func foreignSpelling(rawURL string) error {
 		if strings.HasSuffix(write, "…") {
 			_, path, _ := strings.Cut(rawURL, "://")
 			path, _, _ = strings.Cut(path, "?")
-			write = fileURL(path)
+			write = FileURL(path)
 			if strings.Contains(path, "@") {
 				write = "file:///DIRECTORY" // that may be a password
 			}

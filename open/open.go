@@ -49,7 +49,7 @@ func DefaultURL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fileURL(dir), nil
+	return FileURL(dir), nil
 }
 
 // DefaultDir is the private directory of this user on this machine, which is
@@ -99,7 +99,7 @@ func parse(rawURL string) (*url.URL, error) {
 	case strings.HasPrefix(rawURL, symfonyPrefix):
 		return symfony(strings.TrimPrefix(rawURL, symfonyPrefix))
 	case strings.HasPrefix(rawURL, "/"):
-		return nil, invalid("a store is named by a URL; for this directory write %s", fileURL(rawURL))
+		return nil, invalid("a store is named by a URL; for this directory write %s", FileURL(rawURL))
 	}
 	if err := foreignSpelling(rawURL); err != nil {
 		return nil, err
@@ -153,7 +153,9 @@ func (o *opener) unknownScheme(scheme string) error {
 	return invalid("there is no store for %s: URLs; the URL of a store begins with %s:", scheme, strings.Join(known, ": or "))
 }
 
-func fileURL(dir string) string {
+// FileURL is the URL of lock files in a directory, whose path begins at the root
+// or, on Windows, with a drive.
+func FileURL(dir string) string {
 	dir = strings.ReplaceAll(dir, `\`, "/")
 	if !strings.HasPrefix(dir, "/") {
 		dir = "/" + dir // a drive's letter

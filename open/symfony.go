@@ -50,7 +50,7 @@ func symfonyFlock(path string) (*url.URL, error) {
 	if !values.Has("group") && !values.Has("world") {
 		values.Set("world", "yes")
 	}
-	u, err := url.Parse(fileURL(path))
+	u, err := url.Parse(FileURL(path))
 	if err != nil {
 		return nil, invalid("the directory cannot be read")
 	}

@@ -42,12 +42,12 @@ type kind struct {
 }
 
 func kinds(dir string) []kind {
-	const member = "store=redis%3A//localhost%3Flazy=yes"
+	member := func(host string) string { return "store=redis%3A//" + host + "%3Flazy=yes" }
 	return []kind{
-		{[]string{"file", "symfony+flock"}, "file://" + dir},
+		{[]string{"file", "symfony+flock"}, open.FileURL(dir)},
 		{[]string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster", "symfony+redis", "symfony+rediss"}, "redis://localhost?lazy=yes"},
-		{[]string{"quorum"}, "quorum:?" + strings.Join([]string{member, member, member}, "&")},
-		{[]string{"all"}, "all:?" + member + "&" + member},
+		{[]string{"quorum"}, "quorum:?" + strings.Join([]string{member("a"), member("b"), member("c")}, "&")},
+		{[]string{"all"}, "all:?" + member("a") + "&" + member("b")},
 	}
 }
 
