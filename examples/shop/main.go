@@ -2,17 +2,27 @@
 //
 //	go run ./examples/shop
 //
-// It needs nothing beside: locks, sessions and values are kept in memory. Open
-// it in two tabs, and add things in both at once.
+// It needs nothing else: locks, sessions and values are kept in memory. Open it
+// in two tabs, and add things in both at once.
+//
+// With Redis, several servers are one shop:
+//
+//	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8080
+//	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8081
+//
+// Open one tab on each, add things in both, and end one server with kill -9:
+// the other one has everything.
 //
 //   - The cart is counted in the session, without a lock (mode Delta): what two
-//     tabs add at once is all there.
+//     tabs add at once is all there. A second button writes the cart as most
+//     shops do (mode LastWriteWins), and shows how much of it is lost.
 //   - The order is placed under the session's lock (mode Exclusive): a second
-//     click finds an empty cart.
-//   - The catalogue comes from a supplier who takes 400 ms. It is asked for by
-//     one request, however many visitors come at once, and while it is renewed
-//     the old one is shown.
-//   - Whoever logs out stays logged out.
+//     click finds an empty cart. It is charged at the prices that were shown,
+//     and counts when the session is saved.
+//   - The catalogue comes from a supplier who takes 400 ms. One request asks the
+//     supplier, however many visitors come at once, and while the catalogue is
+//     renewed the old one is shown.
+//   - A visitor who logs out stays logged out, in all tabs.
 package main
 
 import (
@@ -23,31 +33,40 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/redissession"
+	"github.com/padlock-go/padlock/redisstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/stampede"
 )
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "where to listen; port 0 takes any")
+	redis := flag.String("redis", "", "the `URL` of a Redis that several servers share; without it all is kept in memory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := serve(ctx, *addr); err != nil {
+	if err := serve(ctx, *addr, *redis); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // serve runs the shop until ctx ends.
-func serve(ctx context.Context, addr string) error {
-	locker := padlock.New(memstore.New())
+func serve(ctx context.Context, addr, redis string) error {
+	b, err := openBacking(ctx, redis)
+	if err != nil {
+		return err
+	}
+	locker := padlock.New(b.locks)
+	defer b.close()
 	defer locker.Close(context.Background())
-	s, err := newShop(locker)
+	s, err := newShop(locker, b.sessions, b.values)
 	if err != nil {
 		return err
 	}
@@ -56,6 +75,7 @@ func serve(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
+	s.server = listener.Addr().String()
 	fmt.Printf("The shop is open: http://%s\n", listener.Addr())
 	server := &http.Server{Handler: s.handler(), ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
@@ -65,13 +85,42 @@ func serve(ctx context.Context, addr string) error {
 	return nil
 }
 
-// newShop is where another store goes: redisstore and redissession, say, for
-// several servers.
-func newShop(locker *padlock.Locker) (*shop, error) {
-	sessions, err := session.New(session.NewMemory(), session.WithLocker(locker),
+// backing is where locks, sessions and values are kept.
+type backing struct {
+	locks    padlock.Store
+	sessions session.Store
+	values   stampede.Values
+	close    func()
+}
+
+// openBacking opens the Redis at the URL, or memory without one.
+func openBacking(ctx context.Context, redis string) (*backing, error) {
+	if redis == "" {
+		return &backing{memstore.New(), session.NewMemory(), stampede.NewMemory(100), func() {}}, nil
+	}
+	u, err := url.Parse(redis)
+	if err != nil {
+		return nil, errors.New("-redis is not a URL") // it may have a password in it
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	locks, err := redisstore.FromURL(ctx, u, redissession.Locks()...)
+	if err != nil {
+		return nil, err
+	}
+	data, err := redissession.FromURL(ctx, u)
+	if err != nil {
+		locks.Close()
+		return nil, err
+	}
+	return &backing{locks, data.Sessions(), data.Values(), data.Close}, nil
+}
+
+func newShop(locker *padlock.Locker, store session.Store, values stampede.Values) (*shop, error) {
+	sessions, err := session.New(store, session.WithLocker(locker),
 		session.WithCookie(session.Cookie{Insecure: true})) // plain HTTP is for examples
 	if err != nil {
 		return nil, err
 	}
-	return &shop{sessions: sessions, cache: stampede.New(locker, stampede.NewMemory(100)), supplier: supplier{delay: 400 * time.Millisecond}}, nil
+	return &shop{sessions: sessions, cache: stampede.New(locker, values), supplier: supplier{delay: 400 * time.Millisecond}}, nil
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,6 +25,7 @@ func money(cents int) string { return fmt.Sprintf("€ %d.%02d", cents/100, cent
 
 // shop serves the pages.
 type shop struct {
+	server   string // its address
 	sessions *session.Manager
 	cache    *stampede.Cache
 	supplier supplier
@@ -36,6 +39,7 @@ func (s *shop) handler() http.Handler {
 	mux.Handle("GET /cart", s.sessions.With(session.ReadOnly)(http.HandlerFunc(s.cart)))
 	mux.HandleFunc("POST /cart/{sku}", s.add)
 	mux.HandleFunc("POST /cart/{sku}/remove", s.remove)
+	mux.Handle("POST /careless/{sku}", s.sessions.With(session.LastWriteWins)(http.HandlerFunc(s.addCarelessly)))
 	mux.Handle("POST /order", s.sessions.With(session.Exclusive)(http.HandlerFunc(s.order)))
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
@@ -51,6 +55,7 @@ type view struct {
 	Lines        []line
 	Count, Total int
 	User, Notice string
+	Server       string
 	Served       int64
 	Placed       int64
 	Asked        int64
@@ -62,29 +67,47 @@ type line struct {
 	Count int
 }
 
-// page also begins the session: two tabs that put their first things into a
-// cart at once would otherwise begin one each.
+// shownKey is the key of the catalogue that the visitor was shown last: an
+// order is charged at its prices.
+const shownKey = "shown"
+
+// notices are what a page can be asked to say, by the parameter note.
+var notices = map[string]string{
+	"empty":   "The cart is empty. Nothing was ordered.",
+	"changed": "The cart or its prices have changed since you saw them. Nothing was ordered: please look again.",
+}
+
+// page also begins the session, by what it puts there: two tabs that put their
+// first things into a cart at once would otherwise begin one each.
 func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
-	if known, err := ses.Has("since"); err == nil && !known {
-		ses.Put("since", time.Now())
-	}
-	notice, _, err := session.TakeFlash[string](ses, "notice")
-	if err != nil {
-		return // the answer is 503, by the middleware
-	}
-	v, err := s.view(r.Context())
+	catalogue, err := s.catalogue(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	v.Notice, v.Served, v.Placed, v.Asked = notice, s.served.Add(1), s.placed.Load(), s.supplier.asked.Load()
+	if err := ses.Put(shownKey, catalogue); err != nil {
+		return // the answer is 503, by the middleware
+	}
+	notice, found, err := session.TakeFlash[string](ses, "notice")
+	if err != nil {
+		return
+	}
+	if !found {
+		notice = notices[r.FormValue("note")]
+	}
+	v, err := viewOf(ses, catalogue)
+	if err != nil {
+		return
+	}
+	v.Notice, v.Server = notice, s.server
+	v.Served, v.Placed, v.Asked = s.served.Add(1), s.placed.Load(), s.supplier.asked.Load()
 	show(w, "page", v)
 }
 
 // cart is the part of the page that scripts fetch.
 func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
-	v, err := s.view(r.Context())
+	v, err := s.shown(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -103,13 +126,21 @@ func show(w http.ResponseWriter, name string, v *view) {
 	fmt.Fprint(w, text.String())
 }
 
-func (s *shop) view(ctx context.Context) (*view, error) {
-	catalogue, err := s.catalogue(ctx)
+// shown is the cart at the prices that the visitor was shown.
+func (s *shop) shown(ctx context.Context) (*view, error) {
+	ses := session.From(ctx)
+	catalogue, found, err := session.Lookup[Catalogue](ses, shownKey)
+	if err == nil && !found {
+		catalogue, err = s.catalogue(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return viewOf(ses, catalogue)
+}
+
+func viewOf(ses *session.Session, catalogue Catalogue) (_ *view, err error) {
 	v := &view{Catalogue: catalogue, Age: time.Since(catalogue.At).Round(100 * time.Millisecond)}
-	ses := session.From(ctx)
 	if v.User, err = session.Get[string](ses, "user"); err != nil {
 		return nil, err
 	}
@@ -150,6 +181,33 @@ func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// addCarelessly is how a cart is often written: read it all, work for a while,
+// write it all. Of requests that come at once the last one wins, and what the
+// others added is lost.
+func (s *shop) addCarelessly(w http.ResponseWriter, r *http.Request) {
+	sku, ok := sells(w, r)
+	if !ok {
+		return
+	}
+	ses := session.From(r.Context())
+	counts := map[string]int{}
+	for _, p := range products {
+		n, err := session.Get[int](ses, cartKey(p.SKU))
+		if err != nil {
+			return
+		}
+		counts[p.SKU] = n
+	}
+	time.Sleep(50 * time.Millisecond) // the work
+	counts[sku]++
+	for sku, n := range counts {
+		if err := ses.Put(cartKey(sku), n); err != nil {
+			return
+		}
+	}
+	home(w, r)
+}
+
 func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 	if sku, ok := sells(w, r); ok {
 		if err := session.From(r.Context()).Delete(cartKey(sku)); err == nil {
@@ -159,29 +217,34 @@ func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 }
 
 // order runs under the session's lock. What is added meanwhile waits for it,
-// and is in the next cart.
+// and is in the next cart. The form says which total the visitor saw.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
-	ses := session.From(r.Context())
-	v, err := s.view(r.Context())
-	if err != nil {
+	v, err := s.shown(r.Context())
+	switch {
+	case err != nil:
 		return
-	}
-	if v.Count == 0 {
-		home(w, r)
+	case v.Count == 0:
+		http.Redirect(w, r, "/?note=empty", http.StatusSeeOther)
+		return
+	case r.FormValue("total") != strconv.Itoa(v.Total):
+		http.Redirect(w, r, "/?note=changed", http.StatusSeeOther)
 		return
 	}
 	time.Sleep(300 * time.Millisecond) // the bank
-	s.placed.Add(1)
-	for _, l := range v.Lines {
-		ses.Delete(cartKey(l.SKU))
-	}
-	number, err := session.Get[int](ses, "orders")
+	ses := session.From(r.Context())
+	number, err := ses.Incr("orders", 1)
 	if err != nil {
 		return
 	}
-	ses.Put("orders", number+1)
-	ses.Flash("notice", fmt.Sprintf("Order %d is placed: %d things for %s. Thank you!", number+1, v.Count, money(v.Total)))
-	home(w, r)
+	for _, l := range v.Lines {
+		err = errors.Join(err, ses.Delete(cartKey(l.SKU)))
+	}
+	err = errors.Join(err, ses.Flash("notice", fmt.Sprintf("Order %d is placed: %d things for %s. Thank you!", number, v.Count, money(v.Total))))
+	// If the session cannot be saved, the cart stays full: then it is no order.
+	if errors.Join(err, ses.Commit(r.Context())) == nil {
+		s.placed.Add(1)
+		home(w, r)
+	}
 }
 
 // login gives the session a new id, so that nobody who knew the old one is
@@ -200,7 +263,8 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	home(w, r)
 }
 
-// logout ends the session; a request under way cannot bring it back.
+// logout ends the session; a request under way cannot bring it back. The pages
+// of other tabs notice, by the script.
 func (s *shop) logout(w http.ResponseWriter, r *http.Request) {
 	if err := session.From(r.Context()).Destroy(r.Context()); err == nil {
 		home(w, r)

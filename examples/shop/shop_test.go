@@ -7,12 +7,16 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/stampede"
 )
 
 // visitor is a browser with one session.
@@ -22,10 +26,15 @@ type visitor struct {
 	http *http.Client
 }
 
-func open(t *testing.T) (*shop, *visitor) {
+func openShop(t *testing.T) (*shop, *visitor) {
+	t.Helper()
+	return openOn(t, session.NewMemory())
+}
+
+func openOn(t *testing.T, store session.Store) (*shop, *visitor) {
 	t.Helper()
 	locker := padlock.New(memstore.New())
-	s, err := newShop(locker)
+	s, err := newShop(locker, store, stampede.NewMemory(100))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +66,18 @@ func (v *visitor) post(path string, form url.Values) string {
 	return v.body(res, err)
 }
 
+var hiddenTotal = regexp.MustCompile(`name="total" value="(\d+)"`)
+
+// total is the form of the order, with the total that the visitor sees.
+func (v *visitor) total() url.Values {
+	v.t.Helper()
+	match := hiddenTotal.FindStringSubmatch(v.body(v.http.Get(v.base + "/")))
+	if match == nil {
+		v.t.Fatal("there is nothing to order")
+	}
+	return url.Values{"total": {match[1]}}
+}
+
 func (v *visitor) body(res *http.Response, err error) string {
 	v.t.Helper()
 	if err != nil {
@@ -83,7 +104,7 @@ func (v *visitor) sees(path string, texts ...string) {
 
 func TestManyRequestsOneCart(t *testing.T) {
 	t.Parallel()
-	_, v := open(t)
+	_, v := openShop(t)
 	var all sync.WaitGroup
 	for range 10 {
 		for _, p := range products {
@@ -99,15 +120,16 @@ func TestManyRequestsOneCart(t *testing.T) {
 // TestOrderedOnce clicks on the button more than once.
 func TestOrderedOnce(t *testing.T) {
 	t.Parallel()
-	s, v := open(t)
+	s, v := openShop(t)
 	v.post("/cart/brass", nil)
 	v.post("/cart/safe", nil)
+	total := v.total()
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var pages string
 	for range 3 {
 		all.Go(func() {
-			page := v.post("/order", nil)
+			page := v.post("/order", total)
 			mu.Lock()
 			defer mu.Unlock()
 			pages += page
@@ -118,11 +140,108 @@ func TestOrderedOnce(t *testing.T) {
 		t.Errorf("placed %d times: %s", n, pages)
 	}
 	v.sees("/", "Nothing in it yet")
+	if page := v.post("/order", total); !strings.Contains(page, notices["empty"]) || s.placed.Load() != 1 {
+		t.Errorf("placed %d times; an empty cart: %s", s.placed.Load(), page)
+	}
+}
+
+// TestOrderAtThePricesShown: an order is charged at the prices that the visitor
+// has seen, even if the catalogue has others by now; if he has not seen the
+// cart as it is, nothing is ordered.
+func TestOrderAtThePricesShown(t *testing.T) {
+	t.Parallel()
+	s, v := openShop(t)
+	v.post("/cart/brass", nil)
+	total := v.total()
+	for range 3 {
+		newPrices(t, s)
+	}
+	v.sees("/cart", `name="total" value="`+total.Get("total")+`"`)
+	if page := v.post("/order", total); !strings.Contains(page, "Order 1 is placed: 1 things for € "+euros(total.Get("total"))) {
+		t.Errorf("the total was %s: %s", total.Get("total"), page)
+	}
+	v.post("/cart/brass", nil)
+	total = v.total()
+	v.post("/cart/key", nil) // in another tab
+	if page := v.post("/order", total); !strings.Contains(page, "have changed") || s.placed.Load() != 1 {
+		t.Errorf("a cart that was not seen, placed %d times: %s", s.placed.Load(), page)
+	}
+}
+
+// newPrices makes the catalogue anew until the brass padlock has another price.
+func newPrices(t *testing.T, s *shop) {
+	t.Helper()
+	price := func() int {
+		c, err := s.catalogue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Products[0].Cents
+	}
+	for before := price(); price() == before; {
+		if err := s.cache.Invalidate(t.Context(), catalogueKey); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func euros(cents string) string { return cents[:len(cents)-2] + "." + cents[len(cents)-2:] }
+
+// full is a store that can be made to refuse every change.
+type full struct {
+	*session.Memory
+	refuses atomic.Bool
+}
+
+func (f *full) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+	if f.refuses.Load() {
+		return session.Result{}, session.ErrUnavailable
+	}
+	return f.Memory.Commit(ctx, key, c)
+}
+
+// TestOrderCountsWhenSaved: if the session cannot be saved, the answer is an
+// error, the cart is as it was, and there is no order.
+func TestOrderCountsWhenSaved(t *testing.T) {
+	t.Parallel()
+	store := &full{Memory: session.NewMemory()}
+	s, v := openOn(t, store)
+	v.post("/cart/brass", nil)
+	total := v.total()
+	store.refuses.Store(true)
+	res, err := v.http.PostForm(v.base+"/order", total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if n := s.placed.Load(); n != 0 || res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("placed %d times, answered %d", n, res.StatusCode)
+	}
+	store.refuses.Store(false)
+	v.sees("/cart", `<span class="count">1</span>`)
+	if v.post("/order", total); s.placed.Load() != 1 {
+		t.Errorf("then placed %d times", s.placed.Load())
+	}
+}
+
+// TestCareless shows what the other tests would see without conditions: all
+// requests are answered OK, and most of what they added is lost.
+func TestCareless(t *testing.T) {
+	t.Parallel()
+	_, v := openShop(t)
+	var all sync.WaitGroup
+	for _, p := range products {
+		all.Go(func() { v.post("/careless/"+p.SKU, nil) })
+	}
+	all.Wait()
+	if page := v.body(v.http.Get(v.base + "/cart")); strings.Contains(page, `<span class="count">6</span>`) || !strings.Contains(page, `class="count"`) {
+		t.Errorf("nothing is lost: %s", page)
+	}
 }
 
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	_, v := open(t)
+	_, v := openShop(t)
 	v.post("/cart/key", nil)
 	if page := v.post("/login", url.Values{"name": {" Bo <3 "}}); !strings.Contains(page, "Hello, <b>Bo &lt;3</b>") || !strings.Contains(page, "× 1") {
 		t.Error(page)
@@ -135,7 +254,7 @@ func TestLogin(t *testing.T) {
 
 func TestRush(t *testing.T) {
 	t.Parallel()
-	s, v := open(t)
+	s, v := openShop(t)
 	before := s.supplier.asked.Load()
 	if page := v.post("/rush", nil); !strings.Contains(page, "The supplier was asked once") {
 		t.Error(page)
@@ -147,12 +266,13 @@ func TestRush(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	_, v := open(t)
+	_, v := openShop(t)
 	for _, c := range []struct {
 		path, site string
 		status     int
 	}{
 		{"/cart/nothing", "same-origin", http.StatusNotFound},
+		{"/careless/nothing", "same-origin", http.StatusNotFound},
 		{"/login?name=" + strings.Repeat("x", 41), "same-origin", http.StatusBadRequest},
 		{"/cart/brass", "cross-site", http.StatusForbidden},
 		{"/nothing", "same-origin", http.StatusNotFound},

@@ -22,7 +22,7 @@ type Catalogue struct {
 	At       time.Time
 }
 
-// supplier is slow, and changes his prices each time he is asked.
+// supplier is slow, and has new prices each time it is asked.
 type supplier struct {
 	delay time.Duration
 	asked atomic.Int64

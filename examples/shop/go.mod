@@ -1,0 +1,20 @@
+module github.com/padlock-go/padlock/examples/shop
+
+go 1.26
+
+require (
+	github.com/padlock-go/padlock v0.0.0
+	github.com/padlock-go/padlock/redissession v0.0.0
+	github.com/padlock-go/padlock/redisstore v0.0.0
+)
+
+require (
+	github.com/redis/rueidis v1.0.79 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+)
+
+replace (
+	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/redissession => ../../redissession
+	github.com/padlock-go/padlock/redisstore => ../../redisstore
+)
