@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
 
 // app is what the verbs share.
@@ -18,9 +20,16 @@ type app struct {
 	status         int // exit status of a verb that succeeded
 }
 
+// ownFiles are as many as any verb has open at once.
+const ownFiles = 5
+
 // execute runs the command line and returns the exit status.
 func execute(args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
+	if err := limits.Descriptors(ownFiles); err != nil && (len(args) == 0 || args[0] != "flock") {
+		a.say(note{Event: "system", Message: err.Error(), Exit: exitSystem})
+		return exitSystem
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
@@ -268,7 +269,9 @@ func shellHint(command string) string {
 // cannotRun is the failure to find or start a command.
 func cannotRun(command string, err error) *failure {
 	switch {
-	case errors.Is(err, supervise.ErrStart):
+	case errors.Is(err, limits.ErrThreads), errors.Is(err, syscall.EAGAIN):
+		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), limits.ErrThreads)
+	case errors.Is(err, supervise.ErrStart), errors.Is(err, syscall.ENOMEM):
 		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
 		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))

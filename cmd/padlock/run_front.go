@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
@@ -44,8 +45,15 @@ type front struct {
 	last        lastOfSignal // that was acted on
 }
 
+// ownThreads are as many as the front needs at once: a job that uses up all
+// processes of its user must not take padlock with it.
+const ownThreads = 12
+
 func (f *front) run() error {
-	var err error
+	err := limits.KeepThreads(ownThreads)
+	if err != nil {
+		return cannotRun(f.args[0], err)
+	}
 	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.OnEvent(f.event)); err != nil {
 		return err
 	}
@@ -214,6 +222,9 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
+	if err = limits.ProbeThreads(supervise.Threads); err != nil {
+		return cannotRun(f.args[0], err)
+	}
 	if f.job, err = supervise.Start(spec); err != nil {
 		return cannotRun(f.args[0], err)
 	}

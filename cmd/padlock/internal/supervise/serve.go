@@ -2,13 +2,22 @@ package supervise
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"syscall"
 	"time"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
+
+// ownThreads are as many as the supervisor needs at once.
+const ownThreads = 8
+
+// Threads is how many processes and threads Start needs: the supervisor's, those
+// of a Go program that starts, and the command.
+const Threads = ownThreads + 5 + 1
 
 // nap is the longest time that a suspend goes unnoticed, while there is a
 // lease: Go's timers stand still meanwhile.
@@ -58,7 +67,14 @@ func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan f
 		<-sent
 	}()
 	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, left: make(chan []Leftover), lease: o.Job.Lease}
-	if err := s.start(keep); err != nil {
+	err := limits.KeepThreads(ownThreads)
+	if err == nil {
+		err = s.start(keep)
+	}
+	if errors.Is(err, limits.ErrThreads) {
+		err = syscall.EAGAIN
+	}
+	if err != nil {
 		errno, ok := err.(syscall.Errno)
 		if !ok {
 			errno = syscall.EINVAL
