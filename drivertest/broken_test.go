@@ -46,7 +46,7 @@ var broken = map[bug]string{
 	demotionMints:        "demote/keeps-fence shared/one-fence",
 	errorBecomesHeld:     "cut/unavailable lost-reply/acquire",
 	everyWaitTakesAPlace: "wait/missed-wake-up wait/release-wakes wait/without-a-place",
-	exclusiveLooksShared: "extend/mode",
+	exclusiveLooksShared: "extend/mode shared/told",
 	expiredForLost:       "extend/after-taken extend/foreign-token replaces/swap",
 	extendAfterRelease:   "extend/after-release",
 	extendAnybody:        "extend/foreign-token tokens/one-name",

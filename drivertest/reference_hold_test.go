@@ -44,9 +44,7 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 		h.until = later(h.until, w.now().Add(100*time.Millisecond))
 	}
 	if ttl == 0 || !w.g.Lease {
-		g := s.grant(h)
-		g.Shared = h.shared || s.is(exclusiveLooksShared)
-		return g, nil
+		return s.grant(h), nil
 	}
 	end := w.now().Add(ttl)
 	switch {

@@ -388,7 +388,7 @@ func later(a, b time.Time) time.Time {
 }
 
 func (s *ref) grant(h *hold) driver.Grant {
-	g := driver.Grant{Fence: h.fence, Shared: h.shared}
+	g := driver.Grant{Fence: h.fence, Shared: h.shared || s.is(exclusiveLooksShared)}
 	if s.is(modeOfTheFirstGrant) {
 		g.Shared = h.asked
 	}

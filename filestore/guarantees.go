@@ -14,6 +14,7 @@ func promise(c *config) driver.Guarantees {
 		SafeEviction:     driver.Yes,
 		Bound:            driver.ToProcess,
 		Fence:            driver.DurableFence,
+		SharedFence:      driver.Yes,
 		Shared:           true,
 		Promotion:        driver.Regrant,
 		CoolDown:         true,
