@@ -17,7 +17,7 @@ const exitStatuses = `  the command's own; 128+N if signal N killed it
   64   the command line or the store's URL is wrong
   69   the store is out of reach; command not run
   71   the system cannot start another process (a limit is reached); command not run
-  75   held by somebody else, or not free in time (-E changes it)
+  75   the lock is held, or was not free in time (-E changes it); command not run
   79   the lock was lost while the command ran; it was ended
   124  --at-most was reached; the command was ended
   126  the command cannot be run        127  it is not found`

@@ -18,33 +18,36 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
-const runLong = `run takes the lock NAME, runs COMMAND, and gives the lock back when COMMAND and
-all that it started have ended. It waits for the lock as long as it takes, unless
--n or -w is given. Flags stand before NAME.
+const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
+the processes that it started have ended. It waits for the lock as long as it takes,
+unless -n or -w is given. Flags stand before NAME.
 
-When COMMAND has ended, what it left running is sent --signal, and KILL after
---kill-after, before the lock is given back; with --close that is left alone. If
-the lock is lost, or can no longer be renewed in time, COMMAND is ended in the
-same way: nothing works on without the lock. Signals sent to padlock go on to
-COMMAND.
+When COMMAND has ended, the processes that it left running get --signal, and KILL
+after --kill-after, before the lock is released; a message names them. --close
+leaves them alone. If the lock is lost, or can no longer be renewed in time, COMMAND
+is ended in the same way, so that nothing works on without the lock. Signals to
+padlock are passed on to COMMAND.
 
-Two processes do that: this one, and another that is the parent of COMMAND. If
-either is killed, even by kill -9, the other ends COMMAND. If this one hangs or is
-stopped (Ctrl-Z), COMMAND is ended before a lease runs out all the same.
+Two padlock processes share the work: this one, and another that is the parent of
+COMMAND. If either is killed, even by kill -9, the other ends COMMAND. If this one
+hangs or is stopped (Ctrl-Z), COMMAND is still ended before the lease runs out.
 
 COMMAND finds in its environment PADLOCK_NAME, PADLOCK_STORE and PADLOCK_FENCE, a
 number that grows with each holder, and with --no-renewal PADLOCK_EXPIRES, in seconds
 since 1970. With --pass-key it also gets PADLOCK_LOCK_KEY, the key of the lock, with
-which padlock adopt takes the lock over. A password in the URL of --store is left out
-of PADLOCK_STORE without --pass-key; the job has a password that came in PADLOCK_STORE.
+which padlock adopt takes the lock over. Without --pass-key, a password in --store is
+left out of PADLOCK_STORE; a password that came in PADLOCK_STORE stays there.
+
+Messages go to standard error. With -q there is none when COMMAND is not run because
+somebody else has the lock: cron sends mail for messages, not for exit statuses.
 
 SECONDS may have a fraction, or be written as 90s, 10m, 1h30m or 1d.
 
 Exit status:
 ` + exitStatuses
 
-const runExample = `  # a cron job that must not overlap itself, though it is started many times at once
-  padlock run -n --at-least 30s nightly-report -- ./report.sh
+const runExample = `  # a cron job that must not overlap itself, even if many machines start it at once
+  padlock run -qn --at-least 30s nightly-report -- ./report.sh
 
   # wait at most a minute for a deploy that is under way
   padlock run -w 60 deploy -- ./deploy.sh production
@@ -53,10 +56,10 @@ const runExample = `  # a cron job that must not overlap itself, though it is st
   padlock run -s catalogue -- ./search.sh
   padlock run catalogue -- ./rebuild.sh
 
-  # not longer than an hour, and ended as by Ctrl-C
+  # end it as Ctrl-C does when it has run for an hour
   padlock run --at-most 1h --signal INT backup -- ./backup.sh
 
-  # a job that is skipped is no failure
+  # a job that is skipped counts as a success
   padlock run -n --skip-ok nightly-report -- ./report.sh
 
   # a line for the shell, as with flock(1)
@@ -98,37 +101,37 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.SetNormalizeFunc(likeFlock)
 	f.SortFlags = false
 	set.defineWait(f)
-	f.BoolVarP(&set.leave, "close", "o", false, "leave alone what COMMAND leaves running, and let it not keep the lock")
+	f.BoolVarP(&set.leave, "close", "o", false, "release as soon as COMMAND exits; do not kill background processes or wait for them")
 	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (also after NAME: -c LINE)")
-	f.BoolVarP(&set.verbose, "verbose", "v", false, "tell whom the lock is waited for, how long that took, and when it is given back")
-	f.BoolVarP(&set.quiet, "quiet", "q", false, "say nothing when COMMAND is not run because the lock is held")
-	f.Var(&set.ttl, "ttl", "if padlock dies, others get the lock after `SECONDS` (default 30; files: at once)")
-	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, also if COMMAND ends before")
-	f.Var(&set.coolDown, "cool-down", "keep NAME taken for `SECONDS` after COMMAND has ended")
-	f.Var(&set.atMost, "at-most", "end COMMAND after `SECONDS`")
-	f.Var(&set.killAfter, "kill-after", "from --signal to KILL let `SECONDS` pass (default 10, or a third of --ttl)")
-	f.Var(&set.signal, "signal", "the `SIGNAL` that ends COMMAND")
-	f.BoolVar(&set.noRenewal, "no-renewal", false, "let the lock run out after --ttl, and end COMMAND before")
+	f.BoolVarP(&set.verbose, "verbose", "v", false, "report who holds the lock, how long the wait took, and the release")
+	f.BoolVarP(&set.quiet, "quiet", "q", false, "print nothing if COMMAND is not run because the lock is held (losses and failures are printed)")
+	f.Var(&set.ttl, "ttl", "lease length: how many `SECONDS` the lock outlives a dead padlock (default 30; files: 0)")
+	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if COMMAND ends earlier")
+	f.Var(&set.coolDown, "cool-down", "keep NAME locked for `SECONDS` after COMMAND has ended")
+	f.Var(&set.atMost, "at-most", "end COMMAND when it has run for `SECONDS`")
+	f.Var(&set.killAfter, "kill-after", "send KILL `SECONDS` after --signal (default 10, or a third of --ttl)")
+	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
+	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew; stop COMMAND before --ttl ends")
 	f.BoolVar(&set.passKey, "pass-key", false, "give COMMAND the key of the lock (PADLOCK_LOCK_KEY) and the password of --store")
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
-	f.StringVar(&set.label, "label", "", "tell others that `TEXT` is what the lock is held for (default COMMAND; also --holder)")
+	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
 		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
-		f.Lookup(name).Hidden = true // of flock(1), told why not
+		f.Lookup(name).Hidden = true // flags of flock(1) that run refuses
 	}
 }
 
 // defineWait defines the flags that say how the lock is taken.
 func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
-	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "share it with nobody (default; also -e)").NoOptDefVal = "true"
+	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default; also -e)").NoOptDefVal = "true"
 	e := f.VarPF(choice{&set.shared, false}, "exclusive-lock", "e", "")
 	e.NoOptDefVal, e.Hidden = "true", true
 	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
-	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait for a holder that means to stay longer than --wait (default wait)")
+	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait if the holder's --at-most ends after --wait (default wait)")
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
-	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped is no failure")
+	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped counts as a success")
 }
 
 // run is the verb, once its flags are read.
@@ -198,13 +201,13 @@ func (set *runFlags) check() error {
 	case set.atMost.given && set.atMost.d == 0:
 		return usage("--at-most 0: the command would not run at all")
 	case set.policy == policySkip && !set.wait.given && !set.nonblock:
-		return usage("--wait-policy skip goes by the end of --wait, which is missing")
+		return usage("--wait-policy skip needs --wait")
 	case set.quiet && set.verbose:
 		return usage("-q and -v exclude each other")
 	case set.unlock:
-		return usage("-u: run gives back what it takes when the command has ended; a lock of padlock acquire is given back by padlock release")
+		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
 	case set.noFork:
-		return usage("-F: padlock stays beside the command, to end it when the lock is lost; padlock flock -F does not")
+		return usage("-F: padlock stays with the command, to end it if the lock is lost; padlock flock -F does not")
 	}
 	if set.skipOK {
 		set.conflict = 0
@@ -253,7 +256,7 @@ func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
 	case !set.killAfter.given:
 		return min(10*time.Second, ttl/3), nil
 	case l.Guarantees().Lease && set.killAfter.d >= ttl/2:
-		return 0, usage("--kill-after %v: it has to be less than half of --ttl, which is %v: the command is ended that long before the lock runs out", set.killAfter.d, ttl)
+		return 0, usage("--kill-after %v must be less than half of --ttl, %v: the command is ended that long before the lease ends", set.killAfter.d, ttl)
 	}
 	return set.killAfter.d, nil
 }

@@ -277,7 +277,7 @@ func (f *front) release() *failure {
 		f.unconfirmed = true
 	default:
 		f.unconfirmed = true
-		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay taken until its lease has run out: " + f.place() + " did not confirm the release: " + reason(err)})
+		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (f *front) watch() {
 			bereft = nil
 			f.bereft()
 		case <-atMost.c:
-			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); it is ended", show(f.args[0]), span(f.set.atMost.d)), f.grace)
+			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
 		case left := <-f.job.Left():
 			f.left.found(left)
 		case <-f.left.slow.c:
@@ -88,9 +88,9 @@ func (f *front) lastNews(low, bereft <-chan struct{}) (lowLeft, bereftLeft <-cha
 func (f *front) leaseLow() {
 	what := "could not be renewed in time"
 	if f.set.noRenewal {
-		what = "runs out, as --no-renewal says"
+		what = "runs out (--no-renewal)"
 	}
-	f.because(f.lostFailure("%s %s; %s is ended", show(f.name), what, show(f.args[0])))
+	f.because(f.lostFailure("%s %s; ending %s", show(f.name), what, show(f.args[0])))
 }
 
 // lockOver is called when the lock may be somebody else's. A job that was told
@@ -101,12 +101,12 @@ func (f *front) lockOver() {
 		return
 	}
 	why := lossReason(context.Cause(f.lock.Context()))
-	f.end(f.lostFailure("%s is lost: %s; %s is ended", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
+	f.end(f.lostFailure("%s is lost: %s; ending %s", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
 }
 
 // bereft is called when somebody killed the supervisor.
 func (f *front) bereft() {
-	f.because(fail(128+int(syscall.SIGKILL), "killed", f.name, "the process that watches over %s was killed; %s is killed too", show(f.args[0]), show(f.args[0])))
+	f.because(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
 	f.stuck.in(stuckAfter)
 }
 
@@ -142,7 +142,7 @@ func (f *front) tellStuck() {
 		rest = append(rest, fmt.Sprintf("%d (%s)", pid, show(job.Name(pid))))
 	}
 	f.say(note{Event: "stuck", named: newNamed(f.name), Message: fmt.Sprintf(
-		"%s left processes that cannot be ended: %s; %s stays taken until they are gone", show(f.args[0]), strings.Join(rest, ", "), show(f.name))})
+		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), show(f.name))})
 }
 
 // lastOfSignal is a signal, and who got it: this process, or the supervisor,

@@ -27,7 +27,7 @@ import (
 const Forever time.Duration = 1<<63 - 1
 
 // ErrStart is a supervisor that could not be started.
-var ErrStart = errors.New("the process that watches over the command cannot be started")
+var ErrStart = errors.New("the supervisor of the command cannot be started")
 
 // Spec says what to run, and for how long.
 type Spec struct {
