@@ -247,10 +247,13 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 	}
 	for try := 0; ; try++ {
 		blob, err := b.blobs.Get(ctx, key)
-		if errors.Is(err, ErrNotFound) {
+		switch {
+		case errors.Is(err, ErrNotFound):
 			return Moved{}, nil
-		}
-		if err != nil {
+		case errors.Is(err, ErrRefused): // nothing that was written here
+			_, err := b.blobs.Remove(ctx, key, nil)
+			return Moved{}, err
+		case err != nil:
 			return Moved{}, err
 		}
 		// It is removed as it was read: a session that moves in between must

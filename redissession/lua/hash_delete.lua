@@ -1,5 +1,5 @@
--- Answers where a tombstone pointed to.
+-- Answers where a tombstone pointed to. What is no hash is deleted too.
 -- KEYS: 1 session
-local moved = redis.call('HGET', KEYS[1], 'm')
+local moved = redis.pcall('HGET', KEYS[1], 'm')
 redis.call('UNLINK', KEYS[1])
-return moved
+return type(moved) == 'string' and moved

@@ -1,0 +1,40 @@
+package redissession_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+// TestDamagedSessionsEnd: what cannot be read is refused, and can be deleted
+// all the same, so that the visitor gets a new session.
+func TestDamagedSessionsEnd(t *testing.T) {
+	t.Parallel()
+	raw := dial(t, at(startRedis(t).Addr()))
+	r := newRedis(t, raw)
+	for name, c := range map[string]struct {
+		store session.Store
+		write []string
+	}{
+		"hash, a string":           {r.Sessions(), []string{"SET", "padlock:session:k", "x"}},
+		"hash, other fields":       {r.Sessions(), []string{"HSET", "padlock:session:k", "x", "1"}},
+		"blob, a hash":             {r.BlobSessions(), []string{"HSET", "padlock:blob:k", "x", "1"}},
+		"blob, a later version":    {r.BlobSessions(), []string{"SET", "padlock:blob:k", "PLS\x02\x00"}},
+		"blob, a broken tombstone": {r.BlobSessions(), []string{"SET", "padlock:blob:k", session.TombstonePrefix}},
+	} {
+		ask(t, raw, "DEL", c.write[1])
+		ask(t, raw, c.write...)
+		if _, err := c.store.Load(t.Context(), "k"); !errors.Is(err, session.ErrRefused) {
+			t.Errorf("%s: Load: %v", name, err)
+		}
+		// Where a tombstone pointed to that cannot be read is not known, and
+		// that is not passed over.
+		if _, err := c.store.Delete(t.Context(), "k"); (err != nil) != (name == "blob, a broken tombstone") {
+			t.Errorf("%s: Delete: %v", name, err)
+		}
+		if _, err := c.store.Load(t.Context(), "k"); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%s: Load after Delete: %v", name, err)
+		}
+	}
+}
