@@ -112,6 +112,9 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 // tombstone beside it. It returns as BlobStore.Swap does.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		err = both(ErrUnavailable, err) // whatever became of the claim: the session is where it was
+	}
 	if claim == nil || err != nil {
 		return false, nil, err
 	}

@@ -1,0 +1,187 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessiontest"
+)
+
+// stepped calls between after a session was removed for a move, before anything
+// says where it went.
+type stepped struct {
+	*sessiontest.Blobs
+	between func()
+}
+
+func (s *stepped) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	done, err := s.Blobs.Remove(ctx, key, old)
+	if old != nil && s.between != nil {
+		between := s.between
+		s.between = nil
+		between()
+	}
+	return done, err
+}
+
+// movingBeside makes a session in PHP's format and moves it to "new"; between
+// runs in the middle of that. It returns what the move did.
+func movingBeside(t *testing.T, ttl time.Duration, between func(s session.Store)) (session.Store, *sessiontest.Blobs, error) {
+	t.Helper()
+	blobs := sessiontest.NewBlobs()
+	traits := session.Traits{NoDeadline: true, CommitsNeedLock: true}
+	store := session.FromBlobs(blobs, session.PHPFormat("php"), traits)
+	_, err := store.Commit(bg, "k", session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{{Kind: session.OpPut, Key: "a", Value: []byte("i:1;")}}})
+	noError(t, err)
+	mover := session.FromBlobs(&stepped{blobs, func() { between(store) }}, session.PHPFormat("php"), traits)
+	_, err = mover.Commit(bg, "k", session.Change{Move: session.Moved{To: "new", At: time.Now()}, TTL: ttl})
+	return store, blobs, err
+}
+
+// TestDeleteInTheMiddleOfAMove: the session is not brought back by the rest of
+// the move, which is refused, so that the copy under the new id is deleted too.
+func TestDeleteInTheMiddleOfAMove(t *testing.T) {
+	store, blobs, err := movingBeside(t, time.Hour, func(s session.Store) {
+		if moved, err := s.Delete(bg, "k"); err != nil || moved.To != "" {
+			t.Errorf("Delete: %v %v", moved, err)
+		}
+	})
+	if !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("the move: %v", err)
+	}
+	if r, err := store.Load(bg, "k"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("Load: %v %v", r, err)
+	}
+	if b, err := blobs.Get(bg, "k_MOVED"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("there is %q left, %v", b.Data, err)
+	}
+}
+
+// TestOthersInTheMiddleOfAMove: readers, writers and another mover wait for its
+// end and see where the session went.
+func TestOthersInTheMiddleOfAMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		results := make(chan error, 3)
+		_, _, err := movingBeside(t, time.Hour, func(s session.Store) {
+			go func() {
+				r, err := s.Load(bg, "k")
+				if err == nil {
+					err = &session.MovedError{Moved: r.Moved}
+				}
+				results <- err
+			}()
+			for _, c := range []session.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: session.Moved{To: "elsewhere", At: time.Now()}}} {
+				go func() { _, err := s.Commit(bg, "k", c); results <- err }()
+			}
+			<-time.After(100 * time.Millisecond)
+		})
+		noError(t, err)
+		for range cap(results) {
+			var moved *session.MovedError
+			if err := <-results; !errors.As(err, &moved) || moved.Moved.To != "new" {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// TestMoveWithoutGrace: a tombstone that ends at once does not end before the
+// move does.
+func TestMoveWithoutGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, _, err := movingBeside(t, time.Millisecond, func(session.Store) { <-time.After(time.Second) })
+		noError(t, err)
+		<-time.After(time.Second)
+		if r, err := store.Load(bg, "k"); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("Load: %v %v", r, err)
+		}
+	})
+}
+
+// TestClientLeavesInTheMiddleOfAMove: the move is finished all the same.
+func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	blobs := &stepped{sessiontest.NewBlobs(), cancel}
+	s := session.FromBlobs(blobs, session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})
+	_, err := s.Commit(ctx, "k", session.Change{Create: true, TTL: time.Hour})
+	noError(t, err)
+	_, err = s.Commit(ctx, "k", session.Change{Move: session.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
+	noError(t, err)
+	if r, err := s.Load(bg, "k"); err != nil || r.Moved.To != "new" {
+		t.Errorf("Load: %v %v", r, err)
+	}
+}
+
+// TestRecreatedOldID: where another program makes a session of the old id again,
+// that session counts and not the tombstone beside it.
+func TestRecreatedOldID(t *testing.T) {
+	store, blobs, err := movingBeside(t, time.Hour, func(session.Store) {})
+	noError(t, err)
+	blobs.Put("k", []byte("late|i:1;"))
+	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To != "" || r.Fields[0].Key != "late" {
+		t.Errorf("Load: %v %v", r, err)
+	}
+	_, err = store.Commit(bg, "k", session.Change{Move: session.Moved{To: "third", At: time.Now()}, TTL: time.Hour})
+	noError(t, err)
+	if moved, err := store.Delete(bg, "k"); err != nil || moved.To != "third" {
+		t.Errorf("Delete: %v %v", moved, err)
+	}
+}
+
+// refusing fails to write what is not the session itself.
+type refusing struct {
+	*sessiontest.Blobs
+	remove bool // fails to remove instead
+}
+
+var errCut = errors.New("connection reset")
+
+func (r *refusing) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+	if key != "k" && !r.remove {
+		return false, nil, errCut
+	}
+	return r.Blobs.Swap(ctx, key, old, data, ttl)
+}
+
+func (r *refusing) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+	if r.remove {
+		return false, errCut
+	}
+	return r.Blobs.Remove(ctx, key, old)
+}
+
+// TestWhatIsKnownOfAMove: while only the claim may be written, nothing has
+// happened to the session, and the error says so; later ones do not.
+func TestWhatIsKnownOfAMove(t *testing.T) {
+	for _, remove := range []bool{false, true} {
+		s := session.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})
+		_, err := s.Commit(bg, "k", session.Change{Create: true, TTL: time.Hour})
+		noError(t, err)
+		_, err = s.Commit(bg, "k", session.Change{Move: session.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
+		if !errors.Is(err, errCut) || errors.Is(err, session.ErrUnavailable) == remove {
+			t.Errorf("remove %v: %v", remove, err)
+		}
+	}
+}
+
+// startsAsTombstone is a format that FromBlobs must not use.
+type startsAsTombstone struct{ session.Format }
+
+func (f startsAsTombstone) New(end time.Time) session.Document {
+	return tombstoneDocument{f.Format.New(end)}
+}
+
+type tombstoneDocument struct{ session.Document }
+
+func (tombstoneDocument) Encode() ([]byte, error) { return []byte(session.TombstonePrefix + "x"), nil }
+
+func TestFormatThatBeginsAsATombstone(t *testing.T) {
+	s := session.FromBlobs(sessiontest.NewBlobs(), startsAsTombstone{session.Packed()}, session.Traits{})
+	if _, err := s.Commit(bg, "k", session.Change{Create: true}); !errors.Is(err, session.ErrRefused) {
+		t.Error(err)
+	}
+}
