@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Clock is a driver.Clock that stands still until it is told to go on. Give
+// A Clock is a driver.Clock that stands still until the test calls Advance. Give
 // it to the Locker and to its store:
 //
 //	clock := padlocktest.NewClock()

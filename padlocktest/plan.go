@@ -36,8 +36,8 @@ type plan struct {
 }
 
 // Fail makes the next n requests of kind op fail with err, and the store does
-// nothing. ErrUnavailable says just that; ErrUncertain, and an error that the
-// package does not know, leave it open to the Locker.
+// nothing. ErrUnavailable tells the Locker so; after ErrUncertain, or an error that
+// the package does not know, the Locker cannot know whether anything was done.
 func (s *Script) Fail(op Op, n int, err error) { s.plan(plan{op: op, left: n, err: err}) }
 
 // LoseReplies makes the store carry out the next n requests of kind op, and

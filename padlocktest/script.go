@@ -13,10 +13,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A Script is a store in memory that does as the test says. Its methods may be
-// called at any time, from any goroutine. What it is not told to do it does as
-// memstore does, but as a server would: beyond a network, and without knowing
-// whose process asks.
+// A Script is a store in memory that does what the test says. Its methods may be
+// called at any time, from any goroutine. Otherwise it works as memstore does, but
+// like a server: behind a network, and without knowing which process asks.
 type Script struct {
 	mem *memstore.Store
 
@@ -28,8 +27,7 @@ type Script struct {
 	made     int // tokens of Hold
 }
 
-// bound ends a hold at once, where a Locker would learn of it by its next
-// renewal only.
+// bound ends a hold at once. Without it a Locker would notice at its next renewal.
 type bound struct {
 	name string
 	ctx  context.Context
@@ -60,8 +58,8 @@ func script(mem *memstore.Store) *Script {
 }
 
 // Peer returns a store on the same locks for another Locker, which stands for
-// another process. What the Script does to requests does not concern it, and
-// of a Lose it learns by its next renewal.
+// another process. The trouble that the Script makes for requests does not
+// concern it, and it notices a Lose at its next renewal.
 func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
 var errScript = errors.New("padlocktest: lost, as the script says")
@@ -91,9 +89,9 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes somebody else hold name until free is called: who is told as is
-// said, Since being now if it is zero. With Until it ends by itself then, else
-// after a day. It panics if the name is not free for it.
+// Hold makes somebody else hold name until free is called. Others see by as the
+// holder; a Since of zero stands for now. The hold ends by itself at by.Until, or
+// after a day if that is zero. Hold panics if the name is not free for it.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++
@@ -117,7 +115,7 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// told replaces what the memstore says of actors by what they are to be.
+// told replaces the holders that Hold made by what others are to see of them.
 func (s *Script) told(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
