@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -180,13 +181,13 @@ func (f *front) refused(err error) error {
 	own := f.own || why.status == exitHeld && f.ownLock()
 	switch {
 	case own && f.waits():
-		why = fail(exitHeld, "held", f.name, "%s is held by the padlock run that runs this command, so waiting for it would never end", show(f.name))
+		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command, so waiting for it would never end", show(f.name))
 	case why.status != exitHeld:
 		return why
 	case f.set.quiet:
 		return &failure{status: int(f.set.conflict)}
 	case own:
-		why.note.Message += ", the padlock run that runs this command"
+		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command", show(f.name))
 	case f.waits() && took < f.set.wait.d:
 		why.note.Message += "; not waiting for that (--wait-policy skip)"
 	case f.waits():
