@@ -57,6 +57,24 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 		if err, sure := s.heldError(f, no); sure || i == tries {
 			return nil, err
 		}
+		if no.queued {
+			if err := s.rest(f); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// rest lets a waiter that was woken get in, so that the refusal can name it.
+func (s *Store) rest(f *file) error {
+	f.mu.Unlock() // the waiter may be of this store
+	time.Sleep(recordPause)
+	f.mu.Lock()
+	select {
+	case <-s.done:
+		return driver.ErrClosed
+	default:
+		return nil
 	}
 }
 
@@ -79,6 +97,8 @@ type refusal struct {
 	cooling bool
 	intent  uint64        // of a reader who is being promoted, or 0
 	left    time.Duration // until it may be otherwise; 0 if unknown
+	queued  bool          // somebody else waits, and is about to get the lock
+	again   bool          // worth another try at once
 }
 
 func (*refusal) Error() string { return "refused" }
@@ -94,10 +114,15 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	c, err := s.lock(f, r.Shared, func(c *conn) error {
-		h, err = s.grant(f, c, r, b)
-		return err
-	})
+	var c *conn
+	for again := true; again; {
+		c, err = s.lock(f, r.Shared, func(c *conn) error {
+			h, err = s.grant(f, c, r, b)
+			return err
+		})
+		no, refused := err.(*refusal)
+		again = refused && no.again
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +227,9 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	rec := b.read(c)
 	wall := s.config.wall()
 	if no := admit(rec, r.Shared, wall); no != nil {
+		return nil, no
+	}
+	if no := s.yield(f, c, r.Shared, b.in[:b.got]); no != nil {
 		return nil, no
 	}
 	fence, stored, err := mint(rec.fence, r.FenceAbove, r.Shared && rec.mode == modeShared, wall)

@@ -58,6 +58,9 @@ func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	h.conn.close()
 	after, err2 := s.seen.ownLocks(s.dir, h.conn)
 	f.queue.wake()
+	if s.refresh(f) == nil {
+		s.wakeNext(f, f.spare, false)
+	}
 	if err1 == nil && err2 == nil && after < before {
 		return driver.Released
 	}

@@ -5,7 +5,7 @@ import "github.com/padlock-go/padlock/driver"
 // Guarantees says what this store promises; see docs/stores/file.md.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
-func promise(c *config) driver.Guarantees {
+func promise(c *config, dir string) driver.Guarantees {
 	g := driver.Guarantees{
 		Store:            "file",
 		SurvivesRestart:  driver.No,
@@ -17,6 +17,7 @@ func promise(c *config) driver.Guarantees {
 		SharedFence:      driver.Yes,
 		Shared:           true,
 		Promotion:        driver.Regrant,
+		FIFO:             inOrder(c, dir),
 		CoolDown:         true,
 		Notes: []string{
 			"All parties run on one machine and mean the same directory.",

@@ -15,11 +15,14 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	if f.spare == nil {
 		return held, true
 	}
+	held.Waiters = s.waiting(f.spare)
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(f.spare)
 	sure = true
 	switch {
+	case no.queued: // by readers that a waiting writer will follow, or by nobody for a moment
+		held.Holds, sure = s.occupants(f.spare, rec)
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
 		held.Holds = []driver.Hold{rec.coolDown(held.Until)}

@@ -41,14 +41,14 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	path := filepath.Join(s.dir, fileName(name))
 	c, rec, slots, err := readState(path)
 	if errors.Is(err, fs.ErrNotExist) && s.dirThere() {
-		return driver.State{Name: name, Path: path, Waiters: -1}, nil
+		return driver.State{Name: name, Path: path, Waiters: s.waitingAt("")}, nil
 	}
 	if err != nil {
 		return driver.State{}, unavailable(path, err)
 	}
 	locks, complete, err := s.locksOn(c, path, slots)
 	state := s.stateOf(c, rec, slots, locks)
-	state.Name, state.Path = name, path
+	state.Name, state.Path, state.Waiters = name, path, s.waitingAt(path)
 	if err == nil && !complete && len(locks) == 0 {
 		err = errContainer
 	}
@@ -125,7 +125,24 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	if !rec.valid {
 		state.Name = nameOf(file)
 	}
-	return state, len(state.Holds) > 0 && (state.Name == "" || strings.HasPrefix(state.Name, prefix))
+	if len(state.Holds) == 0 {
+		return state, false
+	}
+	state.Waiters = s.waitingAt(path)
+	return state, state.Name == "" || strings.HasPrefix(state.Name, prefix)
+}
+
+// waitingAt counts who waits for the lock file at path; -1 if that is unknown.
+func (s *Store) waitingAt(path string) int {
+	if !s.guarantees.FIFO {
+		return -1
+	}
+	c, err := openForReading(path)
+	if err != nil {
+		return 0
+	}
+	defer c.close()
+	return s.waiting(c)
 }
 
 // compatible reports whether a name that begins with prefix can have a file

@@ -18,7 +18,7 @@ import (
 func TestInspectTakesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	if state := inspect(t, s, "job"); len(state.Holds) != 0 || state.Name != "job" || state.Path != pathOf(s, "job") || state.Waiters != -1 {
+	if state := inspect(t, s, "job"); len(state.Holds) != 0 || state.Name != "job" || state.Path != pathOf(s, "job") || state.Waiters != 0 {
 		t.Errorf("a name nobody used: %+v", state)
 	}
 	if _, err := os.Stat(pathOf(s, "job")); err == nil {

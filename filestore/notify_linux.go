@@ -12,17 +12,17 @@ import (
 	"unsafe"
 )
 
-// notifier is told by the kernel of lock files that were closed or touched. It
-// has one descriptor and one goroutine for the whole store, from the first
-// waiter on.
+// notifier is notified by the kernel of lock files that were closed or touched. It
+// has one inotify descriptor and one goroutine for the whole store, for as long
+// as there is something to watch: a user has 128 of these descriptors.
 type notifier struct {
-	mu     sync.Mutex
-	fd     int
-	file   *os.File // nil before the first watch
-	closed bool
-	files  map[int32]map[*file]bool // by watch
-	ended  chan struct{}
-	told   atomic.Int64 // how often files were told of
+	mu      sync.Mutex
+	fd      int
+	file    *os.File // nil: none is open
+	closed  bool
+	files   map[int32]map[*file]bool // by watch
+	running sync.WaitGroup
+	told    atomic.Int64 // how often it was notified of files
 }
 
 // watched is what the notifier watches for a file; guarded by notifier.mu.
@@ -45,6 +45,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	if n.closed || !n.start() {
 		return false
 	}
+	defer n.stop()
 	if f.watched.id != 0 && f.watched.dev == c.dev && f.watched.ino == c.ino {
 		return true
 	}
@@ -74,18 +75,27 @@ func (n *notifier) unwatch(f *file) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.drop(f)
+	n.stop()
 }
 
 func (n *notifier) drop(f *file) {
 	id := f.watched.id
-	if id == 0 {
+	f.watched = watched{}
+	if id == 0 || n.file == nil {
 		return
 	}
-	f.watched = watched{}
 	delete(n.files[id], f)
 	if len(n.files[id]) == 0 {
 		delete(n.files, id)
 		_, _ = syscall.InotifyRmWatch(n.fd, uint32(id)) // gone already if the file is
+	}
+}
+
+// stop closes the descriptor if nothing is watched.
+func (n *notifier) stop() {
+	if n.file != nil && len(n.files) == 0 {
+		n.file.Close()
+		n.file = nil
 	}
 }
 
@@ -97,14 +107,14 @@ func (n *notifier) start() bool {
 	if err != nil {
 		return false
 	}
-	n.fd, n.files, n.ended = fd, map[int32]map[*file]bool{}, make(chan struct{})
-	n.file = os.NewFile(uintptr(fd), "inotify") // waits in the runtime's poller, without a thread
-	go n.run(n.file)
+	n.fd, n.files = fd, map[int32]map[*file]bool{}
+	file := os.NewFile(uintptr(fd), "inotify") // waits in the runtime's poller, without a thread
+	n.file = file
+	n.running.Go(func() { n.run(file) })
 	return true
 }
 
 func (n *notifier) run(events *os.File) {
-	defer close(n.ended)
 	buf := make([]byte, 64*(syscall.SizeofInotifyEvent+16))
 	for {
 		size, err := events.Read(buf)
@@ -114,15 +124,19 @@ func (n *notifier) run(events *os.File) {
 		for b := buf[:size]; len(b) >= syscall.SizeofInotifyEvent; {
 			id := int32(binary.NativeEndian.Uint32(b))
 			mask := binary.NativeEndian.Uint32(b[4:])
-			n.wake(id, mask)
+			n.wake(events, id, mask)
 			b = b[syscall.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])):]
 		}
 	}
 }
 
-// wake tells the waiters of a watch, or all if events were lost.
-func (n *notifier) wake(id int32, mask uint32) {
+// wake wakes the waiters of a watch, or all if events were lost.
+func (n *notifier) wake(events *os.File, id int32, mask uint32) {
 	n.mu.Lock()
+	if n.file != events {
+		n.mu.Unlock()
+		return // closed meanwhile
+	}
 	var files []*file
 	for f := range n.files[id] {
 		files = append(files, f)
@@ -138,22 +152,21 @@ func (n *notifier) wake(id int32, mask uint32) {
 			files = slices.AppendSeq(files, maps.Keys(set))
 		}
 	}
+	n.stop()
 	n.mu.Unlock()
 	n.told.Add(int64(len(files)))
 	for _, f := range files {
-		f.queue.wake()
+		f.queue.notified()
 	}
 }
 
 func (n *notifier) close() {
 	n.mu.Lock()
 	n.closed = true
-	file := n.file
+	n.files = nil
+	n.stop()
 	n.mu.Unlock()
-	if file != nil {
-		file.Close()
-		<-n.ended
-	}
+	n.running.Wait()
 }
 
 // leaveWord makes the file's size tell that somebody waits.

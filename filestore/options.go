@@ -25,6 +25,7 @@ type config struct {
 	wall                func() time.Time
 	firstLook, slowLook time.Duration
 	gatePatience        time.Duration
+	headPatience        time.Duration
 	probes              bool // the lock is tried to learn who has it
 }
 

@@ -220,8 +220,10 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 
 // buffer has room for a head record that was read and for the next one.
 type buffer struct {
-	in, out   [headMax]byte
+	in        [ticketHead]byte // the record, and the header of the queue
+	out       [headMax]byte
 	rec, next record
+	got       int // bytes of in
 	wrote     int // bytes of out
 }
 
@@ -230,8 +232,8 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // read returns the head record of a file, not valid if there is none. It
 // belongs to b, with its bytes. An error of the system counts as no record.
 func (b *buffer) read(c *conn) *record {
-	n := c.readHead(b.in[:])
-	b.rec.decode(b.in[:n])
+	b.got = c.readHead(b.in[:])
+	b.rec.decode(b.in[:b.got])
 	return &b.rec
 }
 

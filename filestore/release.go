@@ -166,8 +166,10 @@ func (s *Store) giveBack(f *file, c *conn) bool {
 		_, c.size = c.state()
 	}
 	size := c.size
+	s.offer(f, c, size)
 	c.unlock()
 	f.queue.wake()
+	s.wakeNext(f, c, false)
 	if size == sizeWaited {
 		wakeOthers(c)
 	}

@@ -100,9 +100,10 @@ func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)
 	return nil
 }
 
-// wake tells whoever waits for f that c let others in.
+// wake wakes those who wait for f, since c lets readers in.
 func (s *Store) wake(f *file, c *conn) {
 	f.queue.wake()
+	s.wakeNext(f, c, true)
 	if _, size := c.state(); size == sizeWaited {
 		wakeOthers(c)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -17,6 +18,8 @@ type Store struct {
 	guarantees driver.Guarantees
 	seen       calibration
 	notify     notifier
+	order      order
+	looks      atomic.Int64  // at locks, by waiters
 	done       chan struct{} // closed by Close
 
 	mu     sync.Mutex
@@ -34,6 +37,7 @@ var _ interface {
 	driver.FenceRaiser
 	driver.FilePasser
 	driver.Breaker
+	driver.Reporter
 } = (*Store)(nil)
 
 // file is what this store knows of one lock. Fields without a remark belong
@@ -44,9 +48,11 @@ type file struct {
 
 	mu      sync.Mutex
 	holds   []*hold
-	spare   *conn   // open and unlocked, for the next Acquire
-	watched watched // what the notifier looks at
-	old     *hold   // for the next grant
+	spare   *conn        // open and unlocked, for the next Acquire
+	tickets *ticketQueue // of the file that was there last; nil: not mapped
+	asking  *waiter      // whose try this is; nil: that of a newcomer
+	watched watched      // what the notifier looks at
+	old     *hold        // for the next grant
 
 	pins       int   // calls under way; guarded by Store.mu
 	prev, next *file // in Store.idle; guarded by Store.mu
@@ -77,7 +83,7 @@ type hold struct {
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
 		create: true, probes: !hasList, maxOpen: DefaultMaxOpen,
-		wall: time.Now, firstLook: firstLook, slowLook: slowLook, gatePatience: gatePatience,
+		wall: time.Now, firstLook: firstLook, slowLook: slowLook, gatePatience: gatePatience, headPatience: headPatience,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -89,7 +95,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		dir: filepath.Clean(dir), config: c, guarantees: promise(&c),
+		dir: filepath.Clean(dir), config: c, guarantees: promise(&c, filepath.Clean(dir)),
 		done: make(chan struct{}), files: map[string]*file{},
 	}
 	s.idle.init()
@@ -120,9 +126,11 @@ func (s *Store) Close() error {
 		}
 		f.holds = nil
 		f.drop()
+		f.dropQueue()
 		f.mu.Unlock()
 	}
 	s.notify.close()
+	s.order.pipe.close()
 	return nil
 }
 
@@ -180,6 +188,7 @@ func (s *Store) leave(f *file) {
 func (s *Store) collect(f *file) {
 	if len(f.holds) == 0 && f.queue.len() == 0 {
 		delete(s.files, f.name)
+		f.dropQueue()
 	}
 }
 

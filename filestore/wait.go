@@ -8,19 +8,31 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The kernel tells nobody that a lock was given back. So those who wait ask to
-// be told that the lock file was closed or touched (inotify), leave word in the
-// file's size, and look at the lock. Whoever gives a lock back and finds the
-// word touches the file. (He reads the size just before, as he has to know
-// whether the file was removed; a word left in between is made up for by the
-// next look.) Foreign parties close the file as a rule. Who does neither is
-// found by a look now and then.
+// The kernel wakes nobody when a lock is given back. So waiters stand in a queue
+// that lies in the lock file (see ticketQueue), and whoever gives a lock back
+// wakes the first of them, and nobody else. A waiter takes its ticket and then
+// tries the lock; a process that gives the lock back looks at the queue after it
+// has unlocked. So no wake-up is lost.
+//
+// Only the first waiter of all watches for what wakes nobody: holders that were
+// killed, programs other than padlock. It asks the kernel to be woken when the
+// lock file is closed or touched (inotify), leaves word of that in the file's
+// size, so that a process of an earlier padlock touches the file when it gives the
+// lock back, and looks at the lock now and then. Waiters for which there is no
+// ticket, and those that only want to know when to try, do the same.
 const (
 	firstLook   = time.Millisecond       // after a wake-up that came too soon: files are closed before they are unlocked
 	slowLook    = 250 * time.Millisecond // where wake-ups come
+	behindLooks = 4                      // of these, at most, for a waiter that is not the first
 	pollLook    = 50 * time.Millisecond  // where none come
 	coolLook    = 10 * time.Second       // while the name cools down
-	promoteLook = 50 * time.Millisecond  // for a reader who waits to be promoted, where no list of locks tells
+
+	// headPatience is how long a lock may lie free while its first waiter lives
+	// and does not take it. Then the process of that waiter counts as stopped,
+	// and loses its places.
+	headPatience = 500 * time.Millisecond
+
+	promoteLook = 50 * time.Millisecond // for a reader who waits to be promoted, where no list of locks tells
 
 	// A reservation ends a little before the hold does, so that its owner
 	// never believes in it for too long.
@@ -28,8 +40,8 @@ const (
 )
 
 // Wait implements driver.Waiter. With reserve it returns the hold itself, as a
-// reservation. Waiters of one store get their turn in order; those of several
-// compete. Without reserve it takes nothing, except in a container or on a
+// reservation, in order of arrival over all processes if Guarantees.FIFO says
+// so. Without reserve it takes nothing, except in a container or on a
 // system without a list of locks: there it has the lock for an instant when it
 // finds the name free, and a try of another process in that instant fails.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
@@ -46,11 +58,16 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		return driver.Grant{}, nil // it has what it wants
 	}
 	w := newWaiter(!reserve || h != nil)
+	w.shared = r.Shared
 	f.queue.join(w)
+	if s.refresh(f) == nil { // else the first look says why
+		s.enlist(f, w)
+	}
 	s.leave(f)
 
 	g, err := s.wait(ctx, f, w, &r)
 	f.queue.leave(w)
+	s.delist(w, err == nil)
 	if f, err := s.enter(r.Name); err == nil {
 		if f.queue.len() == 0 {
 			s.notify.unwatch(f)
@@ -103,6 +120,9 @@ type pacer struct {
 // longer, never the same for two waiters, and not before it can help.
 func (p *pacer) next(l look) time.Duration {
 	limit := pollLook
+	if l.ahead > 0 {
+		return p.behind(l)
+	}
 	if l.told {
 		limit = p.slow
 	}
@@ -116,16 +136,31 @@ func (p *pacer) next(l look) time.Duration {
 	return p.delay + rand.N(p.delay/2+1)
 }
 
+// behind is next for a waiter that is not the first. It will be woken; by itself
+// it looks for dead and stopped processes.
+func (p *pacer) behind(l look) time.Duration {
+	p.delay = p.slow // for when it is the first
+	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
+	switch no := l.refusal; {
+	case no.cooling:
+		d = min(d+no.left, coolLook)
+	case no.queued && no.left > 0 && l.ahead == 1: // it may turn out that the first has stopped
+		d = min(d, no.left+time.Millisecond)
+	}
+	return d + rand.N(d/8+1)
+}
+
 // look is what a waiter found.
 type look struct {
 	done    bool
 	grant   driver.Grant
 	refusal *refusal // if not done
 	told    bool     // wake-ups come
+	ahead   int      // waiters with tickets before this one
 }
 
-// look subscribes to wake-ups, then tries the lock, so that a release between
-// the two is not missed.
+// look tries the lock. A waiter without a ticket, or with the first, subscribes to
+// wake-ups before its last try, so that a release between the two is not missed.
 func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
 	f, err := s.begin(ctx, r.Name)
 	if err != nil {
@@ -133,33 +168,63 @@ func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look,
 	}
 	defer s.leave(f)
 	w.looks++
+	s.looks.Add(1)
 	for {
-		if l.told, err = s.subscribe(f); err != nil {
+		if err := s.refresh(f); err != nil {
 			return l, err
+		}
+		s.enlist(f, w)
+		if w.ticket.queue == nil || l.told {
+			l.told = s.subscribe(f)
 		}
 		if w.aside {
 			err = s.peek(f, w, r)
 		} else {
-			l.grant, err = s.reserve(ctx, f, r)
+			l.grant, err = s.reserve(ctx, f, w, r)
 		}
 		no, refused := err.(*refusal)
 		if !refused {
 			l.done = true
 			return l, err
 		}
-		if l.told && !s.notify.watches(f) {
-			continue // another file stands there by now
-		}
 		l.refusal = no
-		return l, nil
+		if again := s.settle(f, w, &l); !again {
+			return l, nil
+		}
 	}
 }
 
+// settle is called after a try in vain. It reports whether another should follow
+// at once.
+func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
+	if w.ticket.queue == nil {
+		return l.told && !s.notify.watches(f) // another file stands there by now
+	}
+	if s.stale(f, w) {
+		return true
+	}
+	if !l.refusal.queued {
+		w.taken()
+	}
+	l.ahead = s.position(w)
+	f.queue.set(w, true, l.ahead == 0)
+	switch {
+	case l.ahead > 0:
+		return false
+	case !l.told:
+		l.told = s.subscribe(f)
+		return l.told
+	}
+	return l.refusal.queued || !s.notify.watches(f)
+}
+
 // reserve makes one try, and holds what it got for as long as a reservation.
-func (s *Store) reserve(ctx context.Context, f *file, r *driver.Request) (driver.Grant, error) {
+func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
 	plain := *r
 	plain.AtLeast = 0 // is armed by the claim
+	f.asking = w
 	h, err := s.try(ctx, f, &plain)
+	f.asking = nil
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -214,8 +279,9 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	return nil
 }
 
-// peekRecord looks for a cool-down or somebody's promotion. Who is being
-// promoted himself is told of the latter by his try.
+// peekRecord looks for a cool-down, somebody's promotion, and waiters that are
+// about to get the lock. None of it counts for a reader that waits to be promoted:
+// its try finds out.
 func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
@@ -224,7 +290,13 @@ func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	if promote {
 		return nil
 	}
-	return admit(&b.rec, r.Shared, s.config.wall())
+	if no := admit(&b.rec, r.Shared, s.config.wall()); no != nil {
+		return no
+	}
+	if s.someoneWaits(f) {
+		return &refusal{queued: true}
+	}
+	return nil
 }
 
 // probe finds out by a try, and gives back what it got.
@@ -245,9 +317,14 @@ func (s *Store) probe(f *file, shared bool) error {
 	return nil
 }
 
-// subscribe asks to be woken and leaves word in the file. told is false where
+// subscribe asks to be woken and leaves word in the file. It returns false where
 // that is not possible.
-func (s *Store) subscribe(f *file) (told bool, err error) {
+func (s *Store) subscribe(f *file) bool {
+	return s.notify.watch(f, f.spare) && leaveWord(f.spare)
+}
+
+// refresh makes sure that the spare descriptor is one of the file that is there.
+func (s *Store) refresh(f *file) (err error) {
 	if f.spare != nil {
 		if same, err := f.spare.current(); err != nil || !same {
 			f.drop()
@@ -256,11 +333,8 @@ func (s *Store) subscribe(f *file) (told bool, err error) {
 	if f.spare == nil {
 		if f.spare, err = s.openPath(f.path); err != nil {
 			f.spare = nil
-			return false, unavailable(f.path, err)
+			return unavailable(f.path, err)
 		}
 	}
-	if !s.notify.watch(f, f.spare) {
-		return false, nil
-	}
-	return leaveWord(f.spare), nil
+	return nil
 }

@@ -29,21 +29,31 @@ type plan struct {
 	dir         string // for lock files
 	drains      int    // hand-overs through all waiters, in one trial
 	maxRoutines float64
+	processes   []int // numbers of processes that wait for one file
 }
 
 // Many short rounds: a machine that others use too is quiet for some of them.
 var full = plan{
 	rounds: 41, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
 	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
+	processes: []int{25, 100, 400},
 }
 
 // quick is a look, and enough that nothing rots unseen.
 var quick = plan{
 	rounds: 5, trial: 20 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
 	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,
+	processes: []int{25, 100},
 }
 
 func main() {
+	if kind := os.Getenv(waiterEnv); kind != "" {
+		if err := beWaiter(kind, os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "core, a waiting process:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	short := flag.Bool("quick", false, "measure less, in half a minute")
 	rounds := flag.Int("rounds", 0, "rounds instead of 41, or of 5 with -quick")
 	only := flag.String("only", "", "experiments whose name matches this `regexp`")
@@ -112,6 +122,7 @@ func experiments(p *plan) []experiment {
 	return []experiment{
 		{idleHolds(p), true},
 		{files(p), false},
+		{processes(p), false},
 		{faceOverMemory(p), false},
 		{handOver(p), false},
 		{memoryOfWaiters(p), false},

@@ -1,0 +1,43 @@
+//go:build !linux
+
+package filestore
+
+import "time"
+
+// On this system no waiter has a ticket: Go does not poll FIFOs, or there are none.
+type (
+	order       struct{ pipe noPipe }
+	noPipe      struct{}
+	ticket      struct{ queue *ticketQueue }
+	ticketQueue struct{}
+)
+
+const ticketHead = headMax
+
+func inOrder(*config, string) bool { return false }
+
+func (noPipe) close() {}
+
+func (order) trouble(*Store) (int, time.Time, error) { return 0, time.Time{}, nil }
+
+func (*file) dropQueue() {}
+
+func (*Store) enlist(*file, *waiter) {}
+
+func (*Store) delist(*waiter, bool) {}
+
+func (*Store) stale(*file, *waiter) bool { return false }
+
+func (*Store) position(*waiter) int { return 0 }
+
+func (*Store) yield(*file, *conn, bool, []byte) *refusal { return nil }
+
+func (*waiter) taken() {}
+
+func (*Store) offer(*file, *conn, int64) {}
+
+func (*Store) wakeNext(*file, *conn, bool) {}
+
+func (*Store) waiting(*conn) int { return -1 }
+
+func (*Store) someoneWaits(*file) bool { return false }

@@ -1,0 +1,31 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Status implements driver.Reporter. It says whether waiters get their turn in
+// order of arrival now: a directory that allows it may become full.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	f := driver.Finding{Name: "waiting", Value: "in order of arrival"}
+	if !s.guarantees.FIFO {
+		f.Value = "whoever looks first"
+		return []driver.Finding{f}, nil
+	}
+	refused, since, why := s.order.trouble(s)
+	if why != nil {
+		f.Value = "whoever looks first: " + why.Error()
+		f.Advice = advise(s.dir, why)
+		if refused > 0 {
+			f.Value = fmt.Sprintf("%s (%d times, last at %s)", f.Value, refused, since.Format(time.DateTime))
+		}
+	}
+	return []driver.Finding{f}, nil
+}

@@ -1,0 +1,126 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+)
+
+// openQueue maps the queue of the file that c has open.
+func openQueue(c *conn) (*ticketQueue, error) {
+	mem, err := syscall.Mmap(c.fd, 0, ticketEnd, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	q := &ticketQueue{dev: c.dev, ino: c.ino, mem: mem}
+	q.refs.Store(1)
+	return q, nil
+}
+
+// of reports whether the queue lies in the file that c has open.
+func (q *ticketQueue) of(c *conn) bool { return q.ino == c.ino && q.dev == c.dev }
+
+func (q *ticketQueue) hold() *ticketQueue {
+	q.refs.Add(1)
+	return q
+}
+
+func (q *ticketQueue) drop() {
+	if q != nil && q.refs.Add(-1) == 0 {
+		_ = syscall.Munmap(q.mem)
+	}
+}
+
+// roomForHeader makes the file long enough, and has the disk give room, for the
+// header: a page without any cannot be written to in memory.
+func (q *ticketQueue) roomForHeader(c *conn) error { return q.roomAt(c, 0) }
+
+// roomFor does it for the word of a ticket.
+func (q *ticketQueue) roomFor(c *conn, number uint64) error {
+	return q.roomAt(c, ticketOffset+8*int64(number%ticketRoom))
+}
+
+func (q *ticketQueue) roomAt(c *conn, offset int64) error {
+	page := offset / pageSize
+	if q.allocated.Load()&(1<<page) != 0 {
+		return nil
+	}
+	err := allocate(c.fd, page*pageSize, pageSize)
+	if err == nil {
+		q.allocated.Or(1 << page)
+	}
+	return err
+}
+
+// allocate never shortens the file, nor changes what is in it.
+func allocate(fd int, offset, size int64) error {
+	for {
+		err := syscall.Fallocate(fd, 0, offset, size)
+		switch {
+		case err == syscall.EINTR:
+		case errors.Is(err, errors.ErrUnsupported): // the page is a fault if there is no room
+			return lengthen(fd, offset+size)
+		default:
+			return err
+		}
+	}
+}
+
+func lengthen(fd int, size int64) error {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil || st.Size >= size {
+		return err
+	}
+	return syscall.Ftruncate(fd, size)
+}
+
+// queueHeader reads the header of the queue. in is what was read just now from
+// the start of the file, if anything.
+func (c *conn) queueHeader(in []byte) (h queueHeader) {
+	var b [queueSize]byte
+	switch {
+	case c.page != nil:
+		if !touchPage(b[:], c.page[queueOffset:]) {
+			return h
+		}
+	case len(in) >= queueOffset+queueSize:
+		copy(b[:], in[queueOffset:])
+	case in == nil:
+		if n, _ := c.pread(b[:], queueOffset); n < queueSize {
+			return h
+		}
+	}
+	h.next, h.head, h.free = binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]), binary.NativeEndian.Uint64(b[16:])
+	return h
+}
+
+// readTickets counts the tickets that wait, without a mapping. living tells
+// whether the process of a ticket lives; it is asked once for each process.
+func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
+	h := c.queueHeader(nil)
+	if h.empty() || h.next-h.head > ticketRoom {
+		return 0
+	}
+	words := make([]byte, 8*ticketRoom)
+	n, _ := c.pread(words, ticketOffset)
+	known := map[uint64]bool{}
+	for number := h.head; number < h.next; number++ {
+		i := 8 * int(number%ticketRoom)
+		if i+8 > n {
+			continue
+		}
+		word := ticketWord(binary.NativeEndian.Uint64(words[i:]))
+		if !word.waits(number) {
+			continue
+		}
+		lives, asked := known[word.pipe()]
+		if !asked {
+			lives = living(number, word)
+			known[word.pipe()] = lives
+		}
+		if lives {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,334 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A wakePipe is how other processes wake the waiters of one store: a named
+// FIFO in the directory "waiters" beside the lock files. The store has it open
+// for as long as somebody waits, and for pipeIdle more. Whoever wakes opens it
+// for writing and writes which ticket is meant. If nobody has it open for
+// reading, that fails with ENXIO: the process is dead, and its FIFO is removed.
+//
+//	state    by                                        to
+//	(none)   the first ticket of the store             open
+//	open     no ticket for pipeIdle, or Store.Close    (none), the file removed
+//	open     the process dies                          dead: the file is left
+//	dead     anybody who wants to wake it, or makes    (none), the file removed if its
+//	         a pipe of his own                         owner, or the directory, allows it
+type wakePipe struct {
+	mu      sync.Mutex
+	id      uint64 // 0: none is open
+	file    *os.File
+	waiters map[wakeKey]*waiter
+	stop    func() bool // of the timer that closes it
+	closed  bool
+	running sync.WaitGroup
+}
+
+// wakeKey names a ticket.
+type wakeKey struct{ ino, number uint64 }
+
+const (
+	waitersDir   = "waiters"
+	newPipe      = "new-" // prefix of a FIFO that its owner has not opened yet
+	newPipeGrace = time.Minute
+	wakeSize     = 16
+	pipeIdle     = time.Second
+	sweepMax     = 16 // FIFOs that are looked at when one is made
+)
+
+func pipeName(id uint64) string { return fmt.Sprintf("%010x", id) }
+
+// open makes the FIFO if there is none, and returns its number.
+func (p *wakePipe) open(s *Store) (uint64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return 0, os.ErrClosed
+	case p.id != 0:
+		p.keep()
+		return p.id, nil
+	}
+	id, file, err := s.makePipe()
+	if err != nil {
+		return 0, err
+	}
+	p.id, p.file = id, file
+	if p.waiters == nil {
+		p.waiters = map[wakeKey]*waiter{}
+	}
+	p.running.Go(func() { p.run(file) })
+	p.keep()
+	return id, nil
+}
+
+// keep begins the time after which the pipe is closed unless somebody waits.
+// The caller holds mu.
+func (p *wakePipe) keep() {
+	if p.stop != nil {
+		p.stop()
+	}
+	id := p.id
+	p.stop = time.AfterFunc(pipeIdle, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.id == id && len(p.waiters) == 0 {
+			p.shut()
+		}
+	}).Stop
+}
+
+// shut closes and removes the FIFO. The caller holds mu.
+func (p *wakePipe) shut() {
+	if p.id == 0 {
+		return
+	}
+	_ = syscall.Unlink(p.file.Name())
+	_ = syscall.Rmdir(filepath.Dir(p.file.Name())) // unless somebody else waits
+	_ = p.file.Close()
+	p.id, p.file = 0, nil
+}
+
+func (p *wakePipe) close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.stop != nil {
+		p.stop()
+	}
+	p.shut()
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// lost closes the pipe if its file was removed, so that nobody finds it.
+func (p *wakePipe) lost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.id == 0 {
+		return true
+	}
+	if _, err := os.Lstat(p.file.Name()); !errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	p.shut()
+	return true
+}
+
+// is reports whether id is the number of the pipe that is open.
+func (p *wakePipe) is(id uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.id == id
+}
+
+// add has w woken for the ticket t.
+func (p *wakePipe) add(t ticket, w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiters[wakeKey{t.queue.ino, t.number}] = w
+}
+
+func (p *wakePipe) remove(t ticket) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiters, wakeKey{t.queue.ino, t.number})
+	if len(p.waiters) == 0 && p.id != 0 {
+		p.keep()
+	}
+}
+
+// own reports whether id is this store's pipe, and wakes the waiter of key.
+func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.id != id {
+		return false
+	}
+	if w := p.waiters[key]; w != nil && wake {
+		w.tell()
+	}
+	return true
+}
+
+// run wakes those who are meant by what is written into the pipe. It wakes
+// all if that makes no sense.
+func (p *wakePipe) run(file *os.File) {
+	buf := make([]byte, 64*wakeSize)
+	for {
+		n, err := file.Read(buf)
+		if err != nil {
+			return // closed
+		}
+		p.mu.Lock()
+		for b := buf[:n]; len(b) >= wakeSize; b = b[wakeSize:] {
+			key := wakeKey{binary.NativeEndian.Uint64(b), binary.NativeEndian.Uint64(b[8:])}
+			if w := p.waiters[key]; w != nil {
+				w.tell()
+			}
+		}
+		if n%wakeSize != 0 {
+			for _, w := range p.waiters {
+				w.tell()
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// makePipe makes a FIFO. Whoever closed the last one may remove the directory
+// meanwhile.
+func (s *Store) makePipe() (id uint64, file *os.File, err error) {
+	dir := filepath.Join(s.dir, waitersDir)
+	for range 100 {
+		var at *os.File
+		if at, err = s.openWaitersDir(dir); err == nil {
+			s.sweep(at)
+			id, file, err = s.makePipeIn(at)
+			at.Close()
+		}
+		if err != syscall.ENOENT {
+			break
+		}
+	}
+	return id, file, err
+}
+
+// makePipeIn gives a FIFO its name when it is open, so that a FIFO with a name
+// that nobody has open is one of a dead process.
+func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
+	id := 1 + rand.Uint64N(pipeMask)
+	name, temporary := pipeName(id), newPipe+pipeName(id)
+	at := int(dir.Fd())
+	if err := syscall.Mknodat(at, temporary, syscall.S_IFIFO|0o600, 0); err != nil {
+		return 0, nil, err
+	}
+	fd, err := syscall.Openat(at, temporary, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
+	if err == nil {
+		// Others write only: whoever reads takes what is meant for this process.
+		perm := [...]uint32{private: 0o600, group: 0o620, world: 0o622}[s.config.access]
+		if err = syscall.Fchmod(fd, perm); err == nil {
+			err = syscall.Renameat(at, temporary, at, name)
+		}
+		if err != nil {
+			syscall.Close(fd)
+		}
+	}
+	if err != nil {
+		_ = syscall.Unlinkat(at, temporary)
+		return 0, nil, err
+	}
+	return id, os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
+}
+
+// openWaitersDir opens the directory for FIFOs, and makes it if need be.
+func (s *Store) openWaitersDir(dir string) (*os.File, error) {
+	const flags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	fd, err := openFile(dir, flags, 0)
+	if tooMany(err) {
+		s.evictAll()
+		fd, err = openFile(dir, flags, 0)
+	}
+	if err == syscall.ENOENT {
+		if err := os.Mkdir(dir, 0o700); err == nil {
+			perm := [...]os.FileMode{private: 0o700, group: 0o770 | os.ModeSetgid, world: 0o777 | os.ModeSticky}[s.config.access]
+			_ = os.Chmod(dir, perm)
+		} else if !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+		fd, err = openFile(dir, flags, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), dir), nil
+}
+
+// sweep looks at a few FIFOs and removes those of dead processes.
+func (s *Store) sweep(dir *os.File) {
+	entries, err := dir.ReadDir(sweepMax)
+	if err != nil && err != io.EOF {
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir.Name(), e.Name())
+		switch {
+		case e.Type() != os.ModeNamedPipe:
+		case !strings.HasPrefix(e.Name(), newPipe):
+			if fd, err := openPipe(path); err == nil {
+				syscall.Close(fd)
+			} else if err == syscall.ENXIO {
+				_ = syscall.Unlink(path)
+			}
+		default:
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > newPipeGrace {
+				_ = syscall.Unlink(path)
+			}
+		}
+	}
+}
+
+func openPipe(path string) (int, error) {
+	return openFile(path, syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
+}
+
+// reached is what became of an attempt to wake the waiter of a ticket.
+type reached int
+
+const (
+	reachedLiving  reached = iota // it is awake, or will be when its process runs
+	reachedDead                   // its process is dead
+	reachedUnknown                // it cannot be woken now; it looks by itself
+)
+
+// reach wakes the waiter of a ticket, or only finds out whether it lives.
+func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool) reached {
+	if s.order.pipe.own(word.pipe(), wakeKey{q.ino, number}, wake) {
+		return reachedLiving
+	}
+	path := filepath.Join(s.dir, waitersDir, pipeName(word.pipe()))
+	fd, err := openPipe(path)
+	if tooMany(err) {
+		s.evictAll()
+		fd, err = openPipe(path)
+	}
+	switch err {
+	case nil:
+	case syscall.ENXIO:
+		_ = syscall.Unlink(path)
+		return reachedDead
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP:
+		return reachedDead
+	default:
+		return reachedUnknown
+	}
+	defer syscall.Close(fd)
+	if !wake {
+		return reachedLiving
+	}
+	var st syscall.Stat_t
+	if syscall.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+		return reachedUnknown
+	}
+	var b [wakeSize]byte
+	binary.NativeEndian.PutUint64(b[:], q.ino)
+	binary.NativeEndian.PutUint64(b[8:], number)
+	switch _, err := syscall.Write(fd, b[:]); err {
+	case nil, syscall.EAGAIN: // full: it has not run for long, and looks at all its tickets when it does
+		return reachedLiving
+	case syscall.EPIPE:
+		return reachedDead
+	}
+	return reachedUnknown
+}
