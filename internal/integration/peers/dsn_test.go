@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/drivertest/server"
@@ -39,5 +40,43 @@ func TestPHPsDSN(t *testing.T) {
 		_, err = l.TryAcquire(t.Context(), "job")
 		wantIs(t, err, padlock.ErrHeld, "TryAcquire of what PHP has by the same DSN")
 		theirs.must("release")
+	}
+}
+
+// TestDSNDifferences has DSNs that PHP 5.4's Symfony and padlock read differently.
+// Each time one side fails to open, so that no two places are taken for one.
+func TestDSNDifferences(t *testing.T) {
+	t.Parallel()
+	percent := server.Redis(t, server.RedisOptions{Password: "c4%41nary"}).Addr()
+	users := server.Redis(t, server.RedisOptions{ACL: "user default on >c4n4ry ~* &* +@all\nuser app on >other ~* &* +@all\n"}).Addr()
+	for _, row := range []struct {
+		what, dsn    string
+		php, padlock bool
+	}{
+		{"a password with %, which PHP takes as it stands", "redis://c4%41nary@" + percent, true, false},
+		{"its % written %25, as in a URL", "redis://c4%2541nary@" + percent, false, true},
+		{"a user, which PHP drops", "redis://app:other@" + users, false, true},
+		{"a parameter that neither knows", "redis://c4n4ry@" + users + "?compression=lz4", true, false},
+	} {
+		store, err := open.Store(t.Context(), "symfony+"+row.dsn, open.StateDir(t.TempDir()))
+		if (err == nil) != row.padlock {
+			t.Errorf("%s: padlock says %v", row.what, err)
+		}
+		if err == nil {
+			store.Close()
+		}
+		php := runPHP(t, row.dsn).lock("job")
+		php.begin(phpRequest{Do: "acquire"}) // it connects only now
+		select {
+		case a := <-php.p.out:
+			if a.OK != row.php {
+				t.Errorf("%s: PHP says %+v", row.what, a)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: PHP says nothing", row.what)
+		}
+		if row.php {
+			php.must("release")
+		}
 	}
 }

@@ -2,6 +2,8 @@ package peers
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,4 +228,20 @@ func TestPHPDoesNotShareOurKeys(t *testing.T) {
 	take(t, s, request("job"))
 	p.lock("padlock:x").must("acquire")
 	foreign(t, s, request("padlock:x"), false)
+}
+
+// TestNamesOfPHPOnly are names that PHP locks and padlock refuses: nobody is let in
+// beside PHP.
+func TestNamesOfPHPOnly(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, p := opened(t, srv), startPHP(t, srv, "")
+	for _, name := range []string{"", strings.Repeat("x", 1025)} {
+		p.lock(name).must("acquire")
+		_, err := s.Acquire(t.Context(), request(name))
+		wantIs(t, err, driver.ErrInvalid, "Acquire of a name with "+strconv.Itoa(len(name))+" bytes")
+	}
+	longest := strings.Repeat("x", 1024)
+	p.lock(longest).must("acquire")
+	foreign(t, s, request(longest), false)
 }
