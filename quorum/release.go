@@ -205,6 +205,32 @@ const (
 // a request that grants, nor a release that would meet a later grant of the
 // same token. It keeps the hold's turn at the member all that time, so that no
 // new request of the token is sent there.
+//
+// A token at one member (slot) is in one of these states:
+//
+//	state      in the slot              what the member may have
+//	unasked    !sent                    nothing, and nothing can arrive
+//	asked      sent, turn taken         a request is under way
+//	granted    sent, has                the hold
+//	unsure     sent, late ahead         the hold, now or until late is over
+//	releasing  settling                 the hold: no release was answered yet
+//	released   settling, late ahead     nothing, but a request may arrive until late is over
+//	given up   sent, !settling          the hold, until its lease is over
+//
+//	from        event                                             to
+//	unasked     a request is sent (sending)                       asked
+//	asked       granted (asked)                                   granted
+//	asked       refused, or could not be asked                    as it was before the request
+//	asked       no answer, or it may have been done               unsure
+//	granted,
+//	unsure      the try is lost, or Release                       releasing, when the requests before it have returned
+//	releasing   the release is answered, late is over             unasked: settled
+//	releasing   the release is answered, late is not over         released
+//	releasing   no answer                                         releasing: again after a pause, and late begins anew
+//	releasing   the member refuses the release as invalid         given up
+//	releasing   the lease is over, the member has too many
+//	            unsettled releases, or the store closes           given up, after a last try
+//	released    late is over                                      releasing: once more, for what has arrived
 type settlement struct {
 	s        *Store
 	h        *hold

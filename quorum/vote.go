@@ -28,6 +28,33 @@ type try struct {
 	fence uint64 // set before stage is won, and not changed afterwards
 }
 
+// stage is how far a try, or a conversion, has come.
+//
+//	from        event                                          to
+//	undecided   need members granted                           won
+//	undecided   so many refuse that no quorum is left          lost: ErrHeld
+//	undecided   too few can be asked, or time is up            lost: ErrUnavailable, ErrUncertain
+//	undecided   a member finds the request invalid             lost: its error
+//	undecided   the caller's context ends                      lost: its error
+//	won         a quorum has the fence, and AtLeast            the caller is told of the grant
+//	won         no quorum has them in time, or context ends    lost: ErrUncertain, or what members say
+//
+// The answer of one member, by the stage in which it comes:
+//
+//	answer      undecided                          won                              lost
+//	yes         counts                             is secured: fence and AtLeast    is released, see settlement
+//	held        a refusal; asked again if this     the hold is mended there soon    -
+//	            try has the first member
+//	leftover    unknown; asked again as held is    mended soon                      -
+//	unsure      unknown; asked again if it came    mended soon                      is released, see settlement
+//	            early
+//	never       the member is out of the vote      -                                -
+//	busy        the same                           -                                -
+//	gone        a refusal of a swap                mended soon                      -
+//	refused     ends the vote                      -                                -
+//
+// Lost is final: the token is spent, no member is asked for it again, and withdraw gives back what it
+// may have got.
 type stage int
 
 const (
@@ -42,6 +69,9 @@ const seqBudget = 5 * driver.MaxSilence / 10
 func (s *Store) newTry(h *hold, r driver.Request) *try {
 	t := &try{s: s, h: h, r: r, swap: r.Replaces != "", pause: time.Millisecond}
 	t.answers = s.ballot(unasked)
+	if len(r.Spent) == 0 {
+		return t
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, token := range r.Spent {
