@@ -275,6 +275,18 @@ func timeLimit(t *testing.T, ignores bool) {
 	}
 }
 
+// No limit is no limit, however it is written.
+func TestNoTimeLimit(t *testing.T) {
+	for _, limit := range []time.Duration{0, 1<<63 - 1} {
+		bubble(t, func(t *testing.T) {
+			work := &counter{takes: 10 * time.Minute}
+			if v, err := stampede.Remember(t.Context(), newFleet(t, 1).caches[0], "k", time.Hour, work.fn, stampede.TimeLimit(limit)); v != "value 1" || err != nil {
+				t.Errorf("with TimeLimit(%v): %q, %v", limit, v, err)
+			}
+		})
+	}
+}
+
 // sour is a value whose encoding goes wrong.
 type sour struct {
 	Number float64

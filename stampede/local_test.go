@@ -2,6 +2,7 @@ package stampede_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -67,13 +68,25 @@ func TestFullLocal(t *testing.T) {
 		loads := &countedLoads{Values: stampede.NewMemory(100_000)}
 		f := newFleetOn(t, loads, 1, stampede.Local(time.Hour))
 		ask := func(key string) {
-			_, err := stampede.Remember(t.Context(), f.caches[0], key, time.Hour, func(context.Context) (string, error) { return key, nil })
+			_, err := stampede.Remember(t.Context(), f.caches[0], key, time.Hour, func(context.Context) (string, error) {
+				return "", errors.New("it was there")
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		keep := func(key string) {
+			_, err := loads.Store(t.Context(), "stampede:"+key, stampede.Entry{Value: []byte(key), Fresh: time.Hour, Keep: time.Hour})
 			if err != nil {
 				t.Error(err)
 			}
 		}
 		hot := []string{"a", "b", "c", "d", "e", "f"}
+		for _, key := range hot {
+			keep(key)
+		}
 		for i := range 20_000 {
+			keep(fmt.Sprint(i))
 			if i%1000 == 0 {
 				for _, key := range hot {
 					ask(key)

@@ -75,7 +75,7 @@ type outcome struct {
 // given up: a Lease after TimeLimit call returns without it.
 func (j *job) call(ctx context.Context) (any, error) {
 	var late <-chan time.Time
-	if limit := j.s.timeLimit; limit > 0 {
+	if limit := j.s.timeLimit; limit > 0 && limit < forever-j.s.lease {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimeLimit)
 		defer cancel()

@@ -7,23 +7,27 @@ import (
 
 // Values is where values are kept: Memory and Dir in this package, Redis in
 // module redissession. It is safe for concurrent use.
+//
+// Keys have any length and any bytes, and begin with the Prefix of the Cache.
+// The Cache also keeps failures there, as values of at most 1,024 keys of its
+// own, to share them with other processes.
 type Values interface {
-	// Load returns what is kept for key. That nothing is kept is no error:
-	// Value is nil then, and Version is told all the same.
+	// Load returns the value of key. If none is kept, Value is nil and only
+	// Version is set; that is no error.
 	Load(ctx context.Context, key string) (Entry, error)
 
-	// Store keeps e for e.Keep from now on, and reports true; unless e.Version
-	// is no longer the version of key, or the value that is kept has a greater
-	// fence: then it changes nothing and reports false. It is one step: nothing
+	// Store keeps e for e.Keep from now on, and returns true. It changes
+	// nothing and returns false if e.Version is no longer the version of key, or
+	// if the value that is kept has a greater fence. Store is one step: nothing
 	// comes between the look and the change.
 	Store(ctx context.Context, key string, e Entry) (bool, error)
 
 	// Discard removes the value and gives key a version that it never had, so
-	// that what is made of older data is not kept.
+	// that a value made of older data is not kept.
 	Discard(ctx context.Context, key string) error
 }
 
-// Entry is a value and what is to be known about it.
+// Entry is a value with its fence, version and times.
 type Entry struct {
 	Value   []byte
 	Fence   uint64        // of the lock under which it was made; 0 where the lock store has none
