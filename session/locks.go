@@ -67,8 +67,11 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 func (p *padlockLocks) refused(key string, wait time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
-		if errors.Is(err, padlock.ErrTooManyWaiters) {
+		switch {
+		case errors.Is(err, padlock.ErrTooManyWaiters):
 			return ErrTooManyWaiters
+		case errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
+			return &BusyError{Waited: wait, Lock: p.ids.redacted(key)} // behind others of this process
 		}
 		return p.hidden(err)
 	}

@@ -96,7 +96,7 @@ func From(ctx context.Context) *Session {
 	if s, ok := ctx.Value(contextKey{}).(*Session); ok {
 		return s
 	}
-	return &Session{failed: ErrNoSession, m: nobody}
+	return &Session{failed: ErrNoSession, m: nobody, ctx: ctx}
 }
 
 // nobody manages sessions that are not there.

@@ -181,6 +181,11 @@ func TestPHPDamagedSession(t *testing.T) {
 		if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != bad {
 			t.Errorf("it became %q", blob.Data)
 		}
+		out := b.twin()
+		out.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+		if _, err := php.blobs.Get(bg, session.PHPPrefix+phpID); out.cookie != nil || !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("after Destroy: cookie %v, %v", out.cookie, err)
+		}
 	}
 	php.blobs.Put(session.PHPPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
 	b.status(503, func(s *session.Session) { noError(t, s.Put("a", 2)) })

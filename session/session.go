@@ -8,20 +8,8 @@ import (
 	"time"
 )
 
-// A Session is one request's view of a session. It is loaded at its first use;
-// what other requests save after that is not seen. Its methods are safe for
-// concurrent use by the goroutines of the request.
-//
-// Methods without a context use that of the request. When one of them returns
-// an error of the store or of the lock, so do all later ones, and the answer is
-// replaced, unless it is an error anyway: see Abandon. A write that is refused
-// (ErrTooLarge, ErrKey, a value that cannot be encoded) replaces the answer too,
-// and nothing of the request is saved: see IgnoreRefused.
-//
-// # States
-//
-// This is what a Session goes through during its request. The last four rows
-// can be true together with one of the others.
+// What a Session goes through during its request. The last four rows can be true
+// together with one of the others.
 //
 //	state      fields            reads              writes                 ends by
 //	untouched  !loaded           load it            load it                the load
@@ -42,6 +30,16 @@ import (
 //
 // The id to send with the answer is id, whenever it differs from sent: in every
 // state, and also after a panic.
+
+// A Session is one request's view of a session. It is loaded at its first use;
+// what other requests save after that is not seen. Its methods are safe for
+// concurrent use by the goroutines of the request.
+//
+// Methods without a context use that of the request. When one of them returns
+// an error of the store or of the lock, so do all later ones, and the answer is
+// replaced, unless it is an error anyway: see Abandon. A write that is refused
+// (ErrTooLarge, ErrKey, a value that cannot be encoded) replaces the answer too,
+// and nothing of the request is saved: see IgnoreRefused.
 type Session struct {
 	m        *Manager
 	ctx      context.Context
