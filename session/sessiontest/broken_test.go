@@ -141,7 +141,7 @@ func meeting() func(key string) {
 		mu.Unlock()
 		select {
 		case <-me:
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(time.Second):
 			mu.Lock()
 			defer mu.Unlock()
 			if waiting[key] == me {
@@ -368,7 +368,7 @@ func TestSuiteNotices(t *testing.T) {
 		slots <- true
 		wg.Go(func() {
 			store := brokenStore{session.NewMemory(), &breakages[i]}
-			found[i] = sessiontest.Check(sessiontest.Harness{Open: same(store), Patience: 2 * time.Second, Expire: 40 * time.Millisecond})
+			found[i] = sessiontest.Check(sessiontest.Harness{Open: same(store), Patience: 5 * time.Second, Expire: 40 * time.Millisecond})
 			<-slots
 		})
 	}

@@ -11,7 +11,7 @@ import (
 
 // movedTwo: of two moves at once one succeeds, and everybody hears of that one.
 func movedTwo(c *check) {
-	for round := range 40 {
+	for round := range 20 {
 		key := c.key + strconv.Itoa(round)
 		made, err := c.a.Commit(c.ctx, key, session.Change{Create: true, TTL: long, Ops: []session.Op{c.put("a", "1")}})
 		if err != nil {
