@@ -23,9 +23,9 @@ output, or with --key-file into a file that only you can read.
 Exit status:
 ` + verbStatuses
 
-const acquireExample = `  key=$(padlock acquire -n --ttl 10m deploy) || exit
+const acquireExample = `  key=$(padlock acquire -n --ttl 5m deploy) || exit
   ./build.sh
-  printf %s "$key" | padlock extend --ttl 10m || exit    # 79: the lock is lost
+  printf %s "$key" | padlock extend --ttl 5m || exit    # 79: the lock is lost
   ./deploy.sh
   printf %s "$key" | padlock release
 
@@ -59,7 +59,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.IntVarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.ttl, "ttl", "the lock stays taken for `SECONDS` (default 30)")
-	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, also if it is given back before")
+	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, even if it is given back before")
 	f.StringVar(&set.label, "label", "padlock acquire", "tell others that `TEXT` is what the lock is held for")
 	keyFlag(c, &set.keyFile, "write the key into `FILE`, for you only, instead of standard output")
 	return c
@@ -79,6 +79,11 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 		return err
 	}
 	defer place.drop()
+	if place.tmp != nil {
+		if err := a.stillHeld(ctx, l, place.file); err != nil {
+			return err
+		}
+	}
 	ctx, stop := interruptible(ctx)
 	lock, err := l.Acquire(ctx, name, set.options()...)
 	if s := stop(); s != nil {

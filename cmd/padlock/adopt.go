@@ -26,7 +26,7 @@ func (a *app) adoptCommand() *cobra.Command {
 		Use:   "adopt [FLAGS]",
 		Short: "Take a lock over from whoever has its key",
 		Long:  adoptLong,
-		Example: `  new=$(printf %s "$key" | padlock adopt --ttl 10m)
+		Example: `  new=$(printf %s "$key" | padlock adopt --ttl 5m)
   padlock adopt --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
 		Args:                  noArgs,

@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
-const breakLong = `break takes a lock away from whoever holds it, or ends its cool-down. It does not
-stop the holder, who goes on working until padlock tells it, at its next renewal,
-that the lock is lost: first make sure that it is dead, or end it. Then the next
-in line gets the lock.
+const breakLong = `break takes a lock away from its holder, or ends its cool-down. It does not stop
+the holder, which works on until its next renewal finds that the lock is lost:
+first make sure that the holder is dead, or end it. Then the next waiter gets the
+lock. On files break ends a cool-down only: a file lock ends when the processes
+that have it end, and break says which they are.
 
 Only what was seen is broken. Either give the fence that padlock status has shown
 by --fence: if somebody else has the lock by now, the fence is another and nothing
@@ -81,7 +84,7 @@ func asker(in io.Reader, out io.Writer) func(text string) bool {
 }
 
 func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
-	l, err := a.locker(ctx, name)
+	l, err := a.looker(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -94,6 +97,8 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	switch {
 	case set.fenced && s.Fence != set.fence:
 		return notThatOne(name, s.Fence)
+	case len(s.Holds) > 0 && !s.Holds[0].Cooling && l.Guarantees().Bound == driver.ToProcess:
+		return a.unbreakable(&s)
 	case len(s.Holds) == 0:
 		return a.tellBroken(out, show(name)+" is free; there is nothing to break")
 	}
@@ -119,12 +124,12 @@ func (a *app) confirm(set *breaking, s *padlock.State) error {
 	case set.fenced || set.yes:
 		return nil
 	case set.question == nil && s.Fence == 0:
-		return usage("%s is %s; if that is to be ended: padlock break --yes %s", show(s.Name), sentence(s.Holds[0], time.Now()), show(s.Name))
+		return usage("%s is %s; there is no terminal to ask on: to break it, padlock break --yes %s", show(s.Name), sentence(s.Holds[0], time.Now()), show(s.Name))
 	case set.question == nil:
-		return usage("%s is %s; if that is to be ended: padlock break --fence %d %s", show(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, show(s.Name))
+		return usage("%s is %s; there is no terminal to ask on: to break it, padlock break --fence %d %s", show(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, show(s.Name))
 	}
 	text := strings.Join(lines(s, time.Now()), "\n") +
-		"\nBreaking it does not stop who holds it. Type yes to break it: "
+		"\nBreaking it does not stop the holder. Type yes to break it: "
 	if !set.question(text) {
 		return fail(1, "unbroken", s.Name, "nothing was broken")
 	}
@@ -150,14 +155,18 @@ func notThatOne(name string, fence uint64) *failure {
 
 // unbreakable says how to end what only its holder can end.
 func (a *app) unbreakable(s *padlock.State) *failure {
-	how := "its holds end with the processes that have them"
+	how := "a file lock ends only when its processes end"
+	var pids []string
 	for _, h := range s.Holds {
 		switch {
 		case h.Cooling:
 			how = "a cool-down ends by itself" + endText(h.Until, time.Now())
 		case h.PID != 0:
-			how += fmt.Sprintf("; end process %d", h.PID)
+			pids = append(pids, strconv.Itoa(h.PID))
 		}
 	}
-	return fail(exitUsage, "unsupported", s.Name, "%s cannot break a lock: %s", a.place(), how)
+	if len(pids) > 0 {
+		how += "; end process " + strings.Join(pids, ", ")
+	}
+	return fail(exitUsage, "unsupported", s.Name, "%s cannot be broken: %s", show(s.Name), how)
 }

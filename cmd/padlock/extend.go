@@ -33,7 +33,7 @@ func (a *app) extendCommand() *cobra.Command {
 		Use:   "extend [FLAGS]",
 		Short: "Make a lock last longer, by its key",
 		Long:  extendLong,
-		Example: `  printf %s "$key" | padlock extend --ttl 10m || exit
+		Example: `  printf %s "$key" | padlock extend --ttl 5m || exit
   padlock extend --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
 		Args:                  noArgs,

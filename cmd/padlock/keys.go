@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 // keyHelp tells of keys in the help of the verbs that read one.
@@ -80,11 +81,53 @@ func newKeyPlace(file string) (*keyPlace, error) {
 		signal.Ignore(syscall.SIGPIPE)
 		return &keyPlace{}, nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".padlock-key-*") // mode 0600
+	target, err := regularFile(file)
+	if err != nil {
+		return nil, fail(exitUsage, "usage", "", "--key-file %s: %s", show(file), err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // mode 0600
 	if err != nil {
 		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; nothing was taken", show(file), pathReason(err))
 	}
-	return &keyPlace{file, tmp}, nil
+	return &keyPlace{target, tmp}, nil
+}
+
+// regularFile follows links to the file that a key is to be written to. A
+// device, a pipe or a directory would be replaced by a file, so it is refused.
+func regularFile(file string) (string, error) {
+	st, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(file); err == nil {
+			return "", errors.New("it is a link that leads nowhere")
+		}
+		return file, nil // it will be made, or its directory is missing
+	case err != nil:
+		return "", errors.New(pathReason(err))
+	case !st.Mode().IsRegular():
+		return "", errors.New("it is no regular file; leave --key-file out to get the key on standard output")
+	}
+	target, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", errors.New(pathReason(err))
+	}
+	return target, nil
+}
+
+// stillHeld refuses a file with the key of a lock that is still held: without
+// its key nobody could give that lock back.
+func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
+	text, err := os.ReadFile(file)
+	var key padlock.Key
+	if err != nil || key.UnmarshalText(bytes.TrimSpace(text)) != nil {
+		return nil // there is no key in it
+	}
+	left, err := l.ExtendKey(ctx, key, driver.MinTTL) // which never makes a lease shorter
+	if err != nil {
+		return nil
+	}
+	return usage("--key-file %s has the key of %s, which is still held for %s; give that back first (padlock release --key-file %s), or name another file",
+		show(file), show(key.Name()), span(left), show(file))
 }
 
 // drop removes what was made, unless it has become the file.

@@ -37,7 +37,7 @@ there are none. With --json it prints one object a line.`,
 }
 
 func (a *app) list(ctx context.Context, prefix string) error {
-	l, err := a.locker(ctx, "")
+	l, err := a.looker(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -79,8 +80,14 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 // same place, and that is not to be removed.
 type usedKey struct{ file, aside string }
 
+// A link is followed, and what is no regular file, such as /dev/stdin or a pipe,
+// stays where it is.
 func setAside(file string) (usedKey, error) {
-	if file == "" {
+	if file == "" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") {
+		return usedKey{}, nil
+	}
+	file, err := regularFile(file)
+	if err != nil {
 		return usedKey{}, nil
 	}
 	u := usedKey{file, fmt.Sprintf("%s.used-%d", file, os.Getpid())}

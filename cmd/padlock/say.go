@@ -34,6 +34,8 @@ type note struct {
 	Exit    int     `json:"exit,omitempty"`
 	Holders []hold  `json:"holders,omitempty"`
 
+	Do []string `json:"do,omitempty"` // lines to copy
+
 	Processes []process `json:"processes,omitempty"`
 }
 
@@ -50,6 +52,9 @@ func (a *app) say(n note) {
 		return
 	}
 	fmt.Fprintln(a.stderr, "padlock: "+visible(n.Message))
+	for _, line := range n.Do {
+		fmt.Fprintln(a.stderr, "  "+visible(line))
+	}
 }
 
 // print writes v as a line of JSON.

@@ -55,7 +55,7 @@ func newState(s *padlock.State) state {
 }
 
 func (a *app) showStatus(ctx context.Context, name string) error {
-	l, err := a.locker(ctx, name)
+	l, err := a.looker(ctx, name)
 	if err != nil {
 		return err
 	}

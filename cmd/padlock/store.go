@@ -2,7 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"net/url"
 	"os"
+	"os/user"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -37,17 +43,71 @@ func (a *app) place() string {
 	return "the store " + open.Redacted(url)
 }
 
-// locker opens the store.
-func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
-	url, err := a.url()
-	if err != nil {
-		return nil, fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
+// looker opens the store for verbs that only look. They do not make a directory,
+// whose name may be misspelt: where there is none, nothing is held, and a person
+// is told so.
+func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
+	rawURL, err := a.url()
+	if err != nil || a.from() == "" {
+		return a.locker(ctx, name)
 	}
-	store, err := openStore(ctx, url)
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "file" || u.Query().Get("create") == "no" {
+		return a.locker(ctx, name)
+	}
+	if _, err := os.Stat(u.Path); !errors.Is(err, fs.ErrNotExist) {
+		return a.locker(ctx, name)
+	}
+	a.remark(name, "the directory %s does not exist yet", show(u.Path))
+	empty, err := open.Store(ctx, "memory:")
 	if err != nil {
 		return nil, a.explain(name, err)
 	}
+	return padlock.New(empty), nil
+}
+
+// locker opens the store.
+func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
+	rawURL, err := a.url()
+	if err != nil {
+		why := fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s", reason(err))
+		why.note.Do = ownStore()
+		return nil, why
+	}
+	return a.opened(ctx, name, rawURL, opts...)
+}
+
+func (a *app) opened(ctx context.Context, name, rawURL string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
+	store, err := openStore(ctx, rawURL)
+	if err != nil {
+		why := a.explain(name, err)
+		if from := a.from(); from != "" && errors.Is(err, padlock.ErrInvalid) {
+			why.note.Message = from + ": " + why.note.Message
+		}
+		return nil, why
+	}
 	return padlock.New(store, opts...), nil
+}
+
+// from says where the URL of the store comes from, or "" for the default.
+func (a *app) from() string {
+	switch {
+	case a.storeURL != "":
+		return "--store"
+	case os.Getenv("PADLOCK_STORE") != "":
+		return "PADLOCK_STORE"
+	}
+	return ""
+}
+
+// ownStore is what an administrator and a user without a home of its own, such
+// as www-data, can do to have a store.
+func ownStore() []string {
+	name, dir := strconv.Itoa(os.Getuid()), "/var/lib/padlock-"+strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" && !strings.ContainsAny(u.Username, "'\\/ ") {
+		name, dir = u.Username, "/var/lib/padlock-"+u.Username
+	}
+	return []string{"as root:  install -d -o " + name + " -m 700 " + dir, "then:     export PADLOCK_STORE=file://" + dir}
 }
 
 // closePatience is how long an exit may be held up by a store that does not

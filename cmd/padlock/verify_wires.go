@@ -147,9 +147,12 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	_ = err // the path is known all the same
 	_, stem, _ := strings.Cut(filepath.Base(state.Path), ".")
 	stem, _, _ = strings.Cut(stem, "gate")
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(state.Path), "sf."+stem+"*"))
+	dir := filepath.Dir(state.Path)
+	files, err := os.ReadDir(dir) // not Glob, for which a [ in the directory's name is a pattern
 	for _, file := range files {
-		err = errors.Join(err, os.Remove(file))
+		if strings.HasPrefix(file.Name(), "sf."+stem) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, file.Name())))
+		}
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (a *app) waitCommand() *cobra.Command {
 }
 
 func (a *app) wait(ctx context.Context, bound seconds, name string) error {
-	l, err := a.locker(ctx, name)
+	l, err := a.looker(ctx, name)
 	if err != nil {
 		return err
 	}

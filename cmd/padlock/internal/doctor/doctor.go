@@ -48,6 +48,8 @@ type Options struct {
 	TTL time.Duration
 	// Measure is how long clocks are watched.
 	Measure time.Duration
+
+	runs map[string]bool // filled with the run ids of the servers, if not nil
 }
 
 // visit is the examination of one store.

@@ -54,6 +54,9 @@ func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 type node map[string]padlock.Finding
 
 func (v *visit) node(n node, g padlock.Guarantees) {
+	if f, ok := n["run-id"]; ok && f.Value != unknownValue && f.Value != "" && v.runs != nil {
+		v.runs[f.Value] = true
+	}
 	if f, ok := n["server"]; ok {
 		v.said(f, "version", f.Value, "old servers lack what the checks and the scripts need", "allow the user INFO")
 	}

@@ -14,17 +14,30 @@ import (
 // together.
 func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
+	first := map[string]string{} // of each run id, the member that has it
+	same := ""
 	for _, m := range members {
 		o := v.Options
+		o.runs = map[string]bool{}
 		o.Name += "-member" // the fences of the whole are not those of one
 		found, err := Examine(ctx, m, o)
 		if err != nil {
 			return nil, err
 		}
 		v.found = append(v.found, found...)
+		for id := range o.runs {
+			if other, ok := first[id]; ok && same == "" {
+				same = other + " and " + open.Redacted(m)
+			}
+			first[id] = open.Redacted(m)
+		}
 	}
 	v.of = open.Redacted(v.raw)
-	v.members(members)
+	if same != "" { // whatever their URLs say
+		v.problem("members", same+" are one server", "one server then has two votes, and its loss counts twice", "name each server once")
+	} else {
+		v.members(members)
+	}
 	v.start(members)
 	l, err := v.open(ctx)
 	if l == nil {
