@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 )
 
 const breakLong = `break takes a lock away from its holder, or ends its cool-down. It does not stop
@@ -97,7 +96,7 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	switch {
 	case set.fenced && s.Fence != set.fence:
 		return notThatOne(name, s.Fence)
-	case len(s.Holds) > 0 && !s.Holds[0].Cooling && l.Guarantees().Bound == driver.ToProcess:
+	case len(s.Holds) > 0 && !s.Holds[0].Cooling && !l.Guarantees().Lease:
 		return a.unbreakable(&s)
 	case len(s.Holds) == 0:
 		return a.tellBroken(out, show(name)+" is free; there is nothing to break")

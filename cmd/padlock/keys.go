@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 )
 
 // keyHelp tells of keys in the help of the verbs that read one.
@@ -122,7 +121,7 @@ func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) err
 	if err != nil || key.UnmarshalText(bytes.TrimSpace(text)) != nil {
 		return nil // there is no key in it
 	}
-	left, err := l.ExtendKey(ctx, key, driver.MinTTL) // which never makes a lease shorter
+	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // which never makes a lease shorter
 	if err != nil {
 		return nil
 	}
