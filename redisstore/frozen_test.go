@@ -1,9 +1,12 @@
 package redisstore_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/redisstore"
@@ -123,4 +126,61 @@ func ownsSlot(t *testing.T, n *server.Server, key string) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// TestFrozenNodeStallsNobody asks again and again for names of a node that is frozen:
+// names of the other nodes are granted all the while.
+func TestFrozenNodeStallsNobody(t *testing.T) {
+	t.Parallel()
+	nodes := cluster(t)
+	for _, n := range nodes {
+		ask(t, n, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+	}
+	opened, err := fromURL("redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr())(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { opened.Close() })
+	s := opened.(*redisstore.Store)
+	name := func(frozen bool) string {
+		for i := 0; ; i++ {
+			if c := "job" + strconv.Itoa(i); ownsSlot(t, nodes[2], c) == frozen {
+				return c
+			}
+		}
+	}
+	healthy, frozen := name(false), name(true)
+	nodes[2].Pause()
+	defer nodes[2].Resume()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := s.Acquire(ctx, request(frozen)); err == nil {
+				t.Error("a frozen node gave a lock")
+			}
+		}
+	})
+	// The first answers come when the node was found silent.
+	failed, longest, began := 0, time.Duration(0), time.Now()
+	for n := 0; n < 300; {
+		asked := time.Now()
+		r := request(healthy)
+		_, err := s.Acquire(ctx, r)
+		longest = max(longest, time.Since(asked))
+		if err != nil {
+			if failed++; failed > 20 {
+				t.Fatalf("after %d locks of a healthy node: %v", n, err)
+			}
+			continue
+		}
+		free(t, s, r)
+		pause(ctx, 20*time.Millisecond)
+		if n++; time.Since(began) > time.Minute {
+			t.Fatalf("in a minute %d locks of a healthy node were granted", n)
+		}
+	}
+	t.Logf("300 locks, %d failures, the longest request took %v", failed, longest)
 }

@@ -110,7 +110,7 @@ func (s *Store) guardFinding() driver.Finding {
 	g := &s.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	f := driver.Finding{Name: "restart-guard", Value: [...]string{"for who knew the server", "strict", "off"}[s.config.guard]}
+	f := driver.Finding{Name: "restart-guard", Value: [...]string{"on servers that were known before", "strict", "off"}[s.config.guard]}
 	if left := g.holdOff.Sub(s.clock.Now()); g.holdOff != 0 && left > 0 {
 		f.Value += fmt.Sprintf(", gives no locks for %v", left.Round(time.Second))
 	}
