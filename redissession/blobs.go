@@ -25,7 +25,7 @@ func (r *Redis) BlobSessions() session.Store {
 
 // Blobs keeps strings at the very keys that it is given, without Prefix, in the
 // client's database: for session.NewPHP, whose keys are PHP's, or a
-// session.Format of one's own. A string is swapped if it is, byte for byte,
+// session.Format of your own. A string is swapped if it is, byte for byte,
 // what was read.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
@@ -75,7 +75,7 @@ func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []
 	return false, &now, err
 }
 
-// was tells scripts what must be there.
+// was is how scripts take what must be there.
 func was(old *session.Blob) []string {
 	if old == nil {
 		return []string{"0", ""}

@@ -21,7 +21,7 @@ const phpLease = 35 * time.Second
 // They switch off the restart guard, which would close all sessions for minutes
 // whenever the server was restarted. A commit does not rely on its lock: it
 // names what must be unchanged. So if the server lost a lock in a restart, an
-// Exclusive request may run beside another, and one of the two is answered with
+// Exclusive request may run at the same time as another, and one of the two gets
 // 409. Jobs for which that is not good enough need a lock store of their own.
 func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// busy is what a handler is told that writes at once.
+// busy is the error that a handler gets which writes at once.
 func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyError {
 	t.Helper()
 	var said *session.BusyError

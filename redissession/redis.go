@@ -35,8 +35,8 @@ type Option func(*Redis)
 func Prefix(p string) Option { return func(r *Redis) { r.prefix = p } }
 
 // New works with a client that the application has. It stays the
-// application's, and Close leaves it open. The error is about options; nobody
-// is asked.
+// application's, and Close leaves it open. The error is about options; no
+// request is sent.
 //
 // Scripts that may have been executed are never repeated, whatever the client's
 // DisableRetry says.
@@ -61,7 +61,7 @@ func (r *Redis) checkPrefix() error {
 }
 
 // Open connects to the server, or servers, that o names; Close disconnects.
-// Whoever has a client of his own takes New.
+// A program that has a client uses New.
 func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Redis, error) {
 	o.DisableCache = true
 	c, err := rueidis.NewClient(o)

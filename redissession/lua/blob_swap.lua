@@ -1,4 +1,4 @@
--- Writes if the value is still what it was; else answers what it is.
+-- Writes if the value is still what it was; else returns what it is.
 -- KEYS: 1 value
 -- ARGV: 1 whether there was one 2 what it was 3 new 4 ttl
 local K, call = KEYS[1], redis.call

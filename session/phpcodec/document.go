@@ -260,7 +260,7 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange tells whether entry i can have another value, with so many slots,
+// mayChange reports whether entry i can have another value, with so many slots,
 // without any reference pointing elsewhere. References point back, so only
 // those of later entries matter.
 func (d *Document) mayChange(i, slots int) error {
@@ -279,7 +279,7 @@ func (d *Document) mayChange(i, slots int) error {
 			continue
 		}
 		if e.opaque && slots != d.entries[i].slots {
-			return bound // who knows what it counts
+			return bound // what it counts is not known
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || slots != d.entries[i].slots) {
@@ -328,13 +328,13 @@ func appendKey(b []byte, key string) []byte {
 	return appendString(b, key)
 }
 
-// isInteger tells whether PHP makes an integer of a key.
+// isInteger reports whether PHP makes an integer of a key.
 func isInteger(key string) bool {
 	n, err := strconv.ParseInt(key, 10, 64)
 	return err == nil && strconv.FormatInt(n, 10) == key
 }
 
-// CheckKey answers ErrKey if sessions of this handler cannot hold key. PHP
+// CheckKey returns ErrKey if sessions of this handler cannot hold key. PHP
 // loses integer keys with php and php_binary, and one key with a "|" makes it
 // lose the whole session with php.
 func CheckKey(h Handler, key string) error {

@@ -16,7 +16,7 @@ func deepArray(n int) string {
 }
 
 // TestDeepSessions: what PHP nests is kept byte for byte as deep as PHP itself
-// reads it, beside what Go changes, and can be read.
+// reads it, together with what Go changes, and can be read.
 func TestDeepSessions(t *testing.T) {
 	for _, h := range handlers {
 		depth := phpcodec.MaxDepth

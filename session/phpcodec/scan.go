@@ -19,7 +19,7 @@ var (
 	// ErrSyntax: it is not what PHP writes.
 	ErrSyntax = errors.New("phpcodec: malformed data")
 	// ErrLimit: it may be what PHP writes, and is larger, deeper or of more keys
-	// than this package reads. The error answers errors.Is for ErrSyntax too.
+	// than this package reads. errors.Is reports ErrSyntax for it too.
 	ErrLimit = errors.New("phpcodec: data is beyond a limit")
 	// ErrReferences: it has back references, and what was asked for would
 	// break or need them.

@@ -93,7 +93,7 @@ type Option func(*rows)
 // a dot.
 func Table(name string) Option { return func(r *rows) { r.table = name } }
 
-// New returns a store in db. It asks nobody; the error is about the table's
+// New returns a store in db. It makes no query; the error is about the table's
 // name.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 	r := &rows{db: db, d: d, table: DefaultTable}
@@ -109,7 +109,7 @@ func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,50}$`)
 
-// Blobs are the rows: for a format of one's own, with session.FromBlobs, or
+// Blobs are the rows: for a format of your own, with session.FromBlobs, or
 // PHP's, with session.NewPHP.
 func (s *Store) Blobs() session.BlobStore { return s.rows }
 
@@ -131,8 +131,8 @@ func (s *Store) Schema() []string {
 	return all
 }
 
-// CreateTable makes the table if there is none. Whoever may not create tables
-// has it made from Schema.
+// CreateTable makes the table if there is none. A program that may not create
+// tables has it made from Schema.
 func (s *Store) CreateTable(ctx context.Context) error {
 	for _, q := range s.Schema() {
 		if _, err := s.rows.db.ExecContext(ctx, q); err != nil {
@@ -189,8 +189,8 @@ func (r *rows) exec(ctx context.Context, q string, args ...any) (bool, error) {
 	return n > 0, err
 }
 
-// count runs a statement and tells how many rows it changed. One that the
-// database broke off for the sake of another, and undid, is run again.
+// count runs a statement and returns how many rows it changed. If the database
+// undid the statement because it ran into another one, it is run again.
 func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) {
 	q = r.query(q)
 	for try := 0; ; try++ {
@@ -296,14 +296,14 @@ func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Dur
 // maxKey is the width of the column id.
 const maxKey = 255
 
-// plain reports whether all databases keep key as it is and tell it from
+// plain reports whether all databases keep key as it is and distinguish it from
 // others: MySQL's INSERT IGNORE would cut it or put question marks into it.
 func plain(key string) bool {
 	other := func(c rune) bool { return c < ' ' || c > '~' }
 	return len(key) <= maxKey && !strings.ContainsFunc(key, other) && !strings.HasSuffix(key, " ")
 }
 
-// tag is the version in a blob of ours; another's matches nothing.
+// tag is the version in a blob that Get returned. Any other blob matches no row.
 func tag(b *session.Blob) int64 {
 	n, err := strconv.ParseInt(b.Tag, 10, 64)
 	if err != nil {
