@@ -22,7 +22,8 @@ var (
 	// ErrReadOnly: the route's mode is ReadOnly.
 	ErrReadOnly = errors.New("session is read-only here")
 	// ErrClosed: the session was saved already, by Commit or with the first
-	// byte of the answer. Update still works.
+	// byte of the answer, or the answer began while this call waited for the
+	// lock. Reading and Update still work.
 	ErrClosed = errors.New("session was saved already")
 	// ErrAbandoned: the handler said Abandon.
 	ErrAbandoned = errors.New("session was abandoned")

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// An interruption ends what a goroutine of the request waits for when the
-// answer begins. http.TimeoutHandler answers while the handler still waits for
-// the session's lock: without this its answer would wait too.
+// An interruption ends a wait for the session's lock when the answer begins.
+// http.TimeoutHandler answers while the handler still waits for it: without this
+// its answer would wait too.
 type interruption struct {
 	mu      sync.Mutex
 	closing bool                    // the answer is about to begin
@@ -17,14 +17,10 @@ type interruption struct {
 
 var errAnswerBegan = errors.New("the answer began")
 
-// begin starts a wait. The session's mutex is held, so there is one at a time;
-// one within another ends with it.
+// begin starts a wait. The session's mutex is held, so there is one at a time.
 func (i *interruption) begin(ctx context.Context) (context.Context, func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.cancel != nil {
-		return ctx, func() {}
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	i.cancel = cancel
 	if i.closing {

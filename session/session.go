@@ -186,20 +186,17 @@ func (s *Session) IgnoreRefused() {
 // maxHops bounds how often an id may have been changed during its grace.
 const maxHops = 16
 
-// load reads the session, under the lock where the mode wants it. The beginning
-// of the answer ends it, with ErrClosed.
+// load reads the session, under the lock where the mode wants it.
 func (s *Session) load(ctx context.Context) error {
 	s.touched = true
 	start := time.Now()
-	ctx, done := s.waits.begin(ctx)
-	defer done()
 	hops := 0
 	for s.key != "" && !s.loaded {
 		if hops++; hops > maxHops {
 			return both(ErrUnavailable, errors.New("too many tombstones in a row"))
 		}
 		if err := s.loadLocked(ctx); err != nil {
-			return interrupted(ctx, err)
+			return err
 		}
 	}
 	if !s.loaded {
