@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/session"
 )
@@ -202,4 +203,29 @@ func TestReadBeforeExclusiveRunsAgain(t *testing.T) {
 		}
 		has(b, "n", 3)
 	}, onConflict)
+}
+
+// TestUpdateFollowsWithoutLocks: an Update of a request that had begun before the
+// id was changed writes into the session with its new id, also where there is no
+// Locker.
+func TestUpdateFollowsWithoutLocks(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			m, err := session.New(open(), plain)
+			noError(t, err)
+			b := newBrowser(t, m)
+			b.put("k", 1)
+			victim := b.twin()
+			b.ok(func(s *session.Session) {
+				victim.ok(func(s *session.Session) {
+					<-time.After(2 * time.Millisecond) // the tombstone has whole milliseconds
+					noError(t, s.Regenerate(bg))
+					noError(t, s.Put("user", 42))
+				})
+				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("late", get1[int](t, tx, "k")) }))
+			})
+			has(victim, "late", 1)
+			has(victim, "user", 42)
+		})
+	}
 }

@@ -175,8 +175,9 @@ func (s *Session) refuse(err error) error {
 
 // IgnoreRefused says that the handler deals itself with the writes that were
 // refused so far: because of ErrTooLarge, ErrKey or ErrMoved, because a value
-// could not be encoded, or because an Update failed. The rest of the request is saved, and
-// the answer stands. Without it the answer is replaced and nothing is saved.
+// could not be encoded, or because an Update failed. The rest of the request is
+// saved, and the answer stands. Without it the answer is replaced and nothing is
+// saved.
 func (s *Session) IgnoreRefused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
