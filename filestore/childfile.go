@@ -42,6 +42,7 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 		return driver.Released
 	}
 	if f.spare != nil {
+		s.wakeNext(f, f.spare, false) // the first waiter watches from now on, and sees the child close the file
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
 		if rec := b.read(f.spare); rec.fence > h.fence {

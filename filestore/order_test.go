@@ -153,6 +153,36 @@ func TestHolderAndFirstWaiterAreKilled(t *testing.T) {
 	w.get(t)
 }
 
+// A child that was given the file ends after its parent, and wakes nobody: the
+// parent's release tells the first waiter to watch the file.
+func TestWaiterOfAPassedLock(t *testing.T) {
+	t.Parallel()
+	for _, readers := range []bool{false, true} {
+		s := open(t, t.TempDir())
+		r := request("job", "us")
+		r.Shared = readers
+		take(t, s, r)
+		file, err := s.File("job", "us")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := open(t, s.Dir()), deaf(t, s.Dir())
+		ctx, cancel := context.WithCancel(patience(t))
+		gone := waitOn(ctx, first, request("job", "gone"), true)
+		waitingIs(t, s, 1)
+		w := wait(t, second, request("job", "them"))
+		waitingIs(t, s, 2)
+		second.looks.Store(0)
+		first.order.pipe.close() // as if its process was killed
+		release(t, s, "job", "us", driver.Passed)
+		eventually(t, "the second looks", func() bool { return second.looks.Load() > 0 })
+		file.Close()
+		w.get(t)
+		cancel()
+		<-gone.err
+	}
+}
+
 func (c *child) signal(sig syscall.Signal) {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(sig); err != nil {

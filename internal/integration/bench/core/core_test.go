@@ -6,18 +6,27 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
+func TestMain(m *testing.M) {
+	if os.Getenv(waiterEnv) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // tiny shows that every experiment still works; its figures mean nothing.
 func tiny(t *testing.T) *plan {
 	return &plan{
 		rounds: 1, trial: 5 * time.Millisecond, waiters: 50, drains: 2, crowds: []int{50},
 		idle: time.Second, idleHolds: 50, idleTTL: 900 * time.Millisecond, manyHolds: 500, maxRoutines: 100,
-		dir: t.TempDir(),
+		dir: t.TempDir(), processes: []int{2, 4}, runs: []int{1, 2},
 	}
 }
 

@@ -30,20 +30,21 @@ type plan struct {
 	drains      int    // hand-overs through all waiters, in one trial
 	maxRoutines float64
 	processes   []int // numbers of processes that wait for one file
+	runs        []int // numbers of "padlock run" that wait for one file
 }
 
 // Many short rounds: a machine that others use too is quiet for some of them.
 var full = plan{
 	rounds: 41, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
 	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
-	processes: []int{25, 100, 400},
+	processes: []int{25, 100, 400}, runs: []int{25, 400},
 }
 
 // quick is a look, and enough that nothing rots unseen.
 var quick = plan{
 	rounds: 5, trial: 20 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
 	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,
-	processes: []int{25, 100},
+	processes: []int{25, 100}, runs: []int{5, 25},
 }
 
 func main() {
@@ -123,6 +124,7 @@ func experiments(p *plan) []experiment {
 		{idleHolds(p), true},
 		{files(p), false},
 		{processes(p), false},
+		{runs(p), true},
 		{faceOverMemory(p), false},
 		{handOver(p), false},
 		{memoryOfWaiters(p), false},
