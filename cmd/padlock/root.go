@@ -89,7 +89,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	}
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else files of this user)")
+	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else files of this user; a password belongs in PADLOCK_STORE, not here)")
 	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object a line")
 	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -46,8 +46,7 @@ func (l *left) names() string {
 	return text
 }
 
-// sentence says that command has left something running. them is what follows
-// speaks of.
+// sentence says what command has left running. them is the pronoun for it.
 func (l *left) sentence(command string) (text, them string) {
 	names := l.names()
 	switch {
@@ -59,17 +58,17 @@ func (l *left) sentence(command string) (text, them string) {
 	return fmt.Sprintf("%s left %d processes running (%s)", show(command), len(l.all), names), "them"
 }
 
-// waitForLeft says for what padlock waits, so that nobody believes that it hangs.
+// waitForLeft reports what padlock waits for, so that it does not seem to hang.
 func (f *front) waitForLeft() {
 	if f.why != nil {
-		return // it is said already why the job is ended
+		return // the reason for the end of the job was reported already
 	}
 	text, them := f.left.sentence(f.args[0])
 	f.say(f.leftNote(fmt.Sprintf("%s; waiting up to %s more for %s to end (--kill-after)", text, span(f.grace-slowAfter), them)))
 }
 
-// tellLeft says what was ended together with the command. A job that was asked to
-// end is expected to end whole.
+// tellLeft reports which processes were ended after the command. Of a job that
+// was asked to end, all processes are expected to end.
 func (f *front) tellLeft() {
 	for more := true; more; {
 		select {

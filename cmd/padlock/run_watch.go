@@ -22,7 +22,7 @@ const (
 // watch returns when the job is over: the command, and, unless that is left
 // alone, what it left behind.
 func (f *front) watch() {
-	lost, low, bereft := f.lock.Context().Done(), f.job.Low(), f.job.Bereft()
+	lost, low, supervisorLost := f.lock.Context().Done(), f.job.Low(), f.job.SupervisorLost()
 	var atMost alarm
 	if f.set.atMost.given {
 		atMost.in(f.set.atMost.d)
@@ -45,11 +45,11 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, bereft = f.lastNews(low, bereft) // which say more
+			low, supervisorLost = f.lastNews(low, supervisorLost) // which say more
 			f.lockOver()
-		case <-bereft:
-			bereft = nil
-			f.bereft()
+		case <-supervisorLost:
+			supervisorLost = nil
+			f.supervisorLost()
 		case <-atMost.c:
 			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
 		case left := <-f.job.Left():
@@ -59,7 +59,7 @@ func (f *front) watch() {
 		case <-f.stuck.c:
 			f.tellStuck()
 		case <-f.job.Gone():
-			f.lastNews(low, bereft)
+			f.lastNews(low, supervisorLost)
 			f.tellLeft()
 			return
 		}
@@ -67,17 +67,17 @@ func (f *front) watch() {
 }
 
 // lastNews hears what has come already, as with the end of the job.
-func (f *front) lastNews(low, bereft <-chan struct{}) (lowLeft, bereftLeft <-chan struct{}) {
-	for low != nil || bereft != nil {
+func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft <-chan struct{}) {
+	for low != nil || supervisorLost != nil {
 		select {
 		case <-low:
 			low = nil
 			f.leaseLow()
-		case <-bereft:
-			bereft = nil
-			f.bereft()
+		case <-supervisorLost:
+			supervisorLost = nil
+			f.supervisorLost()
 		default:
-			return low, bereft
+			return low, supervisorLost
 		}
 	}
 	return nil, nil
@@ -104,8 +104,8 @@ func (f *front) lockOver() {
 	f.end(f.lostFailure("%s is lost: %s; ending %s", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
 }
 
-// bereft is called when somebody killed the supervisor.
-func (f *front) bereft() {
+// supervisorLost is called when somebody killed the supervisor.
+func (f *front) supervisorLost() {
 	f.because(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
 	f.stuck.in(stuckAfter)
 }

@@ -94,12 +94,12 @@ func (j *Job) Kill() {
 }
 
 // settleTime is how long what the command has left running may take to end by
-// itself, as the rest of a pipeline does, before it is told to.
+// itself, as the rest of a pipeline does, before it gets a signal.
 const settleTime = 30 * time.Millisecond
 
 // EndRest sends sig to what the command has left behind, also to what appears
-// later, until nothing is left; after Kill it kills. found, if not nil, hears of
-// those processes before they are told. Call it once, after Done.
+// later, until nothing is left; after Kill it kills. found, if not nil, is called
+// with those processes before they get sig. Call it once, after Done.
 func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
 	go func() {
 		j.settle()

@@ -24,10 +24,10 @@ const (
 
 // process is a supervisor that is a process of its own.
 type process struct {
-	spec *Spec
-	pid  int
-	os   *os.Process // its number is not used once it was waited for
-	heir *job.Heir
+	spec   *Spec
+	pid    int
+	os     *os.Process // its number is not used once it was waited for
+	reaper *job.Reaper
 }
 
 func newLink(s *Spec) link { return &process{spec: s} }
@@ -41,7 +41,7 @@ func (p *process) open() (io.ReadWriteCloser, error) {
 	}
 	syscall.CloseOnExec(ends[0])
 	defer syscall.Close(ends[1])
-	p.heir = job.NewHeir(p.spec.Leave)
+	p.reaper = job.NewReaper(p.spec.Leave)
 	if p.pid, err = p.fork(ends[1]); err != nil {
 		syscall.Close(ends[0])
 		return nil, err
@@ -97,11 +97,11 @@ func (p *process) join() { _, _ = p.os.Wait() }
 func (p *process) kill() error { return p.os.Kill() }
 
 func (p *process) takeOver(group int, ended bool) {
-	p.heir.Group(group)
-	p.heir.TakeOver(ended)
+	p.reaper.Group(group)
+	p.reaper.TakeOver(ended)
 }
 
-func (p *process) rest() []int { return job.Without(p.heir.Rest(), p.pid) }
+func (p *process) rest() []int { return job.Without(p.reaper.Rest(), p.pid) }
 
 // Called tells whether this process was started as a supervisor.
 func Called() bool {

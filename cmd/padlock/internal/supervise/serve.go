@@ -17,7 +17,7 @@ const ownThreads = 8
 
 // Threads is how many processes and threads Start needs: the supervisor's, those
 // of a Go program that starts, and the command.
-const Threads = ownThreads + 5 + 1
+const Threads = ownThreads + 7 + 1
 
 // nap is the longest time that a suspend goes unnoticed, while there is a
 // lease: Go's timers stand still meanwhile.

@@ -46,25 +46,25 @@ type Spec struct {
 // Process is a job under its supervisor. Its methods are safe for concurrent
 // use.
 type Process struct {
-	link    link
-	mu      sync.Mutex // of sending
-	conn    io.Closer
-	out     *json.Encoder
-	group   atomic.Int64
-	exit    job.Exit
-	killed  atomic.Bool
-	waking  atomic.Int64 // calls of Continue that are not carried out yet
-	ours    atomic.Bool  // the supervisor was killed by us, for it hung
-	over    bool         // nothing is left, the supervisor said
-	started chan error
-	done    chan struct{}
-	gone    chan struct{}
-	bereft  chan struct{}
-	low     chan struct{}
-	asked   chan struct{}
-	left    chan []Leftover
-	stopped chan syscall.Signal
-	heard   chan syscall.Signal
+	link           link
+	mu             sync.Mutex // of sending
+	conn           io.Closer
+	out            *json.Encoder
+	group          atomic.Int64
+	exit           job.Exit
+	killed         atomic.Bool
+	waking         atomic.Int64 // calls of Continue that are not carried out yet
+	hung           atomic.Bool  // the front killed the supervisor, which did not answer
+	over           bool         // nothing is left, the supervisor said
+	started        chan error
+	done           chan struct{}
+	gone           chan struct{}
+	supervisorLost chan struct{}
+	low            chan struct{}
+	asked          chan struct{}
+	left           chan []Leftover
+	stopped        chan syscall.Signal
+	heard          chan syscall.Signal
 }
 
 // link is what a front has of its supervisor's process.
@@ -80,7 +80,7 @@ type link interface {
 // exec, or answers errors.Is for ErrStart; then nothing runs.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
-		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), bereft: make(chan struct{}), low: make(chan struct{}),
+		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
 		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), asked: make(chan struct{}, 1), left: make(chan []Leftover, 16), link: newLink(&s),
 	}
 	conn, err := p.link.open()
@@ -118,9 +118,9 @@ func (p *Process) Exit() job.Exit {
 // command has ended, and nothing of the supervisor.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Bereft is closed when somebody else has killed the supervisor. What is left
+// SupervisorLost is closed when somebody else has killed the supervisor. What is left
 // of the job is then killed.
-func (p *Process) Bereft() <-chan struct{} { return p.bereft }
+func (p *Process) SupervisorLost() <-chan struct{} { return p.supervisorLost }
 
 // Low is closed when the supervisor has begun to end the job since the lease
 // ends.
@@ -195,7 +195,7 @@ func (p *Process) expectKill(after time.Duration) {
 		case <-p.gone:
 		default:
 			if !p.killed.Load() {
-				p.ours.Store(true)
+				p.hung.Store(true)
 				_ = p.link.kill()
 			}
 		}
@@ -283,8 +283,8 @@ func (p *Process) commandEnded() bool {
 
 // inherit is called when the supervisor has died before its job.
 func (p *Process) inherit() {
-	if !p.ours.Load() {
-		close(p.bereft)
+	if !p.hung.Load() {
+		close(p.supervisorLost)
 	}
 	ended := p.commandEnded()
 	p.link.takeOver(p.Group(), ended)

@@ -96,8 +96,8 @@ func TestExit(t *testing.T) {
 	for script, want := range map[string]int{"exit 42": 42, "kill -USR1 $$": 128 + int(syscall.SIGUSR1)} {
 		p := start(t, script, nil)
 		await(t, p.Gone(), "it ends")
-		if got := p.Exit().Status(); got != want || !open(p.Bereft()) || !open(p.Low()) {
-			t.Errorf("%s: exit status %d, want %d; bereft %v, low %v", script, got, want, !open(p.Bereft()), !open(p.Low()))
+		if got := p.Exit().Status(); got != want || !open(p.SupervisorLost()) || !open(p.Low()) {
+			t.Errorf("%s: exit status %d, want %d; supervisorLost %v, low %v", script, got, want, !open(p.SupervisorLost()), !open(p.Low()))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestEndAndKill(t *testing.T) {
 	pids(t)
 	p.End(time.Millisecond)
 	await(t, p.Gone(), "it is killed")
-	if !open(p.Bereft()) {
+	if !open(p.SupervisorLost()) {
 		t.Error("the supervisor counts as killed by others")
 	}
 }
@@ -163,7 +163,7 @@ func TestSupervisorKilled(t *testing.T) {
 	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, p.Bereft(), "that is noticed")
+	await(t, p.SupervisorLost(), "that is noticed")
 	await(t, p.Gone(), "the job is killed")
 	if got := p.Exit().Signal; got != syscall.SIGKILL {
 		t.Errorf("ended by %v", got)
@@ -209,7 +209,7 @@ func TestSupervisorThatHangs(t *testing.T) {
 	}
 	p.Kill()
 	await(t, p.Gone(), "the front does its work")
-	if !open(p.Bereft()) {
+	if !open(p.SupervisorLost()) {
 		t.Error("it counts as killed by others")
 	}
 }
