@@ -48,10 +48,10 @@ type front struct {
 
 // ownThreads are as many as the front needs at once: a job that uses up all
 // processes of its user must not take padlock with it.
-const ownThreads = 12
+const ownThreads = 10
 
 func (f *front) run() error {
-	err := limits.KeepThreads(ownThreads)
+	err := limits.Prepare(ownThreads + supervise.Threads)
 	if err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -223,7 +223,8 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	if err = limits.ProbeThreads(supervise.Threads); err != nil {
+	// Not before, since many may wait.
+	if err = errors.Join(limits.KeepThreads(ownThreads), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
 	if f.job, err = supervise.Start(spec); err != nil {

@@ -8,30 +8,65 @@ import (
 	"syscall"
 )
 
-// margin is how many threads other programs may start meanwhile.
-const margin = 64
+// room reports whether this process may start n more threads.
+func room(n int) bool { return userHas(uint64(n)) && groupHas(uint64(n)) }
 
-// nearLimit reports whether n more threads may be too many. That is cheap to know
-// where the limit is far.
-func nearLimit(n int) bool {
+// userHas reports whether the user of this process may have n more threads.
+func userHas(n uint64) bool {
 	const rlimitNproc = 6
 	var limit syscall.Rlimit
 	var info syscall.Sysinfo_t
-	if syscall.Getrlimit(rlimitNproc, &limit) != nil || syscall.Sysinfo(&info) != nil {
+	switch {
+	case os.Getuid() == 0: // has no limit
+		return true
+	case syscall.Getrlimit(rlimitNproc, &limit) != nil || syscall.Sysinfo(&info) != nil:
+		return true
+	case limit.Cur >= uint64(info.Procs)+n: // would do if all threads were this user's
 		return true
 	}
-	want := uint64(n + margin)
-	return limit.Cur < uint64(info.Procs)+want || !groupHas(want)
+	return limit.Cur >= userThreads()+n
+}
+
+// userThreads is how many threads the user of this process has.
+func userThreads() (sum uint64) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	uid := strconv.Itoa(os.Getuid())
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		status, err := os.ReadFile("/proc/" + name + "/status")
+		if err != nil || string(field(status, "Uid:")) != uid {
+			continue
+		}
+		n, _ := strconv.ParseUint(string(field(status, "Threads:")), 10, 64)
+		sum += n
+	}
+	return sum
+}
+
+// field is the first word after a name at the beginning of a line.
+func field(text []byte, name string) []byte {
+	_, rest, _ := bytes.Cut(text, []byte("\n"+name))
+	if words := bytes.Fields(rest[:min(len(rest), 40)]); len(words) > 0 {
+		return words[0]
+	}
+	return nil
 }
 
 // groupHas reports whether the control group of this process, and those above it,
-// allow for n more threads.
+// may have n more threads.
 func groupHas(n uint64) bool {
 	const root = "/sys/fs/cgroup"
-	text, err := os.ReadFile("/proc/self/cgroup")
+	text, _ := os.ReadFile("/proc/self/cgroup")
 	_, group, found := bytes.Cut(text, []byte("0::/"))
-	if err != nil || !found {
-		return false // an older version of control groups, or none: ask the kernel
+	if !found {
+		return true // control groups of an older kind, or none
 	}
 	group, _, _ = bytes.Cut(group, []byte("\n"))
 	for dir := path.Join(root, string(group)); ; dir = path.Dir(dir) {
@@ -46,6 +81,7 @@ func groupHas(n uint64) bool {
 	}
 }
 
+// number reads a file that has a number in it, or else a word.
 func number(file string) (uint64, bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -53,11 +89,4 @@ func number(file string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
 	return n, err == nil
-}
-
-// roomForOne tries whether the kernel starts one more process. What is started is
-// no program, so that it ends before it begins.
-func roomForOne() bool {
-	_, err := syscall.ForkExec("/", []string{"/"}, &syscall.ProcAttr{})
-	return err != syscall.EAGAIN && err != syscall.ENOMEM
 }

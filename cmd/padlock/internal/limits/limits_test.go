@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"testing"
@@ -9,7 +10,7 @@ import (
 func TestKeepThreads(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	if err := KeepThreads(20); err != nil {
+	if err := errors.Join(Prepare(3), KeepThreads(20)); err != nil {
 		t.Fatal(err)
 	}
 	if n := threads(t); n < 20 {
@@ -20,16 +21,12 @@ func TestKeepThreads(t *testing.T) {
 	}
 }
 
-// Near the limit each thread is tried first.
-func TestStartNearTheLimit(t *testing.T) {
-	if err := start(3, true, func() {}); err != nil {
+func TestRoom(t *testing.T) {
+	if err := errors.Join(Room(1), Descriptors(3)); err != nil {
 		t.Error(err)
 	}
-	if err := ProbeThreads(3); err != nil {
-		t.Error(err)
-	}
-	if err := Descriptors(3); err != nil {
-		t.Error(err)
+	if err := Room(1 << 40); runtime.GOOS == "linux" && os.Getuid() != 0 && !errors.Is(err, ErrThreads) {
+		t.Errorf("any number of threads: %v", err)
 	}
 }
 

@@ -67,7 +67,7 @@ func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan f
 		<-sent
 	}()
 	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, left: make(chan []Leftover), lease: o.Job.Lease}
-	err := limits.KeepThreads(ownThreads)
+	err := errors.Join(limits.Prepare(0), limits.KeepThreads(ownThreads))
 	if err == nil {
 		err = s.start(keep)
 	}
