@@ -185,8 +185,10 @@ func TestLockWait(t *testing.T) {
 // TestWriteTimeoutBoundsTheWait needs a real server.
 func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, session.NewMemory(), session.Exclusive)
-	inside, leave := make(chan bool), make(chan bool)
+	m := newManager(t, session.NewMemory(), session.Exclusive, session.MaxWait(time.Minute))
+	// Clients send a GET again when the server cuts the line, as it does on a
+	// starved machine: then /hold runs twice.
+	inside, leave := make(chan bool, 10), make(chan bool)
 	h := routes{
 		"/put": put("k", 1), "/get": show("k"),
 		"/hold": func(_ http.ResponseWriter, r *http.Request) {
@@ -196,7 +198,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 		},
 	}
 	srv := httptest.NewUnstartedServer(h.behind(m))
-	srv.Config.WriteTimeout = time.Second // of which the wait may be 700 ms
+	srv.Config.WriteTimeout = 5 * time.Second // of which the wait may be 3.5 s
 	srv.Start()
 	defer srv.Close()
 	c := load.NewClient(srv.URL, 10)
@@ -205,7 +207,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Get(t.Context(), 0, "/hold") })
 	<-inside
-	// Were the wait the default of 5 s, the server would have cut the line.
+	// Were the wait that of MaxWait, the server would have cut the line.
 	if a, err := c.Get(t.Context(), 0, "/get"); err != nil || a.Status != 503 {
 		t.Errorf("%+v %v", a, err)
 	}
