@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,7 +95,9 @@ func TestQueueOfThousands(t *testing.T) {
 func TestHandOverToALeavingWaiter(t *testing.T) {
 	for range 300 {
 		s, ctx := New(), context.Background()
-		s.Acquire(ctx, request("n", "holder"))
+		holder := request("n", "holder")
+		holder.TTL = time.Hour // a busy machine must not end it
+		s.Acquire(ctx, holder)
 		leaving, cancel := context.WithCancel(ctx)
 		left := make(chan error, 1)
 		go func() {
@@ -102,6 +105,7 @@ func TestHandOverToALeavingWaiter(t *testing.T) {
 			left <- err
 		}()
 		for st, _ := s.Inspect(ctx, "n"); st.Waiters == 0; st, _ = s.Inspect(ctx, "n") {
+			runtime.Gosched()
 		}
 		go cancel()
 		s.Release(ctx, "n", "holder", 0)

@@ -123,7 +123,7 @@ func (s *space) forget(e *entry, now driver.Instant) {
 
 // micros is the time in microseconds since 1970.
 func (s *space) micros(now driver.Instant) uint64 {
-	return uint64(s.wallBase + now.Sub(s.clockBase).Microseconds())
+	return uint64(max(0, s.wallBase+now.Sub(s.clockBase).Microseconds()))
 }
 
 // mint makes the next fence of e: microseconds since 1970, or one more than

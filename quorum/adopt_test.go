@@ -121,3 +121,29 @@ func TestAdoptShared(t *testing.T) {
 		wantModes(t, c, "n", "xxx")
 	})
 }
+
+// The key of a lock that was demoted after its export still says exclusive; the members know better.
+func TestAdoptedAfterDemotion(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, b := open(), open()
+		r := request("n")
+		take(t, a, r)
+		demote := r
+		demote.Shared = true
+		if _, err := a.Convert(t.Context(), demote); err != nil {
+			t.Fatal(err)
+		}
+		take(t, b, reader("n"))
+		adopted := request("n")
+		adopted.Replaces = r.Token
+		if g := take(t, b, adopted); !g.Shared {
+			t.Error("an adopted hold is said to be exclusive beside a reader")
+		}
+		if g, err := b.Extend(t.Context(), "n", adopted.Token, 0); err != nil || !g.Shared {
+			t.Errorf("Extend says that it is exclusive beside a reader: %v", err)
+		}
+		if g, err := open().Extend(t.Context(), "n", adopted.Token, 0); err != nil || !g.Shared {
+			t.Errorf("Extend by another process says that it is exclusive beside a reader: %v", err)
+		}
+	})
+}

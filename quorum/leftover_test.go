@@ -127,3 +127,18 @@ func TestLiveTokenIsNotSpent(t *testing.T) {
 		wantErr(t, err, driver.ErrHeld)
 	})
 }
+
+// A caller that waits has a new token for each try; the list of spent ones stays short enough.
+func TestLongWaitSpendsManyTokens(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, b := locker(t, open()), locker(t, open())
+		lock, err := a.Acquire(t.Context(), "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Minute, func() { lock.Release() })
+		if _, err := b.Acquire(t.Context(), "n"); err != nil {
+			t.Errorf("after a minute: %v", err)
+		}
+	})
+}
