@@ -166,20 +166,19 @@ func TestWaiterOfAPassedLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, second := open(t, s.Dir()), deaf(t, s.Dir())
-		ctx, cancel := context.WithCancel(patience(t))
-		gone := waitOn(ctx, first, request("job", "gone"), true)
+		first := start(t, "wait", s.Dir(), nil)
+		first.expect("waits")
 		waitingIs(t, s, 1)
+		second := deaf(t, s.Dir())
 		w := wait(t, second, request("job", "them"))
 		waitingIs(t, s, 2)
-		second.looks.Store(0)
-		first.order.pipe.close() // as if its process was killed
+		first.kill()
+		looks := second.looks.Load()
 		release(t, s, "job", "us", driver.Passed)
-		eventually(t, "the second looks", func() bool { return second.looks.Load() > 0 })
+		eventually(t, "the second looks", func() bool { return second.looks.Load() > looks })
+		second.waits(t, "job") // and watches
 		file.Close()
 		w.get(t)
-		cancel()
-		<-gone.err
 	}
 }
 
