@@ -58,6 +58,12 @@ func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) 
 	if _, err := os.Stat(u.Path); !errors.Is(err, fs.ErrNotExist) {
 		return a.locker(ctx, name)
 	}
+	query := u.Query()
+	query.Set("create", "no")
+	u.RawQuery = query.Encode()
+	if _, err := openStore(ctx, u.String()); errors.Is(err, padlock.ErrInvalid) {
+		return a.locker(ctx, name) // which says what is wrong with the URL
+	}
 	a.remark(name, "the directory %s does not exist yet", show(u.Path))
 	empty, err := open.Store(ctx, "memory:")
 	if err != nil {
