@@ -340,3 +340,21 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 		})
 	}
 }
+
+// A loss is part of what Release says even if the store cannot be asked: work
+// that was done after it may have been done beside somebody else.
+func TestReleaseOfALostLockWithoutAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		lost := acquire(t, l, "lost", padlock.TTL(time.Second))
+		limited := acquire(t, l, "limited", padlock.TTL(time.Minute), padlock.MaxHold(time.Second))
+		store.request("extend", fails(driver.ErrUnavailable))
+		<-lost.Context().Done()
+		<-limited.Context().Done()
+		store.request("release", fails(driver.ErrUnavailable))
+		wantOnly(t, lost.Release(), "release", padlock.ErrLost, padlock.ErrUnavailable)
+		wantOnly(t, limited.Release(), "release", padlock.ErrMaxHold, padlock.ErrUnavailable)
+		store.heal()
+	})
+}

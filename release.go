@@ -159,6 +159,10 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 // nil.
 func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	switch {
+	case err != nil && errors.Is(before, ErrMaxHold) && !errors.Is(err, ErrInvalid):
+		return &joined{ErrMaxHold, err}
+	case err != nil && before != nil && !errors.Is(before, ErrClosed) && !errors.Is(err, ErrInvalid):
+		return &joined{ErrLost, err} // the caller must learn of the loss although the store does not answer
 	case err != nil:
 		return err
 	case out == driver.Taken:
