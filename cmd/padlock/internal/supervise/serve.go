@@ -236,7 +236,7 @@ func (s *server) look() {
 		switch {
 		case left > s.spec.Grace:
 			s.asked = 0
-		case !s.waitsForAnswer():
+		case !s.waitsForAnswer(left):
 			s.leaseLow(left)
 		}
 	}
@@ -254,7 +254,9 @@ func (s *server) look() {
 //	yes  | not         | asks, and waits
 //	yes  | in time     | waits
 //	yes  | in vain     | goes by what it knows
-func (s *server) waitsForAnswer() bool {
+//
+// It waits past the end of the lease only if that is over already.
+func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:
 		return false
@@ -263,7 +265,11 @@ func (s *server) waitsForAnswer() bool {
 	case !s.late:
 		return false
 	}
-	s.asked = now() + answerTime
+	wait := answerTime
+	if left > 0 {
+		wait = min(wait, left/2)
+	}
+	s.asked = now() + wait
 	s.tell(&news{Is: isLate})
 	return true
 }
