@@ -14,7 +14,7 @@ func promise(c *config, dir string) driver.Guarantees {
 		SafeEviction:     driver.Yes,
 		Bound:            driver.ToProcess,
 		Fence:            driver.DurableFence,
-		SharedFence:      driver.Yes,
+		SharedFence:      driver.Partly,
 		Shared:           true,
 		Promotion:        driver.Regrant,
 		FIFO:             inOrder(c, dir),
@@ -22,6 +22,7 @@ func promise(c *config, dir string) driver.Guarantees {
 		Notes: []string{
 			"All parties run on one machine and mean the same directory.",
 			"Removing a lock file, or its directory, while it is held frees the name: keep cleaners of temporary files away. The holder notices within 2.2 seconds, or at once when it asks.",
+			"Readers that hold together have one fence, unless the disk is so full that the record of a new lock file cannot be written.",
 			"Two names whose readable parts are equal and whose hashes agree in 42 bits share a file, because Symfony names it so: they exclude each other, and the error says so.",
 			"A reboot frees every hold; cool-downs go on by the wall clock, fences by the file.",
 			"Cool-downs do not hold against PHP and flock(1), which know none.",

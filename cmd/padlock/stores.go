@@ -62,7 +62,8 @@ type promised struct {
 	Failover string    `json:"survives_failover"` // …
 	ClockSet string    `json:"safe_clock_jump"`
 	Eviction string    `json:"safe_eviction"`
-	Fence    string    `json:"fence"` // none, per session or durable
+	Fence    string    `json:"fence"`        // none, per session or durable
+	OneFence string    `json:"shared_fence"` // readers that hold together have one fence: yes, partly or no
 	Shared   bool      `json:"shared"`
 	Promote  string    `json:"promotion"` // none, re-grant or atomic
 	FIFO     bool      `json:"fifo"`
@@ -90,7 +91,7 @@ func newPromised(g padlock.Guarantees) promised {
 	p := promised{
 		Store: g.Store, Lease: g.Lease, EndsWith: g.Bound.String(),
 		Restart: g.SurvivesRestart.String(), Failover: g.SurvivesFailover.String(),
-		ClockSet: g.SafeClockJump.String(), Eviction: g.SafeEviction.String(), Fence: g.Fence.String(),
+		ClockSet: g.SafeClockJump.String(), Eviction: g.SafeEviction.String(), Fence: g.Fence.String(), OneFence: g.SharedFence.String(),
 		Shared: g.Shared, Promote: g.Promotion.String(), FIFO: g.FIFO, CoolDown: g.CoolDown,
 		Notes: append([]string{}, g.Notes...),
 	}
@@ -225,6 +226,7 @@ func (a *app) storePage(p promised) error {
 	row("safe when it is full", p.Eviction)
 	row("fence", p.Fence)
 	row("shared locks", yesNo(p.Shared))
+	row("readers have one fence", p.OneFence)
 	row("promotion", p.Promote)
 	row("in order", yesNo(p.FIFO))
 	row("at least, cool-down", yesNo(p.CoolDown))
