@@ -29,6 +29,9 @@ func promise(c *config, dir string) driver.Guarantees {
 			"Inspect and List read /proc/locks, and in a container they cannot know of other containers: then they answer errors.ErrUnsupported. Where there is no /proc/locks they try the lock for an instant.",
 		},
 	}
+	if g.FIFO {
+		g.Notes = append(g.Notes, "Waiters get their turn in order of arrival among padlock's own; PHP and flock(1) do not stand in the queue.")
+	}
 	if c.access == world {
 		g.SafeEviction = driver.Partly
 		g.Notes = append(g.Notes, "Everybody can write to the directory: others can hold and falsify any lock.")

@@ -153,15 +153,16 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	text, _, err := readLocks(0)
-	if err != nil {
-		return "", errNoList
+	for range 3 { // a long list comes in parts, and may miss a lock while others come and go
+		text, _, err := readLocks(0)
+		if err != nil {
+			return "", errNoList
+		}
+		if k.device = deviceOf(text, c.ino, machine().pid); k.device != "" {
+			return k.device, nil
+		}
 	}
-	k.device = deviceOf(text, c.ino, machine().pid)
-	if k.device == "" {
-		return "", fmt.Errorf("%w: /proc/locks does not show the locks of this file system", errCannotKnow)
-	}
-	return k.device, nil
+	return "", fmt.Errorf("%w: /proc/locks does not show the locks of this file system", errCannotKnow)
 }
 
 // deviceOf returns the device of the lock that pid has on ino.

@@ -211,11 +211,12 @@ func crowdInFileStore(dir string) (ready func(int) error, release func() error, 
 // until asks again and again for a minute at most.
 func until(done func() (bool, error)) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return errors.New("not all processes wait after a minute")
+		ok, err := done()
+		switch {
+		case ok:
+			return nil
+		case time.Now().After(deadline):
+			return errors.Join(errors.New("not all processes wait after a minute"), err)
 		}
 	}
 }
