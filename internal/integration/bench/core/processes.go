@@ -125,9 +125,12 @@ func expect(lines *bufio.Reader, what string, n int) error {
 // beWaiter is main in a waiting process.
 func beWaiter(kind, dir string) error {
 	err := waiterKinds[kind].wait(dir, func(what string) { _, _ = os.Stdout.WriteString(what + "\n") })
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	stayed()
 	return err
 }
+
+// stayed returns when the drain is over.
+func stayed() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
 func waitInFlock(dir string, say func(string)) error {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -187,6 +190,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
+	stayed() // as the others do: what ends a process is not measured
 	return errors.Join(err, l.Close(context.Background()))
 }
 
