@@ -24,7 +24,11 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	return s.state(&a, name)
+	state, err := s.state(&a, name)
+	if err == nil && len(state.Holds) == 0 {
+		_, err = s.ready(ctx, true) // a name that cannot be had is not called free
+	}
+	return state, err
 }
 
 // state reads S: now, waiters, holds, fence.

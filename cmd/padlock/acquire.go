@@ -35,12 +35,12 @@ const acquireExample = `  key=$(padlock acquire -n --ttl 5m deploy) || exit
 type taking struct {
 	shared, nonblock   bool
 	wait, ttl, atLeast seconds
-	conflict           int
+	conflict           exitStatus
 	label, keyFile     string
 }
 
 func (a *app) acquireCommand() *cobra.Command {
-	set := &taking{}
+	set := &taking{conflict: exitHeld}
 	c := &cobra.Command{
 		Use:                   "acquire [FLAGS] NAME",
 		Short:                 "Take a lock that stays taken, and print its key",
@@ -57,7 +57,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "share it with nobody (default)").NoOptDefVal = "true"
 	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
-	f.IntVarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.ttl, "ttl", "the lock stays taken for `SECONDS` (default 30)")
 	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, even if it is given back before")
 	f.StringVar(&set.label, "label", "padlock acquire", "tell others that `TEXT` is what the lock is held for")
@@ -66,8 +66,8 @@ func (a *app) acquireCommand() *cobra.Command {
 }
 
 func (a *app) acquire(ctx context.Context, set *taking, name string) error {
-	if set.conflict < 0 || set.conflict > 255 {
-		return usage("--conflict-exit-code %d: an exit status is from 0 to 255", set.conflict)
+	if set.nonblock && set.wait.given && set.wait.d > 0 {
+		return usage("-n does not wait, and there is -w %s; give one of them", span(set.wait.d))
 	}
 	l, err := a.lasting(ctx, "acquire", name)
 	if err != nil {
@@ -121,9 +121,9 @@ func (a *app) notTaken(set *taking, name string, err error) *failure {
 	if why.status != exitHeld {
 		return why
 	}
-	why.status, why.note.Exit = set.conflict, set.conflict
-	if set.wait.d > 0 && !set.nonblock {
-		why.note.Message += "; waited " + span(set.wait.d) + " in vain"
+	why.status, why.note.Exit = int(set.conflict), int(set.conflict)
+	if set.wait.d > 0 {
+		why.note.Message += "; gave up after " + span(set.wait.d)
 	}
 	return why
 }

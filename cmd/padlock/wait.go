@@ -67,7 +67,7 @@ func (a *app) wait(ctx context.Context, bound seconds, name string) error {
 		return a.unknown(name, err)
 	case len(s.Holds) > 0:
 		why := heldFailure(name, &padlock.HeldError{Holds: s.Holds})
-		why.note.Message += "; waited " + span(took) + " in vain"
+		why.note.Message += "; gave up after " + span(took)
 		return why
 	case a.json:
 		return a.print(a.stdout, waited{newState(&s), took.Seconds()})
@@ -103,6 +103,10 @@ func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 			w.since = time.Time{}
 			if len(s.Holds) == 0 || w.over() {
 				return s, nil
+			}
+		case guarded(err): // the server gives no locks yet; that ends
+			if w.over() {
+				return s, err
 			}
 		case first || !errors.Is(err, padlock.ErrUnavailable) || w.givesUp():
 			return s, err

@@ -183,8 +183,8 @@ func (c *checker) afterLoss(h *Hold) {
 // signal is the first half of I5. Of a hold that nothing renews the deadline is
 // known exactly.
 func (c *checker) signal(h *Hold) {
-	if !h.Fixed || h.Until == forever || h.Lost == 0 {
-		return
+	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
+		return // no deadline, or one that had passed before the worker could note it
 	}
 	if early := time.Duration(h.Until - h.Lost); h.Cause == "max hold" && early > time.Millisecond {
 		c.say("I5", h.Lost, h.Name, "hold %x reached its longest time %v early", h.ID, early)

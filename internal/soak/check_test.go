@@ -81,6 +81,10 @@ var stories = []struct {
 	{"its longest time was over too soon", []string{"I5"}, func(s []Event) []Event {
 		return append(s[:2], Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 15 * ms, Err: "max hold"}, s[3], s[4])
 	}},
+	{"over before its grant could be noted", nil, func(s []Event) []Event {
+		s[0].Until = 0
+		return append(s[:1], Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 15 * ms, Err: "max hold"}, s[3], s[4])
+	}},
 	{"granted after the hold was broken", nil, func(s []Event) []Event { s[2].Op = Evicted; return s }},
 	{"granted before the hold was broken", []string{"I1"}, func(s []Event) []Event { s[2].Op, s[3].At = Evicted, 15*ms; return s }},
 	{"the engine itself, while servers did not answer", nil, func(s []Event) []Event {

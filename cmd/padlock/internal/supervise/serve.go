@@ -253,7 +253,7 @@ func (s *server) look() {
 //	no   | not         | goes by what it knows
 //	yes  | not         | asks, and waits
 //	yes  | in time     | waits
-//	yes  | in vain     | goes by what it knows
+//	yes  | no reply    | goes by what it knows
 //
 // It waits past the end of the lease only if that is over already.
 func (s *server) waitsForAnswer(left time.Duration) bool {
