@@ -1,4 +1,4 @@
-package padlock_test
+package house
 
 import (
 	"fmt"
@@ -59,7 +59,7 @@ func judgeGuest(f *houseFile, target string) string {
 	if f.module == "." {
 		return "the root module imports the standard library and itself, tests included, so that `go get` of it brings nothing else; put this into a module of its own or into internal/integration"
 	}
-	return "it is not in the table of guests; every dependency has a row with its reason there, house_guests_test.go"
+	return "it is not in the table of guests; every dependency has a row with its reason there, internal/house/guests_test.go"
 }
 
 // checkGuests reports rows that nothing needs any more.
@@ -81,10 +81,10 @@ func checkGuests(files []*houseFile, guests []guest) []string {
 	var found []string
 	for _, g := range guests {
 		if !used[g] {
-			found = append(found, fmt.Sprintf("house_guests_test.go: nothing in %s imports %s any more: drop its row", g.module, g.path))
+			found = append(found, fmt.Sprintf("internal/house/guests_test.go: nothing in %s imports %s any more: drop its row", g.module, g.path))
 		}
 		if g.reason == "" {
-			found = append(found, fmt.Sprintf("house_guests_test.go: %s has no reason to be in %s", g.path, g.module))
+			found = append(found, fmt.Sprintf("internal/house/guests_test.go: %s has no reason to be in %s", g.path, g.module))
 		}
 	}
 	return found

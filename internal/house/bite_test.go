@@ -1,4 +1,4 @@
-package padlock_test
+package house
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package padlock_test
+package house
 
 import (
 	"fmt"
@@ -59,6 +59,7 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: sessionTests}, // redisstore: options of the locks that it needs
 	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
+	arrowRow{dir: "internal/house"},
 	arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                   // the engine of padlock verify and of the chaos tests
 	arrowRow{dir: "cmd/padlock", code: []string{".", "open", "internal/soak", "internal/soak/linear"}, tests: []string{"driver", "drivertest/server"}}, // a store that fails on purpose
 	arrowRow{dir: "examples", code: []string{anything}},
@@ -115,7 +116,7 @@ func judgeOwn(f *houseFile, target string) string {
 	}
 	row := rowOf(f.pkg())
 	if row == nil {
-		return "the package has no row in the table of arrows; add one to house_arrows_test.go and to the picture in docs/design.md"
+		return "the package has no row in the table of arrows; add one to internal/house/arrows_test.go and to the picture in docs/design.md"
 	}
 	allowed := row.code
 	if f.test() {
