@@ -35,7 +35,7 @@ var (
 	ErrInvalid = errors.New("invalid parameter")
 	// ErrFencesUsedUp: the name was granted the last fence below MaxFence. No
 	// hold that needs a new fence is granted any more, and nothing was changed.
-	// It also answers errors.Is for ErrInvalid.
+	// errors.Is(err, ErrInvalid) is true of it, too.
 	ErrFencesUsedUp error = usedUp{}
 	// ErrClosed: the store, or the Locker, was closed.
 	ErrClosed = errors.New("closed")

@@ -257,8 +257,9 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 
 // mint returns the fence of a new grant. follows says that a reader comes after readers: it shares
 // their fence, so that a guard refuses none of them. The first reader after a writer needs a greater
-// fence than that writer, who may not have noticed yet that the lock is gone. stored says that the fence counts for nothing unless it is written down; a fence
-// that is the time of the clock is below the next one anyway.
+// fence than that writer, which may not have noticed yet that the lock is gone. stored says that the
+// fence counts for nothing unless it is written down; a fence that is the time of the clock is below
+// the next one anyway.
 func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
 	if follows && last > above && last > 0 {
 		return last, false, nil

@@ -50,7 +50,7 @@ func TestPromotionAlone(t *testing.T) {
 	}
 }
 
-// A promotion that is refused keeps the shared lock; it says who reads beside, and
+// A promotion that is refused keeps the shared lock; its error names the other readers, and
 // lets no new reader in.
 func TestRefusedPromotion(t *testing.T) {
 	t.Parallel()

@@ -136,7 +136,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	}
 }
 
-// A holder that is killed wakes nobody: its waiter finds out, also if it was the
+// A holder that is killed wakes nobody: its waiter finds out, even if it was the
 // second and the first was killed with the holder.
 func TestHolderAndFirstWaiterAreKilled(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type calibration struct {
 	at     time.Time     // when that was
 	narrow bool          // for tests: as in a container
 
-	inherited map[uint64]inheritance // by inode: who has a lock whose taker has ended
+	inherited map[uint64]inheritance // by inode: the holders of a lock whose taker has ended
 }
 
 // tooLong is a list of some two thousand locks. It takes milliseconds to read;

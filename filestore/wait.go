@@ -194,7 +194,7 @@ func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look,
 	}
 }
 
-// settle is called after a try in vain. It reports whether another should follow
+// settle is called after a try that failed. It reports whether another should follow
 // at once.
 func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	if w.ticket.queue == nil {

@@ -36,7 +36,7 @@ type try struct {
 //	undecided   too few can be asked, or time is up            lost: ErrUnavailable, ErrUncertain
 //	undecided   a member finds the request invalid             lost: its error
 //	undecided   the caller's context ends                      lost: its error
-//	won         a quorum has the fence, and AtLeast            the caller is told of the grant
+//	won         a quorum has the fence, and AtLeast            the caller gets the grant
 //	won         no quorum has them in time, or context ends    lost: ErrUncertain, or what members say
 //
 // The answer of one member, by the stage in which it comes:

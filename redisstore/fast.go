@@ -36,7 +36,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	return s.fastGrant(ctx, r, resp)
 }
 
-// fastGrant reads the fence of a grant, who is in the way, or 0.
+// fastGrant reads the fence of a grant, the holder in the way, or 0.
 func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
 	m, err := resp.ToMessage()
 	if err != nil {

@@ -168,7 +168,7 @@ func TestTryAfterALongHold(t *testing.T) {
 				}
 				free(t, s, r)
 			}
-			// The gap is there all the same: whoever polls finds the name free in it.
+			// The gap is there all the same: a client that polls finds the name free in it.
 			r := request("job")
 			take(t, s, r)
 			pause(t.Context(), 1100*time.Millisecond)

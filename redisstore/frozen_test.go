@@ -68,7 +68,7 @@ func TestSentinelFrozen(t *testing.T) {
 
 // TestClusterFrozen freezes the node of a cluster at which a store listens. The
 // store uses names of other nodes only, so that no connection is made or lost: a
-// waiter that was handed its name in vain is the only sign.
+// waiter that did not hear of its hand-over is the only sign.
 func TestClusterFrozen(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t)

@@ -23,7 +23,7 @@ type Cookie struct {
 	// Scripts lets scripts of the page read the id.
 	Scripts  bool
 	SameSite http.SameSite // Lax
-	// Persist keeps the cookie for the Lifetime, also when the browser ends. So it
+	// Persist keeps the cookie for the Lifetime, even if the browser ends. So it
 	// needs one, and NewPHP, whose sessions have none, refuses it.
 	Persist     bool
 	Partitioned bool

@@ -63,7 +63,7 @@ func TestLogoutIsNotRevivedInside(t *testing.T) {
 	}
 }
 
-// TestReloadGoesByTheOldID: an old id sees no login, also when a route inside
+// TestReloadGoesByTheOldID: an old id sees no login, even if a route inside
 // loads the session again.
 func TestReloadGoesByTheOldID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {

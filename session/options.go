@@ -104,7 +104,7 @@ func MaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n
 
 // MaxSize bounds the bytes of a session's keys and encoded values, all of them
 // together; the default is DefaultMaxSize. A write that would exceed it is
-// refused with ErrTooLarge, also when it is one of many that come at once. A
+// refused with ErrTooLarge, even if it is one of many that come at once. A
 // session that is larger already can still be read, and made smaller.
 func MaxSize(bytes int) Option { return option(func(c *config) { c.maxSize = bytes }) }
 

@@ -90,7 +90,7 @@ func identity(err error) string {
 
 func cut(text string) string { return text[:min(len(text), 1000)] }
 
-// maxWrapped bounds how many errors of a tree are told to other processes.
+// maxWrapped bounds how many errors of a tree other processes learn of.
 const maxWrapped = 32
 
 func identities(err error, into []string) []string {
@@ -138,7 +138,7 @@ func markName(name string) []byte {
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-// marks reports whether failures are told to other processes. A Memory is seen
+// marks reports whether other processes learn of failures. A Memory is seen
 // by this one only, which remembers its failures itself.
 func (j *job) marks() bool {
 	_, private := j.c.values.(*Memory)

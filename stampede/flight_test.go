@@ -264,9 +264,9 @@ func timeLimit(t *testing.T, ignores bool) {
 	}
 	<-time.After(time.Minute + 4*time.Second) // TimeLimit, Lease and ErrorTTL
 	if err, _ := told.Load().(error); !errors.Is(err, stampede.ErrTimeLimit) {
-		t.Errorf("OnError was told %v", err)
+		t.Errorf("OnError got %v", err)
 	} else if ignored := !strings.Contains(err.Error(), "ended because: "+stampede.ErrTimeLimit.Error()); ignored != ignores {
-		t.Errorf("OnError was told %v, ignores: %v", err, ignores)
+		t.Errorf("OnError got %v, ignores: %v", err, ignores)
 	}
 	ask(1, func(context.Context) (string, error) { return "new", nil })
 	<-time.After(time.Millisecond)

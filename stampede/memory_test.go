@@ -45,7 +45,7 @@ func evict(t *testing.T, invalidate bool) (notKept int64) {
 		}
 	}
 	if refused.Load() != notKept {
-		t.Errorf("%d values were not kept, and OnError was told of %d", notKept, refused.Load())
+		t.Errorf("%d values were not kept, and OnError got %d", notKept, refused.Load())
 	}
 	return notKept
 }

@@ -281,7 +281,7 @@ func TestInvalidateDiscardsAFillUnderWay(t *testing.T) {
 			t.Errorf("then the key has %q", v)
 		}
 		if len(told) != 1 || told[0] != stampede.ErrNotKept {
-			t.Errorf("OnError was told %v", told)
+			t.Errorf("OnError got %v", told)
 		}
 	})
 }

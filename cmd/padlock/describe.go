@@ -128,7 +128,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// visible writes what a terminal would obey as an escape, whoever wrote it.
+// visible escapes what a terminal would obey, wherever the text comes from.
 func visible(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
 		return s

@@ -42,7 +42,7 @@ func TestProgressTellsThePlace(t *testing.T) {
 	}{
 		{func() {}, "(at most 1 ahead): "},
 		{func() { leave(); waiting(t, l, 1) }, "(next in the queue): "},
-		{func() { waits(t, l, ctx, 2) }, "(next in the queue): "}, // who came later is behind
+		{func() { waits(t, l, ctx, 2) }, "(next in the queue): "}, // a later waiter is behind
 	} {
 		step.change()
 		p.ask(t.Context())

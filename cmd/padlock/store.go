@@ -44,8 +44,8 @@ func (a *app) place() string {
 }
 
 // looker opens the store for verbs that only look. They do not make a directory,
-// whose name may be misspelt: where there is none, nothing is held, and a person
-// is told so.
+// whose name may be misspelt: where there is none, nothing is held, and a remark
+// on the terminal says so.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
 	rawURL, err := a.url()
 	if err != nil || a.from() == "" {

@@ -1,4 +1,4 @@
 // Package house has no code. Its tests keep the rules that CONTRIBUTING.md
-// lists: who may import whom, how long functions and files may be, what has to
+// lists: which package may import which, how long functions and files may be, what has to
 // be documented, and what must not be in the tree.
 package house

@@ -19,7 +19,7 @@ func (w *worker) export(ctx context.Context, h *held) bool {
 }
 
 // exportBeside demotes the lock and gives its key away, with both under way at
-// the same time. Whoever adopts it must not think that it is alone when readers
+// the same time. The adopter must not think that it is alone when readers
 // are in.
 func (w *worker) exportBeside(ctx context.Context, h *held) {
 	done := make(chan bool)

@@ -72,7 +72,7 @@ type link interface {
 	join()                          // waits until it is gone, with all that it had open
 	kill() error                    // ends it, and it alone; after join nothing
 	takeOver(group int, ended bool) // ends what it leaves behind; called after join; ended: the command had
-	rest() []int                    // who lives of the job, as far as it can be known
+	rest() []int                    // the living processes of the job, as far as they can be known
 	open() (io.ReadWriteCloser, error)
 }
 
@@ -136,7 +136,7 @@ func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
 // Rest lists what lives of the job.
 func (p *Process) Rest() []int { return p.link.rest() }
 
-// Left tells what the command has left running, before that is told to end.
+// Left reports what the command has left running, before padlock ends it.
 func (p *Process) Left() <-chan []Leftover { return p.left }
 
 // Signal sends sig to the command and to those in its process group.
