@@ -146,6 +146,7 @@ func growth(limit float64, f func(keys int) time.Duration) float64 {
 	for range 20 {
 		short = min(short, f(keys))
 	}
+	short = max(short, 200*time.Microsecond) // a coarse clock, as that of Windows, may say 0
 	g := float64(f(times*keys)) / float64(short)
 	for try := 0; g > limit && try < 2; try++ {
 		g = min(g, float64(f(times*keys))/float64(short))
