@@ -53,7 +53,7 @@ func (r *Request) Validate(g *Guarantees) error {
 	}
 	if r.Replaces != "" {
 		if err := CheckToken(r.Replaces); err != nil {
-			return fmt.Errorf("Replaces: %w", err)
+			return fmt.Errorf("token to be replaced: %w", err)
 		}
 	}
 	switch {

@@ -9,14 +9,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
 // notifier is notified by the kernel of lock files that were closed or touched. It
 // has one inotify descriptor and one goroutine for the whole store, for as long
-// as there is something to watch: a user has 128 of these descriptors.
+// as there is something to watch and notifyIdle more: a user has 128 of these
+// descriptors.
+//
+// To close such a descriptor the kernel waits until nobody on the machine can
+// still be using its watches. On a busy machine that takes seconds, so it is never
+// done under mu, where every waiter of the store would wait for it.
 type notifier struct {
 	mu      sync.Mutex
+	idle    *time.Timer // closes the descriptor; nil: something is watched, or nothing is open
 	fd      int
 	file    *os.File // nil: none is open
 	closed  bool
@@ -91,15 +98,36 @@ func (n *notifier) drop(f *file) {
 	}
 }
 
-// stop closes the descriptor if nothing is watched.
+// notifyIdle is how long the descriptor is kept when nothing is watched.
+const notifyIdle = time.Second
+
+// stop has the descriptor closed soon if nothing is watched. The caller holds mu.
 func (n *notifier) stop() {
-	if n.file != nil && len(n.files) == 0 {
-		n.file.Close()
-		n.file = nil
+	if n.file == nil || len(n.files) > 0 || n.idle != nil {
+		return
 	}
+	file := n.file
+	n.idle = time.AfterFunc(notifyIdle, func() { n.closeIdle(file) })
 }
 
+// closeIdle closes the descriptor if nothing has been watched meanwhile.
+func (n *notifier) closeIdle(file *os.File) {
+	n.mu.Lock()
+	if n.file != file || n.idle == nil || len(n.files) > 0 {
+		n.mu.Unlock()
+		return
+	}
+	n.file, n.idle = nil, nil
+	n.mu.Unlock()
+	file.Close()
+}
+
+// start makes sure that there is a descriptor. The caller holds mu.
 func (n *notifier) start() bool {
+	if n.idle != nil {
+		n.idle.Stop() // if it is too late for that, closeIdle finds no timer
+		n.idle = nil
+	}
 	if n.file != nil {
 		return true
 	}
@@ -164,8 +192,16 @@ func (n *notifier) close() {
 	n.mu.Lock()
 	n.closed = true
 	n.files = nil
-	n.stop()
+	file := n.file
+	n.file = nil
+	if n.idle != nil {
+		n.idle.Stop()
+		n.idle = nil
+	}
 	n.mu.Unlock()
+	if file != nil {
+		file.Close()
+	}
 	n.running.Wait()
 }
 

@@ -99,8 +99,20 @@ func TestPrinted(t *testing.T) {
 		t.Error(out.String())
 	}
 	out.Reset()
-	if err := run(h, short, &out, io.Discard, "^200 callers", "^padlock$", true); err != nil || !json.Valid(out.Bytes()) {
-		t.Errorf("%v %s", err, out.String())
+	if err := run(h, short, &out, io.Discard, "^200 callers", "^padlock$", true); err != nil {
+		t.Error(err)
+	}
+	experiments := 0
+	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; experiments++ { // an object each
+		var e map[string]any
+		if err := d.Decode(&e); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in %s", err, out.String())
+		}
+	}
+	if experiments == 0 {
+		t.Error("nothing was printed")
 	}
 	if err := run(h, short, io.Discard, io.Discard, "", "(", false); err == nil {
 		t.Error("a broken pattern is no error")
