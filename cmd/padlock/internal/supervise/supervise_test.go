@@ -172,6 +172,21 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
+// stopped returns when a process that was sent SIGSTOP stands still.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(time.Millisecond) {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if errors.Is(err, fs.ErrNotExist) {
+			return // there is no /proc
+		}
+		if _, after, _ := strings.Cut(string(text), ") "); strings.HasPrefix(after, "T") {
+			return
+		}
+	}
+	t.Fatal("the process does not stop")
+}
+
 // A supervisor that goes on after its deadline has not read of the renewals yet:
 // it asks before it ends a good job.
 func TestSupervisorStoppedAndContinued(t *testing.T) {
@@ -182,6 +197,7 @@ func TestSupervisorStoppedAndContinued(t *testing.T) {
 	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	stopped(t, supervisor) // before that it may still read what follows
 	for end := time.Now().Add(3 * lease); time.Now().Before(end); {
 		p.Lease(-lease) // over, as those of a longer stop are
 		<-time.After(lease / 10)
