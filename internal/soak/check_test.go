@@ -198,6 +198,8 @@ func TestOrderOfArrival(t *testing.T) {
 		{"nearly at once", []Event{earlier, wait(2, 2, 1100, 2500)}, 0},
 		{"behind another of its process", []Event{wait(1, 3, 900, 2490), earlier, later}, 0},
 		{"a process that stood still", []Event{earlier, later, {Op: Stalled, Worker: 1, Call: 1500 * ms, At: 1900 * ms}}, 0},
+		{"a process that stood still for a little", []Event{earlier, later, {Op: Stalled, Worker: 1, Call: 1500 * ms, At: 1650 * ms}}, 1},
+		{"a process that stood still for a little, and nearly at once", []Event{earlier, wait(2, 2, 1400, 2500), {Op: Stalled, Worker: 1, Call: 1100 * ms, At: 1250 * ms}}, 0},
 		{"a fault", []Event{earlier, later, {Op: Faulted, Worker: engine, Call: 1200 * ms, At: 1300 * ms}}, 0},
 	}
 	for _, c := range cases {

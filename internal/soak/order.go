@@ -60,13 +60,35 @@ func (c *checker) order(name string, holds []*Hold) {
 }
 
 // overtaken reports whether nothing excuses that later was granted before
-// earlier: neither a fault, nor that the process of earlier stood still.
+// earlier. A fault does, and a process that stood still for so long that it may
+// have missed its turn; shorter times are taken off.
 func (c *checker) overtaken(earlier, later arrival) bool {
-	if earlier.at-later.at < int64(lead)/2 || later.call-earlier.first < int64(lead) {
+	ahead, behind := later.call-earlier.first, earlier.at-later.at
+	if ahead < int64(lead) || behind < int64(lead)/2 {
 		return false
 	}
 	from := earlier.first - int64(time.Second)
-	return c.faults.within(from, earlier.at) == 0 && c.stood(earlier.worker, from, earlier.at) < int64(lead)/2
+	if c.faults.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(lead) {
+		return false
+	}
+	ahead -= c.stood(earlier.worker, earlier.first, later.call)
+	behind -= c.stood(earlier.worker, later.at, earlier.at)
+	return ahead >= int64(lead) && behind >= int64(lead)/2
+}
+
+// stalledFor is the longest time without a break for which worker or the engine
+// stood still between from and to.
+func (c *checker) stalledFor(worker int, from, to int64) (longest int64) {
+	list, known := c.stalls[worker]
+	if !known {
+		list = c.stalls[engine]
+	}
+	for _, x := range list {
+		if x[1] > from && x[0] < to {
+			longest = max(longest, x[1]-x[0])
+		}
+	}
+	return longest
 }
 
 // firstSince is when the caller of e became the first of its process that waits

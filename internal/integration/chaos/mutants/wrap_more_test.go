@@ -51,7 +51,7 @@ func (s unqueued) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 		return s.onServer.Wait(ctx, r, reserve)
 	}
 	select {
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(500 * time.Millisecond):
 		return driver.Grant{}, nil
 	case <-ctx.Done():
 		return driver.Grant{}, ctx.Err()
