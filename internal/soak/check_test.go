@@ -68,6 +68,14 @@ var stories = []struct {
 		return append(s, Event{Op: Demoted, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 27 * ms, Shared: true, Until: 390 * ms})
 	}},
 	{"granted within a cool-down", []string{"I9"}, func(s []Event) []Event { s[2].Keep = 100 * ms; return s }},
+	{"a reader within the cool-down of a reader", nil, func(s []Event) []Event {
+		s[0].Shared, s[3].Shared, s[3].Fence, s[2].Keep = true, true, 10, 100*ms
+		return s
+	}},
+	{"a writer within the cool-down of a reader", []string{"I9"}, func(s []Event) []Event {
+		s[0].Shared, s[2].Keep = true, 100*ms
+		return s
+	}},
 	{"granted after a cool-down by a clock that runs fast", nil, func(s []Event) []Event {
 		s[2].Keep, s[3].At, s[3].Until, s[4].Call, s[4].At = 100*ms, 119*ms, 500*ms, 130*ms, 131*ms
 		return s
