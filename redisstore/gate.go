@@ -141,7 +141,7 @@ func (g *gate) against(now driver.Instant) error {
 		return g.why
 	case g.holdOff > now:
 		return unavailable("the server has restarted and may have lost locks; it gives new ones in %v (restart guard)",
-			g.holdOff.Sub(now).Round(time.Second))
+			(g.holdOff.Sub(now) + time.Second - 1).Truncate(time.Second)) // never 0
 	}
 	if g.seen == g.turns.Load() {
 		g.open.Store(true)
