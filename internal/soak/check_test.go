@@ -89,6 +89,12 @@ var stories = []struct {
 	{"its longest time was over too soon", []string{"I5"}, func(s []Event) []Event {
 		return append(s[:2], Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 15 * ms, Err: "max hold"}, s[3], s[4])
 	}},
+	{"broken and held, while a member of several did not answer", nil, func(s []Event) []Event {
+		return append(s, Event{Op: Several, Worker: engine}, Event{Op: Faulted, Worker: engine, Call: 10 * ms, At: 15 * ms}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 " + brokenAndHeld})
+	}},
+	{"broken and held, while all members answered", []string{"I8"}, func(s []Event) []Event {
+		return append(s, Event{Op: Several, Worker: engine}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 " + brokenAndHeld})
+	}},
 	{"over before its grant could be noted", nil, func(s []Event) []Event {
 		s[0].Until = 0
 		return append(s[:1], Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 15 * ms, Err: "max hold"}, s[3], s[4])

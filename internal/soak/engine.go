@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,6 +90,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	}
 	if r.Guarantees.Promotion == driver.Regrant {
 		r.court.Log(Event{Op: Regrants, Worker: engine, At: now()})
+	}
+	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
+		r.court.Log(Event{Op: Several, Worker: engine, At: now()})
 	}
 	if r.Guarantees.FIFO {
 		r.court.Log(Event{Op: Ordered, Worker: engine, At: now()})

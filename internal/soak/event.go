@@ -55,6 +55,8 @@ const (
 	Regrants Op = "regrants"
 	// Ordered: among the first events where waiters get a name in order of arrival.
 	Ordered Op = "ordered"
+	// Several: among the first events where a store is made of stores.
+	Several Op = "several"
 	// Broken: the worker or the court saw something itself; Err begins with
 	// the invariant.
 	Broken Op = "broken"
@@ -166,7 +168,7 @@ func WriteHistory(w io.Writer, events []Event) error {
 // store is like.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
-		if e.Op == Killed || e.Op == Regrants || e.Op == Ordered || e.Op == Voting || slices.Contains(names, e.Name) {
+		if e.Op == Killed || e.Op == Regrants || e.Op == Ordered || e.Op == Several || e.Op == Voting || slices.Contains(names, e.Name) {
 			out = append(out, e)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
+const brokenAndHeld = "its lock was broken, and it is held all the same"
+
 // evict breaks the lock that this worker holds on a name of its own, and looks
 // whether the break did that and no more. It reports false where the store
 // cannot break locks.
@@ -43,7 +45,7 @@ func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	if err != nil {
 		w.refused(ctx, begun, h.turn, err)
 		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
-			broken("its lock was broken, and it is held all the same: " + err.Error())
+			broken(brokenAndHeld + ": " + err.Error())
 		}
 		return
 	}
