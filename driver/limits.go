@@ -38,7 +38,7 @@ const (
 )
 
 // reservedToken is a word that Symfony's clients keep where padlock keeps tokens: it marks an
-// exclusive hold. A hold with this token could not be told from that mark.
+// exclusive hold. A hold with this token would look like that mark.
 const reservedToken = "__write__"
 
 // Validate checks r against the limits above and the narrower ones of g. A

@@ -9,7 +9,7 @@ import (
 )
 
 // The kernel wakes nobody when a lock is given back. So waiters stand in a queue
-// that lies in the lock file (see ticketQueue), and whoever gives a lock back
+// that lies in the lock file (see ticketQueue), and a process that gives a lock back
 // wakes the first of them, and nobody else. A waiter takes its ticket and then
 // tries the lock; a process that gives the lock back looks at the queue after it
 // has unlocked. So no wake-up is lost.

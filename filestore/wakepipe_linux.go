@@ -16,7 +16,7 @@ import (
 
 // A wakePipe is how other processes wake the waiters of one store: a named
 // FIFO in the directory "waiters" beside the lock files. The store has it open
-// for as long as somebody waits, and for pipeIdle more. Whoever wakes opens it
+// for as long as somebody waits, and for pipeIdle more. The waker opens it
 // for writing and writes which ticket is meant. If nobody has it open for
 // reading, that fails with ENXIO: the process is dead, and its FIFO is removed.
 //
@@ -187,7 +187,7 @@ func (p *wakePipe) run(file *os.File) {
 	}
 }
 
-// makePipe makes a FIFO. Whoever closed the last one may remove the directory
+// makePipe makes a FIFO. The store that closed the last one may remove the directory
 // meanwhile.
 func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	dir := filepath.Join(s.dir, waitersDir)
@@ -216,7 +216,7 @@ func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	}
 	fd, err := syscall.Openat(at, temporary, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 	if err == nil {
-		// Others write only: whoever reads takes what is meant for this process.
+		// Others write only: a reader would take what is meant for this process.
 		perm := [...]uint32{private: 0o600, group: 0o620, world: 0o622}[s.config.access]
 		if err = syscall.Fchmod(fd, perm); err == nil {
 			err = syscall.Renameat(at, temporary, at, name)

@@ -146,7 +146,7 @@ func TestEndAndKill(t *testing.T) {
 	p := start(t, polite, nil)
 	pids(t)
 	p.End(patience)
-	await(t, p.Gone(), "it ends when it is told")
+	await(t, p.Gone(), "it ends on request")
 	if got := p.Exit().Status(); got != 7 {
 		t.Errorf("exit status %d, want 7", got)
 	}
@@ -214,7 +214,7 @@ func TestSupervisorStoppedAndContinued(t *testing.T) {
 	}
 	p.Answer(supervise.Forever)
 	p.End(patience)
-	await(t, p.Gone(), "it ends when it is told")
+	await(t, p.Gone(), "it ends on request")
 	if got := p.Exit().Status(); got != 7 || !open(p.Low()) {
 		t.Errorf("exit status %d, want 7; low %v", got, !open(p.Low()))
 	}
