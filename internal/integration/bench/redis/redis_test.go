@@ -59,6 +59,13 @@ func TestEveryRowHasFigures(t *testing.T) {
 	for _, e := range b.experiments() {
 		t.Run(e.Name, func(t *testing.T) {
 			r := e.Run(1, io.Discard)
+			for range 2 {
+				if complete(r) {
+					break
+				}
+				t.Log("a row got no turn in a round as short as this: run again")
+				r = e.Run(1, io.Discard)
+			}
 			for _, row := range e.Rows {
 				switch err := r.Errors[row.Name]; {
 				case err == nil:
@@ -76,6 +83,18 @@ func TestEveryRowHasFigures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// complete says whether every row that ended without an error has its figures.
+func complete(r *measure.Result) bool {
+	for _, row := range r.Experiment.Rows {
+		for _, c := range r.Experiment.Columns {
+			if r.Errors[row.Name] == nil && !measured(r.Median(row.Name, c.Name)) && !mayLack.MatchString(c.Name) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func checkRow(t *testing.T, r *measure.Result, row string) {

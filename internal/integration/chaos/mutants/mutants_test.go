@@ -3,6 +3,7 @@ package mutants
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -103,9 +104,15 @@ func (m *mutant) memory() place {
 }
 
 // redis is a place of its own on a server that many share.
+// redis dials with patience: all mutants connect at once, on a machine that
+// other tests keep busy, and a server that is late with that is no finding.
 func redis(addr, prefix string) place {
+	option := rueidis.ClientOption{
+		InitAddress: []string{addr}, ForceSingleClient: true,
+		Dialer: net.Dialer{Timeout: time.Minute},
+	}
 	return func(ctx context.Context) (driver.Store, error) {
-		return redisstore.Open(ctx, rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, redisstore.Prefix(prefix))
+		return redisstore.Open(ctx, option, redisstore.Prefix(prefix))
 	}
 }
 
