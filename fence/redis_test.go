@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // redis is as much of a client as is needed to call a script.

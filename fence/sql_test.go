@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // update builds the statement of the documentation.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest/load"

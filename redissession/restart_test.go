@@ -10,7 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest/load"

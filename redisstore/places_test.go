@@ -15,7 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/redis/rueidis"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A server that comes back without its last second (appendfsync everysec, a

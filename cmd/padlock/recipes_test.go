@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // TestRecipes runs the scripts of testdata/recipes, which take blocks of

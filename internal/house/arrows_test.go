@@ -21,14 +21,14 @@ const anything = "*"
 
 // rootTests are what tests of the root module may use: all that needs no
 // module of its own.
-var rootTests = []string{".", "driver", "drivertest", "drivertest/server", "padlocktest", "fence", "memstore", "filestore", "quorum"}
+var rootTests = []string{".", "driver", "drivertest", "internal/server", "padlocktest", "fence", "memstore", "filestore", "quorum"}
 
 // sessionTests are what tests of sessions may use beside: the suite for their
 // stores and the load client.
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are what the tests of a store may use.
-var storeTests = []string{".", "driver", "drivertest", "drivertest/server"}
+var storeTests = []string{".", "driver", "drivertest", "internal/server"}
 
 // everyStore is what open may open.
 var everyStore = []string{
@@ -49,7 +49,7 @@ var arrows = append(storeRows(),
 	arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 	arrowRow{dir: "driver", tests: rootTests},
 	arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
-	arrowRow{dir: "drivertest/server"},
+	arrowRow{dir: "internal/server"},
 	arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 	arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 	arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
@@ -60,8 +60,8 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: sessionTests}, // redisstore: options of the locks that it needs
 	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
 	arrowRow{dir: "internal/house"},
-	arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                   // the engine of padlock verify and of the chaos tests
-	arrowRow{dir: "cmd/padlock", code: []string{".", "open", "internal/soak", "internal/soak/linear"}, tests: []string{"driver", "drivertest/server"}}, // a store that fails on purpose
+	arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                 // the engine of padlock verify and of the chaos tests
+	arrowRow{dir: "cmd/padlock", code: []string{".", "open", "internal/soak", "internal/soak/linear"}, tests: []string{"driver", "internal/server"}}, // a store that fails on purpose
 	arrowRow{dir: "examples", code: []string{anything}},
 	arrowRow{dir: "internal/integration", code: []string{anything}},
 )

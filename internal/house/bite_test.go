@@ -28,7 +28,7 @@ var bites = []bite{
 	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/memstore"), "allow it only ., open, internal/soak"},
 	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
 	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},
-	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/drivertest/server"), "allow it only driver;"},
+	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/internal/server"), "allow it only driver;"},
 	{"open opens", checkArrows, "open/x.go", "open", imports(padlockPath + "/redisstore"), ""},
 	{"integration imports all", checkArrows, "internal/integration/x.go", "internal/integration", imports(padlockPath + "/open"), ""},
 	{"a package without a row", checkArrows, "util/x.go", ".", imports(padlockPath + "/driver"), "has no row"},

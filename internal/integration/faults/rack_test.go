@@ -13,7 +13,7 @@ import (
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/quorum"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/redis/rueidis"

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/redis/rueidis"
 )

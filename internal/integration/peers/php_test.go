@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // php is a process with Symfony's locks. It does one thing at a time.

@@ -12,7 +12,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/redis/go-redis/v9"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	redisserver "github.com/padlock-go/padlock/drivertest/server"
+	redisserver "github.com/padlock-go/padlock/internal/server"
 )
 
 var buildShop = sync.OnceValues(func() (string, error) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // mariaDB starts a server into which root is let without a password. env is

@@ -15,7 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest"

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest"

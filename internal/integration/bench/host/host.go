@@ -1,5 +1,5 @@
 // Package host lets programs that are no tests start servers with package
-// drivertest/server.
+// internal/server.
 package host
 
 import (

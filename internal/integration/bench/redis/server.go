@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A rig is the server of a run and the harness's own connection to it, whose
@@ -28,7 +28,7 @@ func newRig(t testing.TB) (*rig, error) {
 	return &rig{addr, admin}, err
 }
 
-// a host lets drivertest/server serve a program that is no test.
+// a host lets internal/server serve a program that is no test.
 type host struct {
 	testing.TB
 	ends []func()

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest/load"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/redisstore"

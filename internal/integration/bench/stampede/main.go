@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/internal/integration/bench/host"
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // plan says how much is measured.

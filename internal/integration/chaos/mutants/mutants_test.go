@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/internal/integration/chaos/judge"
 	"github.com/padlock-go/padlock/internal/integration/chaos/rig"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/internal/soak/linear"
 	"github.com/padlock-go/padlock/memstore"

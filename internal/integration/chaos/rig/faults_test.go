@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
 )
 

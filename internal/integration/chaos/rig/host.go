@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// host lets drivertest/server serve a program that is no test.
+// host lets internal/server serve a program that is no test.
 type host struct {
 	testing.TB
 	ends []func()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
 )
 

@@ -27,7 +27,7 @@ func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovere
 // immortal are goroutines of this process that a run may leave: the threads that
 // start children, and now and then one of toxiproxy, on a connection that ended
 // while a toxic came or went.
-var immortal = []string{"internal/soak.init", "drivertest/server.init", "Shopify/toxiproxy"}
+var immortal = []string{"internal/soak.init", "internal/server.init", "Shopify/toxiproxy"}
 
 // Run soaks the store of a row once.
 func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {

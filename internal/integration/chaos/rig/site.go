@@ -16,8 +16,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
 	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/quorum"
 	"github.com/padlock-go/padlock/redisstore"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/drivertest/server"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/memstore"
 )
