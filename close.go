@@ -16,16 +16,42 @@ import (
 //
 // When ctx ends, or if it has ended already, Close goes on for a second at most,
 // so that each lock is released if the store answers. If something is left then,
-// Close returns the error of ctx, and what is left lapses with its lease. A
-// second Close does nothing.
+// Close returns the error of ctx, and what is left lapses with its lease.
+//
+// Every later Close waits until the first one is done and returns its result. The
+// ctx of a later Close bounds only that wait: when it ends, the error of ctx is
+// returned, and the first Close goes on.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
-	}
+	first := !l.closed
 	l.closed = true
 	l.mu.Unlock()
+	if !first {
+		return l.awaitClose(ctx)
+	}
+	if err := l.close(ctx); err != nil {
+		l.closeErr = &Error{"close", "", err}
+	}
+	close(l.closeDone)
+	return l.closeErr
+}
+
+// awaitClose returns what the first Close returns.
+func (l *Locker) awaitClose(ctx context.Context) error {
+	select {
+	case <-l.closeDone:
+		return l.closeErr
+	default:
+	}
+	select {
+	case <-l.closeDone:
+		return l.closeErr
+	case <-ctx.Done():
+		return &Error{"close", "", ctx.Err()}
+	}
+}
+
+func (l *Locker) close(ctx context.Context) error {
 	l.beginClose(ErrClosed)
 	ctx, cancel := withGrace(ctx)
 	defer cancel(nil)
@@ -34,13 +60,10 @@ func (l *Locker) Close(ctx context.Context) error {
 	err = errors.Join(err, l.drain(ctx)) // what they leave behind is with the cleaner then
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.renewer.stop()
-	if !l.cfg.sharedStore {
+	if l.owned {
 		err = errors.Join(err, l.store.Close())
 	}
-	if err != nil {
-		return &Error{"close", "", err}
-	}
-	return nil
+	return err
 }
 
 // closeGrace is for how long Close goes on after the end of its context. Programs

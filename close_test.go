@@ -69,7 +69,7 @@ func TestAfterClose(t *testing.T) {
 // Nothing is sent for a Locker that is closed, though its store is open.
 func TestAfterCloseOfALockerOnASharedStore(t *testing.T) {
 	store := newRemote()
-	l := padlock.New(store, padlock.SharedStore())
+	l := padlock.NewShared(store)
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAfterCloseOfALockerOnASharedStore(t *testing.T) {
 func TestCloseEndsWaits(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := padlock.New(s)
-		foreign := padlock.New(s, padlock.SharedStore())
+		foreign := padlock.NewShared(s)
 		h := acquire(t, foreign, "job")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -322,7 +322,7 @@ func TestCloseWaitsForTheFunctionsOfDo(t *testing.T) {
 
 func TestSharedStoreStaysOpen(t *testing.T) {
 	store := memstore.New()
-	l, other := padlock.New(store, padlock.SharedStore()), newLocker(t, store)
+	l, other := padlock.NewShared(store), newLocker(t, store)
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -468,6 +468,36 @@ func TestCloseWithAContextThatHasEndedAndASilentStore(t *testing.T) {
 		start := time.Now()
 		if err := l.Close(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
 			t.Errorf("Close took %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// Every later Close waits for the first one and returns what it returned; its own
+// context ends only its wait.
+func TestALaterCloseWaitsForTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := padlock.New(store)
+		acquire(t, l, "job")
+		store.request("release", takes(3*time.Second))
+		errDisk := errors.New("disk on fire")
+		store.request("close", fails(errDisk))
+		first := make(chan error, 1)
+		go func() { first <- l.Close(context.Background()) }()
+		synctest.Wait()
+		start := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantOnly(t, l.Close(short), "close", context.DeadlineExceeded)
+		if d := time.Since(start); d != time.Second || len(first) != 0 {
+			t.Errorf("the second Close returned after %v; the first had returned: %v", d, len(first) != 0)
+		}
+		err := l.Close(context.Background())
+		if d := time.Since(start); d != 3*time.Second || !errors.Is(err, errDisk) {
+			t.Errorf("the third Close returned %v after %v", err, d)
+		}
+		if again := l.Close(short); again != err || <-first != err {
+			t.Errorf("a Close afterwards returned %v", again)
 		}
 	})
 }

@@ -296,7 +296,8 @@ func TestSecretsShowNowhere(t *testing.T) {
 		store := newRemote()
 		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 			log := slog.New(handler)
-			l := newLocker(t, store, padlock.OnEvent(rec.on), padlock.Logger(log), padlock.SharedStore())
+			l := padlock.NewShared(store, padlock.OnEvent(rec.on), padlock.Logger(log))
+			t.Cleanup(func() { l.Close(context.Background()) })
 			h := acquire(t, l, "job", padlock.TTL(time.Second))
 			key, err := h.Export()
 			if err != nil {

@@ -37,10 +37,13 @@ type Locker struct {
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
+	owned      bool // Close closes the store
 	watched    bool // there is somebody to tell of events
 	host       string
 	pid        int
 	closing    context.Context // ends when Close begins; ends all waits
+	closeDone  chan struct{}   // closed when the first Close returns
+	closeErr   error           // of the first Close; read it after closeDone
 	beginClose context.CancelCauseFunc
 	stats      counters
 	shown      atomic.Pointer[func(string) string] // of ShowNames; nil: names are shown as they are
@@ -56,18 +59,28 @@ type Locker struct {
 	cleaner  cleaner
 }
 
-// New returns a Locker over store, which it owns from now on: Close closes it
-// too, unless SharedStore is given. Options that concern single locks become
-// the defaults of this Locker.
+// New returns a Locker that owns store: Close closes the store too. A second
+// Locker on the same store is made with NewShared. An Option among opts is the
+// default for all locks of this Locker.
 //
-// New asks nobody, so it cannot fail. It panics if store is nil.
-func New(store Store, defaults ...LockerOption) *Locker {
+// New sends nothing, so it cannot fail. It panics if store is nil.
+func New(store Store, opts ...LockerOption) *Locker {
+	l := newLocker(store, opts)
+	l.owned = true
+	return l
+}
+
+// NewShared returns a Locker like New, but Close leaves the store open. It is
+// for a store that other Lockers, or other parts of the program, use as well.
+func NewShared(store Store, opts ...LockerOption) *Locker { return newLocker(store, opts) }
+
+func newLocker(store Store, opts []LockerOption) *Locker {
 	if store == nil {
-		panic("padlock: New: store is nil")
+		panic("padlock: the store is nil")
 	}
 	l := &Locker{store: store, guarantees: store.Guarantees(), pid: os.Getpid(), queues: make(map[string]*queue)}
 	l.cfg = config{defaults: settings{ttl: l.defaultTTL(), wait: waitForContext}, maxWaiters: DefaultMaxWaiters}
-	for _, o := range defaults {
+	for _, o := range opts {
 		o.applyLocker(&l.cfg)
 	}
 	if l.clock = l.cfg.clock; l.clock == nil {
@@ -81,6 +94,7 @@ func New(store Store, defaults ...LockerOption) *Locker {
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
+	l.closeDone = make(chan struct{})
 	l.initHandover()
 	l.renewer.init(l)
 	l.cleaner.init(l)

@@ -47,14 +47,13 @@ type settings struct {
 }
 
 type config struct {
-	defaults    settings
-	logger      *slog.Logger
-	onEvent     func(Event)
-	clock       driver.Clock
-	maxWaiters  int
-	sharedStore bool
-	passMost    int // 0: PassLocally is not given
-	passFor     time.Duration
+	defaults   settings
+	logger     *slog.Logger
+	onEvent    func(Event)
+	clock      driver.Clock
+	maxWaiters int
+	passMost   int // 0: PassLocally is not given
+	passFor    time.Duration
 }
 
 type releaseSettings struct{ coolDown time.Duration }
@@ -184,9 +183,6 @@ func (c *config) checkPassing() error {
 	}
 	return nil
 }
-
-// SharedStore says that others use the store too: Locker.Close leaves it open.
-func SharedStore() LockerOption { return lockerOption(func(c *config) { c.sharedStore = true }) }
 
 // with returns a copy of s changed by opts. The copy is here so that a call
 // without options allocates none.

@@ -52,7 +52,9 @@ func connect(s *memstore.Store) *remote {
 
 func (r *remote) Guarantees() driver.Guarantees { return r.guarantees }
 
-func (r *remote) Close() error { return r.Store.Close() }
+func (r *remote) Close() error {
+	return r.on(call{op: "close", ctx: context.Background()}, func(context.Context) error { return r.Store.Close() })
+}
 
 func (r *remote) Inspect(ctx context.Context, name string) (driver.State, error) {
 	return r.Store.Inspect(ctx, name)

@@ -29,7 +29,7 @@ func TestTC1ThousandCancels(t *testing.T) {
 			if members == 1 {
 				s = c.members[0]
 			}
-			l := padlock.New(s, padlock.SharedStore(), padlock.TTL(time.Minute))
+			l := padlock.NewShared(s, padlock.TTL(time.Minute))
 			cancelled := cancelAThousand(t, l)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
