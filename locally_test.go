@@ -303,7 +303,7 @@ func TestPassingLocallyInAQuorum(t *testing.T) {
 		for i, m := range members {
 			members[i] = relay{m.(*remote)}
 		}
-		s, err := quorum.New(quorum.Majority, members...)
+		s, err := quorum.New(quorum.Majority, members)
 		if err != nil {
 			t.Fatal(err)
 		}

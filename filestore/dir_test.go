@@ -3,6 +3,7 @@
 package filestore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -206,7 +207,7 @@ func TestFromURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := FromURL(u)
+		s, err := FromURL(t.Context(), u)
 		if ok != (err == nil) || !ok && !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", query, err)
 		}
@@ -221,16 +222,25 @@ func TestFromURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := FromURL(u); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := FromURL(t.Context(), u); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	u, _ := url.Parse("file://localhost" + dir + "/a%20b?max-open=3")
-	s, err := FromURL(u)
-	if err != nil || s.(*Store).Dir() != dir+"/a b" || s.(*Store).config.maxOpen != 3 {
-		t.Errorf("%+v, %v", s, err)
+	s, err := FromURL(t.Context(), u)
+	if err != nil || s.Dir() != dir+"/a b" || s.config.maxOpen != 3 {
+		t.Fatalf("%+v, %v", s, err)
 	}
 	s.Close()
+	if s, err = FromURL(t.Context(), u, MaxOpen(7)); err != nil || s.config.maxOpen != 7 {
+		t.Fatalf("an option after the URL: %+v, %v", s, err)
+	}
+	s.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s, err := FromURL(ended, u); s != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v, %v", s, err)
+	}
 }
 
 func TestHomeOf(t *testing.T) {

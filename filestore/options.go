@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"runtime"
@@ -81,8 +82,12 @@ func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = c
 //	nfs=force       AllowNetwork
 //	max-open=N      MaxOpen
 //
-// Anything else is driver.ErrInvalid.
-func FromURL(u *url.URL) (driver.Store, error) {
+// Anything else is driver.ErrInvalid. opts come after what the URL says. Nothing in Open waits, so
+// ctx is only looked at: FromURL fails if it has ended.
+func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	dir, err := dirOf(u)
 	if err != nil {
 		return nil, err
@@ -91,19 +96,15 @@ func FromURL(u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, invalid("the query of the URL cannot be read: %v", err)
 	}
-	var opts []Option
+	var said []Option
 	for name, values := range query {
 		o, err := parameter(name, values)
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, o)
+		said = append(said, o)
 	}
-	s, err := Open(dir, opts...)
-	if err != nil {
-		return nil, err // not s: a nil *Store is no nil driver.Store
-	}
-	return s, nil
+	return Open(dir, append(said, opts...)...)
 }
 
 func dirOf(u *url.URL) (string, error) {

@@ -31,7 +31,10 @@ func members(rule quorum.Rule) constructor {
 		if err := distinct(urls); err != nil {
 			return nil, err
 		}
-		fences := u.Query().Get("fences") != "no"
+		var opts []quorum.Option
+		if u.Query().Get("fences") == "no" {
+			opts = append(opts, quorum.NoFences())
+		}
 		if o.depth >= maxDepth {
 			return nil, invalid("stores are nested more than %d deep", maxDepth)
 		}
@@ -46,7 +49,7 @@ func members(rule quorum.Rule) constructor {
 			}
 			stores = append(stores, s)
 		}
-		q, err := quorum.NewWith(rule, stores, quorum.Fences(fences))
+		q, err := quorum.New(rule, stores, opts...)
 		if err != nil {
 			return nil, errors.Join(err, closeAll(stores))
 		}

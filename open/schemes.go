@@ -18,7 +18,7 @@ type constructor func(ctx context.Context, o *opener, u *url.URL) (driver.Store,
 // foreign if PHP spells it otherwise.
 func schemes() map[string]constructor {
 	table := map[string]constructor{
-		"file":   from(filestore.FromURL),
+		"file":   file,
 		"memory": memory,
 	}
 	for _, scheme := range []string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"} {
@@ -30,15 +30,12 @@ func schemes() map[string]constructor {
 	return table
 }
 
-// from makes a constructor of a store's FromURL.
-func from[S driver.Store](fromURL func(*url.URL) (S, error)) constructor {
-	return func(_ context.Context, _ *opener, u *url.URL) (driver.Store, error) {
-		s, err := fromURL(u)
-		if err != nil {
-			return nil, err // not s: a nil *Store is no nil driver.Store
-		}
-		return s, nil
+func file(ctx context.Context, _ *opener, u *url.URL) (driver.Store, error) {
+	s, err := filestore.FromURL(ctx, u)
+	if err != nil {
+		return nil, err // not s: a nil *Store is no nil driver.Store
 	}
+	return s, nil
 }
 
 func redis(ctx context.Context, o *opener, u *url.URL) (driver.Store, error) {

@@ -21,7 +21,11 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			for range shape.members {
 				stores = append(stores, memstore.New())
 			}
-			s, err := quorum.NewWith(shape.rule, stores, quorum.Fences(shape.fences))
+			var opts []quorum.Option
+			if !shape.fences {
+				opts = append(opts, quorum.NoFences())
+			}
+			s, err := quorum.New(shape.rule, stores, opts...)
 			if err != nil {
 				b.Fatal(err)
 			}

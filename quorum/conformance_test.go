@@ -77,7 +77,7 @@ func TestContract(t *testing.T) {
 	}
 	t.Run("without fences", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			for _, f := range drivertest.Check(harness(t, quorum.Majority, newCluster(3), quorum.Fences(false))) {
+			for _, f := range drivertest.Check(harness(t, quorum.Majority, newCluster(3), quorum.NoFences())) {
 				t.Error(f)
 			}
 		})

@@ -272,7 +272,7 @@ func TestPromoteUnderAll(t *testing.T) {
 }
 
 func TestConvertWhereAMemberCannot(t *testing.T) {
-	s, err := quorum.NewWith(quorum.Majority, []driver.Store{withFence(driver.NoFence)}, quorum.Fences(false))
+	s, err := quorum.New(quorum.Majority, []driver.Store{withFence(driver.NoFence)}, quorum.NoFences())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,8 @@
 // it. Without this round a fence could fall between the quorums {1,2,3} and
 // {3,4,5}, when the greatest had come from member 1. The idea is the second
 // phase of a read in Attiya, Bar-Noy and Dolev, "Sharing Memory Robustly in
-// Message-Passing Systems", Journal of the ACM 42(1), 1995. [Fences] turns it
-// off.
+// Message-Passing Systems", Journal of the ACM 42(1), 1995. [NoFences] turns
+// it off.
 //
 // # Time
 //

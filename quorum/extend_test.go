@@ -237,7 +237,7 @@ func (a *aged) Acquire(ctx context.Context, r driver.Request) (driver.Grant, err
 // What a member says to count from earlier is no longer for that.
 func TestWindowFromEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := quorum.New(quorum.All, memstore.New(), &aged{memstore.New(), 3 * time.Second})
+		s, err := quorum.New(quorum.All, []driver.Store{memstore.New(), &aged{memstore.New(), 3 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

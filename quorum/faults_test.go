@@ -289,7 +289,7 @@ func (c cluster) client(t testing.TB, rule quorum.Rule, opts ...quorum.Option) *
 		cl.links = append(cl.links, l)
 		stores = append(stores, l)
 	}
-	s, err := quorum.NewWith(rule, stores, opts...)
+	s, err := quorum.New(rule, stores, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

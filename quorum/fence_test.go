@@ -115,7 +115,7 @@ func TestReadersAndWritersFences(t *testing.T) {
 
 func TestWithoutFences(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, _ func() *client) {
-		a := c.client(t, quorum.Majority, quorum.Fences(false))
+		a := c.client(t, quorum.Majority, quorum.NoFences())
 		defer a.Close()
 		if g := take(t, a, request("n")); g.Fence != 0 {
 			t.Errorf("the grant has fence %d", g.Fence)
@@ -165,12 +165,12 @@ func TestWhatIsRefused(t *testing.T) {
 		"session fences":     {quorum.Majority, []driver.Store{m, withFence(driver.SessionFence)}, nil, false},
 		"no fences":          {quorum.Majority, []driver.Store{m, withFence(driver.NoFence)}, nil, false},
 		"cannot raise":       {quorum.Majority, []driver.Store{m, withFence(driver.DurableFence)}, nil, false},
-		"fences off":         {quorum.Majority, []driver.Store{m, withFence(driver.NoFence)}, []quorum.Option{quorum.Fences(false)}, true},
+		"fences off":         {quorum.Majority, []driver.Store{m, withFence(driver.NoFence)}, []quorum.Option{quorum.NoFences()}, true},
 		"too impatient":      {quorum.Majority, []driver.Store{m}, []quorum.Option{quorum.MemberTimeout(time.Microsecond)}, false},
 		"too patient":        {quorum.Majority, []driver.Store{m}, []quorum.Option{quorum.MemberTimeout(time.Minute)}, false},
-		"no lease in common": {quorum.Majority, []driver.Store{&plain{m, long}, &plain{memstore.New(), short}}, []quorum.Option{quorum.Fences(false)}, false},
+		"no lease in common": {quorum.Majority, []driver.Store{&plain{m, long}, &plain{memstore.New(), short}}, []quorum.Option{quorum.NoFences()}, false},
 	} {
-		s, err := quorum.NewWith(k.rule, k.stores, k.opts...)
+		s, err := quorum.New(k.rule, k.stores, k.opts...)
 		switch {
 		case k.ok && err != nil:
 			t.Errorf("%s: %v", name, err)

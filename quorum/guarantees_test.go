@@ -22,7 +22,7 @@ func guaranteed(t *testing.T, rule quorum.Rule, changes ...func(*driver.Guarante
 		change(&g)
 		stores = append(stores, &promising{m, g})
 	}
-	s, err := quorum.New(rule, stores...)
+	s, err := quorum.New(rule, stores)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func (c *connected) Extend(ctx context.Context, name, token string, _ time.Durat
 func TestMembersBoundToConnections(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, c cluster, _ func() *client) {
 		bound := []*connected{connect(), connect(), connect()}
-		s, err := quorum.New(quorum.Majority, bound[0], bound[1], bound[2])
+		s, err := quorum.New(quorum.Majority, []driver.Store{bound[0], bound[1], bound[2]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestMembersBoundToConnections(t *testing.T) {
 			t.Errorf("a hand-over of bound holds: %v", err)
 		}
 
-		mixed, err := quorum.New(quorum.Majority, connect(), memstore.New(), memstore.New())
+		mixed, err := quorum.New(quorum.Majority, []driver.Store{connect(), memstore.New(), memstore.New()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,8 +137,9 @@ func (r *reporting) Status(context.Context) ([]driver.Finding, error) { return r
 
 func TestStatus(t *testing.T) {
 	ok := []driver.Finding{{Name: "uptime", Value: "1 s", Advice: "wait"}}
-	s, err := quorum.New(quorum.Majority,
-		&reporting{memstore.New(), ok, nil}, &reporting{memstore.New(), nil, driver.ErrUnavailable}, memstore.New())
+	s, err := quorum.New(quorum.Majority, []driver.Store{
+		&reporting{memstore.New(), ok, nil}, &reporting{memstore.New(), nil, driver.ErrUnavailable}, memstore.New(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestStatus(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("found %v", got)
 	}
-	down, err := quorum.New(quorum.Majority, &reporting{memstore.New(), nil, errors.New("no route")})
+	down, err := quorum.New(quorum.Majority, []driver.Store{&reporting{memstore.New(), nil, errors.New("no route")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,12 +46,10 @@ func (r Rule) quorum(n int) int {
 // Store is a store made of stores. It is safe for concurrent use, as long as
 // its members are.
 type Store struct {
+	config
 	rule       Rule
 	need       int // members that make a quorum
 	members    []*member
-	fences     bool
-	patience   time.Duration // with one member; 0: by the length of the lease
-	clock      driver.Clock
 	guarantees driver.Guarantees
 	waits      bool // some member can wait
 	converts   bool // all members can convert, and so on
@@ -67,39 +65,45 @@ type Store struct {
 	work    sync.WaitGroup // calls and everything begun by them
 }
 
-// Option configures NewWith.
-type Option func(*Store)
+// Option configures New.
+type Option func(*config)
 
-// Fences(false) spares the round that writes the fence back: grants have no
-// fence then. Members need none either.
-func Fences(on bool) Option { return func(s *Store) { s.fences = on } }
+type config struct {
+	fences   bool
+	patience time.Duration // with one member; 0: by the length of the lease
+	clock    driver.Clock
+}
 
-// MemberTimeout is how long one request may take at one member, from 1 ms to
-// 1 s. By default it is a twentieth of the lease, at least 25 ms and at most
-// 500 ms. It must be more than a round trip; a silent member may delay a call
-// by a few times as much.
-func MemberTimeout(d time.Duration) Option { return func(s *Store) { s.patience = d } }
+// NoFences makes grants without fences. Each Acquire is then spared the round that writes the fence
+// back to the members, and the members need no fences either.
+func NoFences() Option { return func(c *config) { c.fences = false } }
 
-// WithClock makes the store measure time by c instead of driver.SystemClock.
-// The members must have been given the same clock.
-func WithClock(c driver.Clock) Option { return func(s *Store) { s.clock = c } }
+// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is a
+// twentieth of the lease, at least 25 ms and at most 500 ms. It must be longer than a round trip. A
+// silent member may delay a call by a few times as much.
+func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
-// New makes one store of stores, by default with fences. It owns them from
-// then on: Close closes them. See NewWith for the errors.
-func New(rule Rule, stores ...driver.Store) (*Store, error) { return NewWith(rule, stores) }
+// WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
+// use the same clock.
+func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
-// NewWith is New with options. Every process must name the same stores and the
-// same rule. ErrInvalid: there are no stores, one is named twice (the same value,
-// or its method SamePlace(driver.Store) bool says so of another), one has no
-// durable fences or cannot raise them although fences are on, or the leases
-// that they allow do not overlap. Then the stores are not closed.
-func NewWith(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
+// New makes one store of stores, with fences unless NoFences is given. The new store owns its
+// members: Close closes them. Every process must name the same stores and the same rule.
+//
+// New returns driver.ErrInvalid, and leaves the stores open, if
+//   - stores is empty or one of them is nil;
+//   - a store is named twice: two are the same value, or one has a method
+//     SamePlace(driver.Store) bool that returns true for the other;
+//   - a store has no durable fences or cannot raise them, and NoFences is not given;
+//   - the stores allow no common length of a lease;
+//   - the rule does not exist, or MemberTimeout is out of its range.
+func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 	s := &Store{
-		rule: rule, need: rule.quorum(len(stores)), fences: true,
+		rule: rule, need: rule.quorum(len(stores)), config: config{fences: true},
 		holds: make(map[id]*hold), closing: make(chan struct{}),
 	}
 	for _, o := range opts {
-		o(s)
+		o(&s.config)
 	}
 	if s.clock == nil {
 		s.clock = driver.SystemClock()
@@ -134,10 +138,10 @@ func (s *Store) check() error {
 			}
 		}
 		if f := m.g.Fence; s.fences && f != driver.DurableFence {
-			return fmt.Errorf("%w: %v has fences: %v; a quorum needs durable ones, or Fences(false)", driver.ErrInvalid, m, f)
+			return fmt.Errorf("%w: %v has fences: %v; a quorum needs durable ones, or NoFences", driver.ErrInvalid, m, f)
 		}
 		if s.fences && m.raiser == nil {
-			return fmt.Errorf("%w: %v cannot raise a fence; use Fences(false)", driver.ErrInvalid, m)
+			return fmt.Errorf("%w: %v cannot raise a fence; use NoFences", driver.ErrInvalid, m)
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func TestReaderAfterAMemberCameBack(t *testing.T) {
 func TestSharedFenceIsPromisedAsFarAsItGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for rule, want := range map[quorum.Rule]driver.Promise{quorum.Majority: driver.Partly, quorum.All: driver.Yes} {
-			with, without := newCluster(3).client(t, rule), newCluster(3).client(t, rule, quorum.Fences(false))
+			with, without := newCluster(3).client(t, rule), newCluster(3).client(t, rule, quorum.NoFences())
 			if got := with.Guarantees().SharedFence; got != want {
 				t.Errorf("%v: one fence for readers is promised: %v, want %v", rule, got, want)
 			}

@@ -83,7 +83,7 @@ func TestWaitWithMembersThatCannot(t *testing.T) {
 		held := open()
 		r := request("n")
 		take(t, c[0].now(), r)
-		s, err := quorum.NewWith(quorum.Majority, []driver.Store{held.links[0], withFence(driver.NoFence), withFence(driver.NoFence)}, quorum.Fences(false))
+		s, err := quorum.New(quorum.Majority, []driver.Store{held.links[0], withFence(driver.NoFence), withFence(driver.NoFence)}, quorum.NoFences())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,5 +34,5 @@ func (r *rack) open(ctx context.Context) (driver.Store, error) {
 		}
 		stores = append(stores, s)
 	}
-	return quorum.NewWith(quorum.Majority, stores, quorum.MemberTimeout(time.Second))
+	return quorum.New(quorum.Majority, stores, quorum.MemberTimeout(time.Second))
 }

@@ -91,7 +91,7 @@ func (r *rack) clientOf(rule quorum.Rule, servers []*server.Server, opts ...redi
 		m := member(r.t, way.Listen, opts...)
 		c.ways, c.members, stores = append(c.ways, way), append(c.members, m), append(stores, m)
 	}
-	q, err := quorum.New(rule, stores...)
+	q, err := quorum.New(rule, stores)
 	if err != nil {
 		r.t.Fatal(err)
 	}

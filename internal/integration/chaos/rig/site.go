@@ -68,7 +68,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 	if !several {
 		return members[0], nil
 	}
-	return quorum.New(rule, members...)
+	return quorum.New(rule, members)
 }
 
 var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
@@ -79,7 +79,7 @@ func openOne(ctx context.Context, text string) (driver.Store, error) {
 	case err != nil:
 		return nil, err
 	case u.Scheme == "file":
-		return filestore.FromURL(u)
+		return filestore.FromURL(ctx, u)
 	}
 	return redisstore.FromURL(ctx, u)
 }
