@@ -14,6 +14,8 @@ const (
 	MaxLabel = 256  // bytes of Holder.Label and Holder.Host
 	MaxSpent = 8    // tokens in Request.Spent
 
+	MaxStoreID = 64 // bytes of an Identifier's id
+
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 

@@ -6,6 +6,7 @@ package memstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ func WithClock(c driver.Clock) Option { return func(s *space) { s.clock = c } }
 
 // New returns a store with no locks in it.
 func New(opts ...Option) *Store {
-	s := &space{entries: make(map[string]*entry), raised: make(map[string]uint64)}
+	s := &space{id: rand.Text(), entries: make(map[string]*entry), raised: make(map[string]uint64)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -67,6 +68,15 @@ func (s *Store) Guarantees() driver.Guarantees { return guarantees }
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	return ok && o.space == s.space
+}
+
+// StoreID implements driver.Identifier. All handles on the same locks return the same id.
+func (s *Store) StoreID(ctx context.Context) (string, error) {
+	if err := s.enter(ctx); err != nil {
+		return "", err
+	}
+	defer s.unlock()
+	return s.id, nil
 }
 
 // String names the store.

@@ -10,6 +10,7 @@ import (
 
 // space is what all handles of a store share.
 type space struct {
+	id      string
 	mu      sync.Mutex
 	clock   driver.Clock
 	entries map[string]*entry
