@@ -244,16 +244,26 @@ var errNoReply = fmt.Errorf("no reply within %v", replyTime)
 
 // write runs a script, unless ctx is over.
 func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", session.ErrUnavailable, err))
 	}
 	bounded, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	res := s.Exec(bounded, r.client, keys, args)
-	if ctx.Err() == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
+	if ended(ctx) == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
 		return rueidis.NewErrorResult(errNoReply) // it is not the caller's deadline
 	}
 	return res
+}
+
+// ended returns the error of a context that has ended or whose deadline has passed. On a busy
+// machine the timer that ends a context runs after its deadline, and the client looks at the
+// deadline itself.
+func ended(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // failed says what is known of a session after a call that failed.

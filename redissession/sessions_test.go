@@ -396,6 +396,20 @@ func TestShortLife(t *testing.T) {
 	}
 }
 
+// lateTimer is a context whose deadline has passed and whose timer has not run yet.
+type lateTimer struct{ context.Context }
+
+func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
+
+func TestDeadlineBeforeItsTimer(t *testing.T) {
+	t.Parallel()
+	s := newRedis(t, dial(t, at(startRedis(t).Addr()))).Sessions()
+	_, err := s.Commit(lateTimer{t.Context()}, "id", session.Change{Create: true})
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("Commit after the deadline: %v", err)
+	}
+}
+
 // TestLostReply cuts the connection under a commit: what became of it is not
 // known, and is not said to be.
 func TestLostReply(t *testing.T) {

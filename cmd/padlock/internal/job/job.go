@@ -122,6 +122,14 @@ func (j *Job) settle() {
 }
 
 func (j *Job) goneWithin(d time.Duration) bool {
+	if d == 0 {
+		select {
+		case <-j.gone:
+			return true
+		default:
+			return false
+		}
+	}
 	select {
 	case <-j.gone:
 		return true
@@ -135,6 +143,11 @@ func (j *Job) goneWithin(d time.Duration) bool {
 // alone counts: a list of processes may hide those of other users.
 func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
+	if j.goneWithin(0) {
+		// The list may be younger than the end of the tree, and then it has
+		// processes that this process started since.
+		return false
+	}
 	var fresh []int
 	for _, pid := range left {
 		if !told[pid] {
