@@ -161,8 +161,6 @@ func (c *conversion) accept(fence uint64) driver.Grant {
 	return s.grant(h, c.sent, c.answers)
 }
 
-func (h *hold) setMode(isShared bool) { h.mode, h.request.Shared = modeOf(isShared), isShared }
-
 // markOdd notes which members may still have another mode.
 func (c *conversion) markOdd() {
 	for i := range c.answers {

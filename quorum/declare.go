@@ -3,7 +3,6 @@ package quorum
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -24,15 +23,6 @@ func (t *try) win(ctx context.Context) bool {
 		t.fence = greatest(t.answers)
 	}
 	return true
-}
-
-func greatest(answers []answer) (fence uint64) {
-	for i := range answers {
-		if answers[i].verdict == yes {
-			fence = max(fence, answers[i].grant.Fence)
-		}
-	}
-	return fence
 }
 
 // declare makes the grant safe to tell: the fence is written back to a quorum,
@@ -87,6 +77,44 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 		a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token, t.fence)
 	}
 	a.verdict = judge(a.err)
+	return a
+}
+
+// arm lets a live hold, which was confirmed a moment ago, last for AtLeast.
+func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
+	sent, patience := s.clock.Now(), s.timeout(r.TTL)
+	round := s.newRound(ctx, h, patience, len(s.members))
+	defer round.done()
+	answers := s.ballot(never)
+	s.mu.Lock()
+	has := make([]bool, len(answers))
+	for i := range has {
+		has[i] = h.slots[i].has
+	}
+	s.mu.Unlock()
+	for i := range answers {
+		if has[i] {
+			answers[i].verdict = pending
+			round.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) { report(s.armAt(ctx, h, i, m, r)) })
+		}
+	}
+	cause := round.collect(ctx, answers, patience+grace, s.needs(answers))
+	if count(answers, yes) < s.need {
+		return driver.Grant{}, s.undecided(answers, true, cause)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.atLeast = max(h.atLeast, s.clock.Now().Add(r.AtLeast))
+	return s.grant(h, sent, answers), nil
+}
+
+// armAt repeats a request that was granted; a repeat arms AtLeast.
+func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
+	g, err := m.store.Acquire(ctx, r)
+	a := answer{member: i, verdict: judge(err), grant: g, err: err}
+	s.mu.Lock()
+	h.slots[i].repeated(a.verdict)
+	s.mu.Unlock()
 	return a
 }
 
@@ -167,90 +195,4 @@ func (t *try) swapOpen(cause error) error {
 		return err
 	}
 	return t.s.open(t.answers, cause)
-}
-
-// mendSoon renews the hold a little later and in the background, because some
-// member did not grant when a quorum of others did: so that the hold comes to
-// all members.
-func (s *Store) mendSoon(h *hold, patience time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.mending {
-		return
-	}
-	h.mending = true
-	h.refs++
-	s.work.Add(1)
-	go func() {
-		defer s.work.Done()
-		defer s.unuse(h)
-		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-		defer cancel()
-		awake := s.sleep(ctx, patience/8)
-		s.mu.Lock()
-		h.mending = false
-		p := h.turn.line()
-		s.mu.Unlock()
-		if s.await(ctx, &h.turn, p) != nil {
-			return
-		}
-		defer s.leave(&h.turn)
-		if awake && s.isLive(h) {
-			s.confirm(ctx, h, h.request.TTL)
-		}
-	}()
-}
-
-// mend brings member i back to what the hold is. It is done in the hold's turn
-// there, and only right after a quorum of other members confirmed the hold:
-// then nobody else can have it. Done at any other time, it could take a name
-// that somebody else had in between.
-func (s *Store) mend(h *hold, i int, patience time.Duration) {
-	m, sl := s.members[i], &h.slots[i]
-	s.mu.Lock()
-	r := h.request
-	r.Shared = h.isShared()
-	r.AtLeast = s.restAtLeast(h)
-	mayMend := h.live && (!sl.has || sl.odd) && h.until.Sub(s.clock.Now()) > patience
-	convert, fence := sl.has && sl.odd, h.fence
-	if mayMend && !convert {
-		sl.sending()
-	}
-	s.mu.Unlock()
-	if !mayMend {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if convert {
-		s.convertAt(ctx, h, i, r)
-		return
-	}
-	g, err := m.store.Acquire(ctx, r)
-	s.mu.Lock()
-	sl.asked(judge(err))
-	if err == nil && h.live {
-		s.watch(h, i, g.Bound)
-	}
-	s.mu.Unlock()
-	if err == nil && s.fences && g.Fence < fence {
-		m.raiser.RaiseFence(ctx, r.Name, r.Token, fence)
-	}
-}
-
-func (h *hold) isShared() bool {
-	if h.mode == unknown {
-		return h.request.Shared
-	}
-	return h.mode == shared
-}
-
-// restAtLeast is how long the name must stay taken at least; 0 if that is over
-// or too short for a store. The caller holds mu.
-func (s *Store) restAtLeast(h *hold) time.Duration {
-	rest := h.atLeast.Sub(s.clock.Now())
-	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
-		return 0
-	}
-	return rest
 }

@@ -70,14 +70,15 @@ func (s *Store) open(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// refusal is what a member finds wrong with the request, or nil.
-func refusal(answers []answer) error {
-	for i := range answers {
-		if answers[i].verdict == refused {
-			return answers[i].err
-		}
+// undecided is the error when neither a quorum nor its impossibility shows.
+func (s *Store) undecided(answers []answer, changes bool, cause error) error {
+	if err := refusal(answers); err != nil {
+		return err
 	}
-	return nil
+	if !changes && cause == nil {
+		return s.fail(driver.ErrUnavailable, answers, nil)
+	}
+	return s.open(answers, cause)
 }
 
 // loss is ErrExpired or ErrLost when so many members deny the hold that no

@@ -65,17 +65,6 @@ func (s *Store) confirm(ctx context.Context, h *hold, ttl time.Duration) (driver
 	return driver.Grant{}, s.undecided(answers, ttl != 0, err)
 }
 
-// undecided is the error when neither a quorum nor its impossibility shows.
-func (s *Store) undecided(answers []answer, changes bool, cause error) error {
-	if err := refusal(answers); err != nil {
-		return err
-	}
-	if !changes && cause == nil {
-		return s.fail(driver.ErrUnavailable, answers, nil)
-	}
-	return s.open(answers, cause)
-}
-
 func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answers []answer) driver.Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,5 +104,74 @@ func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(an
 	}
 	if c.ok {
 		s.mend(c.h, i, c.patience)
+	}
+}
+
+// mendSoon renews the hold a little later and in the background, because some
+// member did not grant when a quorum of others did: so that the hold comes to
+// all members.
+func (s *Store) mendSoon(h *hold, patience time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.mending {
+		return
+	}
+	h.mending = true
+	h.refs++
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		defer s.unuse(h)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		defer cancel()
+		awake := s.sleep(ctx, patience/8)
+		s.mu.Lock()
+		h.mending = false
+		p := h.turn.line()
+		s.mu.Unlock()
+		if s.await(ctx, &h.turn, p) != nil {
+			return
+		}
+		defer s.leave(&h.turn)
+		if awake && s.isLive(h) {
+			s.confirm(ctx, h, h.request.TTL)
+		}
+	}()
+}
+
+// mend brings member i back to what the hold is. It is done in the hold's turn
+// there, and only right after a quorum of other members confirmed the hold:
+// then nobody else can have it. Done at any other time, it could take a name
+// that somebody else had in between.
+func (s *Store) mend(h *hold, i int, patience time.Duration) {
+	m, sl := s.members[i], &h.slots[i]
+	s.mu.Lock()
+	r := h.request
+	r.Shared = h.isShared()
+	r.AtLeast = s.restAtLeast(h)
+	mayMend := h.live && (!sl.has || sl.odd) && h.until.Sub(s.clock.Now()) > patience
+	convert, fence := sl.has && sl.odd, h.fence
+	if mayMend && !convert {
+		sl.sending()
+	}
+	s.mu.Unlock()
+	if !mayMend {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if convert {
+		s.convertAt(ctx, h, i, r)
+		return
+	}
+	g, err := m.store.Acquire(ctx, r)
+	s.mu.Lock()
+	sl.asked(judge(err))
+	if err == nil && h.live {
+		s.watch(h, i, g.Bound)
+	}
+	s.mu.Unlock()
+	if err == nil && s.fences && g.Fence < fence {
+		m.raiser.RaiseFence(ctx, r.Name, r.Token, fence)
 	}
 }

@@ -34,22 +34,6 @@ type hold struct {
 	end     context.CancelCauseFunc // of bound
 }
 
-// slot is a hold at one member.
-type slot struct {
-	turn     gate        // one request at a time, in the order in which they came
-	waiting  bool        // Wait is under way
-	sent     bool        // a request was sent that may have granted something
-	before   bool        // sent, before the request under way
-	has      bool        // the member confirmed the hold when it was last heard
-	odd      bool        // perhaps in another mode than the hold
-	settling *settlement // a release under way, or to be tried again
-	given    bool        // back, perhaps: a release was answered, or its fate is not known
-	late     time.Time   // until then a request may arrive whose fate is not known
-	demotes  time.Time   // until then a demotion may arrive whose fate is not known
-	bound    context.Context
-	stop     func() bool // stops watching bound
-}
-
 // mode is what this process knows of a hold's mode. A hold that was adopted
 // has the mode that it had before.
 type mode int
@@ -67,70 +51,19 @@ func modeOf(isShared bool) mode {
 	return exclusive
 }
 
-// gate lets one in at a time, first come first served.
-type gate struct {
-	taken bool
-	queue []place
+func (h *hold) isShared() bool {
+	if h.mode == unknown {
+		return h.request.Shared
+	}
+	return h.mode == shared
 }
 
-// place is a place in the line of a gate; nil is the turn itself.
-type place chan struct{}
+func (h *hold) setMode(isShared bool) { h.mode, h.request.Shared = modeOf(isShared), isShared }
 
-// line takes the next place. The caller holds mu.
-func (g *gate) line() place {
-	if !g.taken {
-		g.taken = true
-		return nil
-	}
-	p := make(place)
-	g.queue = append(g.queue, p)
-	return p
-}
-
-// await waits for the turn of p, until ctx ends.
-func (s *Store) await(ctx context.Context, g *gate, p place) error {
-	if p == nil {
-		return nil
-	}
-	select {
-	case <-p:
-		return nil
-	case <-ctx.Done():
-	}
+func (s *Store) isLive(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(g.queue, p); i >= 0 {
-		g.queue = slices.Delete(g.queue, i, i+1)
-	} else {
-		g.next() // the turn came in the same instant
-	}
-	return ctx.Err()
-}
-
-// awaitFor is await for at most d.
-func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
-	if p == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	return s.await(ctx, g, p)
-}
-
-// next lets the next one in. The caller holds mu.
-func (g *gate) next() {
-	if len(g.queue) == 0 {
-		g.taken = false
-		return
-	}
-	close(g.queue[0])
-	g.queue = g.queue[1:]
-}
-
-func (s *Store) leave(g *gate) {
-	s.mu.Lock()
-	g.next()
-	s.mu.Unlock()
+	return h.live
 }
 
 // lineUp bounds how long a call waits for another one on the same hold.
@@ -257,6 +190,28 @@ func (h *hold) count(is func(*slot) bool) (n int) {
 		}
 	}
 	return n
+}
+
+// leaseOf is how long a hold can last at most after the last request for it.
+// The caller holds mu.
+func (s *Store) leaseOf(h *hold) time.Duration {
+	if ttl := max(h.request.TTL, h.request.AtLeast); ttl > 0 {
+		return ttl
+	}
+	return unknownLease
+}
+
+// unknownLease is for tokens of which this process has seen no grant.
+const unknownLease = time.Minute
+
+// restAtLeast is how long the name must stay taken at least; 0 if that is over
+// or too short for a store. The caller holds mu.
+func (s *Store) restAtLeast(h *hold) time.Duration {
+	rest := h.atLeast.Sub(s.clock.Now())
+	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
+		return 0
+	}
+	return rest
 }
 
 // forever is the length of a lease that does not end by itself.

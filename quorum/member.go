@@ -43,47 +43,6 @@ func newMember(i int, store driver.Store) *member {
 // String tells members apart in errors and findings.
 func (m *member) String() string { return fmt.Sprintf("member %d (%s)", m.index+1, m.g.Store) }
 
-// verdict is what an answer comes to.
-type verdict int
-
-const (
-	unasked  verdict = iota // and perhaps will be
-	pending                 // asked, no answer yet
-	yes                     // granted, confirmed, done
-	held                    // by others, or cooling down
-	leftover                // held, perhaps by what an earlier try of this caller left there
-	conflict                // another reader is being promoted
-	gone                    // the token holds nothing there
-	never                   // not asked, or nothing came of it: for certain
-	busy                    // not asked, for an earlier request for the token is unsettled
-	refused                 // as invalid or unsupported
-	unsure                  // it may have been done
-)
-
-// judge takes every error that does not say that nothing was done as one that
-// leaves it open.
-func judge(err error) verdict {
-	switch {
-	case err == nil:
-		return yes
-	case errors.Is(err, driver.ErrUncertain):
-		return unsure
-	case errors.Is(err, driver.ErrHeld):
-		return held
-	case errors.Is(err, driver.ErrPromotionConflict):
-		return conflict
-	case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrExpired):
-		return gone
-	case errors.Is(err, driver.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
-		return refused
-	case errors.Is(err, errUnsettled):
-		return busy
-	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrClosed):
-		return never
-	}
-	return unsure
-}
-
 var (
 	errUnsettled = errors.New("an earlier request of this hold is not settled")
 	errOverdue   = errors.New("no answer in time")

@@ -214,6 +214,27 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
+// valid finds what no member may be asked.
+func (s *Store) valid(r *driver.Request) error {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return err
+	}
+	switch {
+	case r.Shared && !s.guarantees.Shared:
+		return fmt.Errorf("shared mode: %w", errors.ErrUnsupported)
+	case r.Replaces != "" && s.guarantees.Bound != driver.ToNothing:
+		return fmt.Errorf("hand-over of holds bound to a %v: %w", s.guarantees.Bound, errors.ErrUnsupported)
+	}
+	return nil
+}
+
+func (s *Store) validHold(name, token string) error {
+	if err := driver.CheckName(name); err != nil {
+		return err
+	}
+	return driver.CheckToken(token)
+}
+
 // timeout is how long one request about a lease of ttl may take.
 func (s *Store) timeout(ttl time.Duration) time.Duration {
 	if s.patience != 0 {

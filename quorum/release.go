@@ -25,13 +25,6 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return s.release(ctx, h, keep)
 }
 
-func (s *Store) validHold(name, token string) error {
-	if err := driver.CheckName(name); err != nil {
-		return err
-	}
-	return driver.CheckToken(token)
-}
-
 func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (driver.Outcome, error) {
 	s.mu.Lock()
 	if h.live {
@@ -74,18 +67,6 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	}
 	return answers, ask
 }
-
-// leaseOf is how long a hold can last at most after the last request for it.
-// The caller holds mu.
-func (s *Store) leaseOf(h *hold) time.Duration {
-	if ttl := max(h.request.TTL, h.request.AtLeast); ttl > 0 {
-		return ttl
-	}
-	return unknownLease
-}
-
-// unknownLease is for tokens of which this process has seen no grant.
-const unknownLease = time.Minute
 
 // outcome says what became of the hold, if it is certain. That it is over is
 // not enough while members that have not answered keep others from a quorum:
@@ -192,10 +173,6 @@ func (s *Store) free(ctx context.Context, h *hold, ask []int, keep, patience tim
 }
 
 const (
-	// lateRequest is how long after its call has returned a request of
-	// unknown fate may still arrive.
-	lateRequest = 500 * time.Millisecond
-
 	firstPause = 50 * time.Millisecond
 	maxPause   = 5 * time.Second
 )

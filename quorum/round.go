@@ -4,22 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
-
-// answer is what one member said.
-type answer struct {
-	member  int
-	verdict verdict
-	grant   driver.Grant
-	outcome driver.Outcome
-	state   driver.State
-	err     error
-	fast    bool // it came early in its time
-	settled bool // nothing is left of what was released, nor can come
-	ours    bool // what is gone there may have been given back by us
-}
 
 // round is requests to members that are under way at once. Its requests do not
 // end with the caller's context, so that what the caller does not wait for is
@@ -112,15 +97,6 @@ func (r *round) everybody(f script) []answer {
 	return r.s.ballot(pending)
 }
 
-// ballot is an empty list of answers.
-func (s *Store) ballot(v verdict) []answer {
-	answers := make([]answer, len(s.members))
-	for i := range answers {
-		answers[i] = answer{member: i, verdict: v}
-	}
-	return answers
-}
-
 // collect notes answers until enough says so, all have come, limit is over, or
 // ctx ends; then it returns ctx's error. Members that have not answered are
 // left pending.
@@ -151,20 +127,3 @@ func (r *round) drain(answers []answer) {
 		}
 	}
 }
-
-func count(answers []answer, v verdict) (n int) {
-	for i := range answers {
-		if answers[i].verdict == v {
-			n++
-		}
-	}
-	return n
-}
-
-// needs stops collecting when a quorum said yes.
-func (s *Store) needs(answers []answer) func() bool {
-	return func() bool { return count(answers, yes) >= s.need }
-}
-
-// refuses is more denials than a quorum can do without.
-func (s *Store) refuses(n int) bool { return n > len(s.members)-s.need }

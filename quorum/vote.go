@@ -198,33 +198,6 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	return false, false
 }
 
-// sending notes a request that may grant something.
-func (sl *slot) sending() { sl.before, sl.sent, sl.given = sl.sent, true, false }
-
-// asked notes the answer to a request that may have granted something.
-func (sl *slot) asked(v verdict) {
-	switch v {
-	case yes:
-		sl.has, sl.odd = true, false
-	case unsure, pending:
-		sl.late = time.Now().Add(lateRequest)
-	case held, gone:
-		sl.has, sl.sent = false, sl.before
-	default:
-		sl.sent = sl.before
-	}
-}
-
-// repeated notes the answer to a second request for what was granted.
-func (sl *slot) repeated(v verdict) {
-	switch v {
-	case held, gone:
-		sl.has = false
-	case unsure:
-		sl.late = time.Now().Add(lateRequest)
-	}
-}
-
 // vote asks until it is decided. An error is that of ctx; otherwise the
 // answers tell.
 func (t *try) vote(ctx context.Context) error {

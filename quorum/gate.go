@@ -1,0 +1,73 @@
+package quorum
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// gate lets one in at a time, first come first served.
+type gate struct {
+	taken bool
+	queue []place
+}
+
+// place is a place in the line of a gate; nil is the turn itself.
+type place chan struct{}
+
+// line takes the next place. The caller holds mu.
+func (g *gate) line() place {
+	if !g.taken {
+		g.taken = true
+		return nil
+	}
+	p := make(place)
+	g.queue = append(g.queue, p)
+	return p
+}
+
+// await waits for the turn of p, until ctx ends.
+func (s *Store) await(ctx context.Context, g *gate, p place) error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(g.queue, p); i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+	} else {
+		g.next() // the turn came in the same instant
+	}
+	return ctx.Err()
+}
+
+// awaitFor is await for at most d.
+func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
+	if p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return s.await(ctx, g, p)
+}
+
+// next lets the next one in. The caller holds mu.
+func (g *gate) next() {
+	if len(g.queue) == 0 {
+		g.taken = false
+		return
+	}
+	close(g.queue[0])
+	g.queue = g.queue[1:]
+}
+
+func (s *Store) leave(g *gate) {
+	s.mu.Lock()
+	g.next()
+	s.mu.Unlock()
+}
