@@ -137,3 +137,67 @@ func TestHouseModulesBite(t *testing.T) {
 	_, complaints := parseModules("# comment\n. yes\nopen perhaps\n")
 	expect(t, complaints, "modules.txt:3")
 }
+
+// wordBites are comments that break the rules of language, and comments that just don't.
+var wordBites = []struct{ comment, want string }{
+	{"Who asks again is refused.", "name the actor"},
+	{"It is free. Whatever was written stays there", "name the actor"},
+	{"It goes to whoever comes first.", "as a noun"},
+	{"A waiter who left stays away, and reports who holds the name.", ""},
+	{"The list of what was seen is short.", "name the thing"},
+	{"It says what happened, and what to do.", ""},
+	{"The store is asked again. Never otherwise.", "no verb"},
+	{"They pass it on by none.", "no verb"},
+	{"It never waits.", ""},
+	{"The lock is lost also if nobody asks.", "even if"},
+	{"The caller is told the reason.", "learns"},
+	{"It can be told apart.", ""},
+	{"Wait answers errors.ErrUnsupported.", "returns an error"},
+	{"A server answers within a second.", ""},
+	{"One of them is drawn by lot.", "at random"},
+	{"It runs beside the other one.", "next to"},
+	{"It is a name of ours.", "of padlock's own"},
+}
+
+func TestWordsBite(t *testing.T) {
+	for _, b := range wordBites {
+		for name, source := range map[string]string{
+			"x.go":     "package p\n\n// " + b.comment + "\nfunc f() {}",
+			"y.go":     "package p\nvar x = f(\"" + b.comment + "\")",
+			"x.lua":    "-- " + b.comment,
+			"doc/x.md": "# What it is\n\n- " + b.comment + "\n\n```\nwho beside\n```\n",
+		} {
+			f, err := parseHouse(name, ".", []byte(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(b.comment+" "+name, func(t *testing.T) { expect(t, checkWords(f), b.want) })
+		}
+	}
+}
+
+// wide is 103 columns wide, and 106 as a comment.
+var wide = strings.Repeat("word ", 20) + "end"
+
+func TestWidthBite(t *testing.T) {
+	for _, b := range []bite{
+		{"a comment", checkWidth, "x.go", ".", "// " + wide + "\nfunc f() {}", "x.go:2: 106 columns"},
+		{"an indented comment", checkWidth, "x.go", ".", "func f() {\n\t// " + wide[6:] + "\n}", "x.go:3: 104 columns"},
+		{"a comment in the last column", checkWidth, "x.go", ".", "// " + wide[6:] + "\nfunc f() {}", ""},
+		{"code", checkWidth, "x.go", ".", "var x = 1 // " + wide, ""},
+		{"code in a comment", checkWidth, "x.go", ".", "// F is\n//\n//\t" + wide + "\nfunc F() {}", ""},
+		{"a page", checkWidth, "x.md", ".", wide, "x.md:2: 103 columns"},
+		{"a table", checkWidth, "x.md", ".", "| " + wide + " |", ""},
+		{"a block of code", checkWidth, "x.md", ".", "```\n" + wide + "\n```", ""},
+		{"an address", checkWidth, "x.md", ".", "[here](https://example.org) " + wide, ""},
+		{"one long word", checkWidth, "x.md", ".", "- " + strings.Repeat("word", 30), ""},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			f, err := parseHouse(b.path, b.module, []byte("package p\n"+b.src))
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, b.check(f), b.want)
+		})
+	}
+}
