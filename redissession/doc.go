@@ -4,7 +4,7 @@
 //	client, err := rueidis.NewClient(o) // the application's
 //	redis, err := redissession.New(client)
 //
-//	store, err := redisstore.Open(ctx, o, redissession.Locks()...)
+//	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.Locks()...)
 //	locker := padlock.New(store)
 //
 //	sessions, err := session.New(redis.Sessions(), session.WithLocker(locker))

@@ -46,10 +46,16 @@ func newRedis(t testing.TB, c rueidis.Client, opts ...redissession.Option) *redi
 	return r
 }
 
+// lockPlace is the server of o for a store of locks. As with o, a server that is
+// no cluster is taken for one server.
+func lockPlace(o rueidis.ClientOption) redisstore.Config {
+	return redisstore.Config{Addrs: o.InitAddress, DB: o.SelectDB, Cluster: o.SelectDB == 0}
+}
+
 // newLocker returns a Locker in a Redis that was just started.
 func newLocker(t testing.TB, o rueidis.ClientOption, opts ...redisstore.Option) *padlock.Locker {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), o, opts...)
+	s, err := redisstore.Open(t.Context(), lockPlace(o), opts...)
 	noError(t, err)
 	l := padlock.New(s)
 	t.Cleanup(func() { l.Close(context.Background()); s.Close() })

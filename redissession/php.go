@@ -31,7 +31,7 @@ func Locks() []redisstore.Option {
 // is a string key, as the redis extension keeps it, and PHP, which polls, gets
 // its turn.
 //
-//	store, err := redisstore.Open(ctx, o, redissession.PHPLocks()...)
+//	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
 //	sessions, err := session.NewPHP(redis.Blobs(), session.WithLocker(padlock.New(store)), session.PHP{})
 //
 // PHP writes without conditions, so only the lock protects what Go has saved.
@@ -47,6 +47,6 @@ func Locks() []redisstore.Option {
 // another slot than the session; nothing here needs both at once.
 func PHPLocks() []redisstore.Option {
 	return []redisstore.Option{
-		redisstore.FenceKeep(lockNotes), redisstore.MaxTTL(phpLease), redisstore.PlainStrings(), redisstore.Foreign(true),
+		redisstore.FenceKeep(lockNotes), redisstore.MaxTTL(phpLease), redisstore.PlainStrings(), redisstore.Foreign(),
 	}
 }

@@ -32,7 +32,7 @@ func BenchmarkPair(b *testing.B) {
 		opts []redisstore.Option
 	}{
 		{"limit", nil},
-		{"string-plain", []redisstore.Option{redisstore.PlainStrings(), redisstore.Fences(false)}},
+		{"string-plain", []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
 		{"string-fences", []redisstore.Option{redisstore.PlainStrings()}},
 		{"set-fences", nil},
 	} {

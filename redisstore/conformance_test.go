@@ -17,11 +17,11 @@ func TestContract(t *testing.T) {
 		opts []redisstore.Option
 	}{
 		{"set", []redisstore.Option{redisstore.Durable()}},
-		{"set without fences", []redisstore.Option{redisstore.Fences(false)}},
+		{"set without fences", []redisstore.Option{redisstore.NoFences()}},
 		{"set, padlock alone", []redisstore.Option{redisstore.OnlyPadlock()}},
-		{"set, beside pollers", []redisstore.Option{redisstore.Foreign(true)}},
+		{"set, beside pollers", []redisstore.Option{redisstore.Foreign()}},
 		{"string", []redisstore.Option{redisstore.PlainStrings()}},
-		{"plain string", []redisstore.Option{redisstore.PlainStrings(), redisstore.Fences(false)}},
+		{"plain string", []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 
@@ -16,88 +17,114 @@ const (
 	replyTimeout = patience                             // while a connection is made
 	flushDelay   = 10 * time.Microsecond                // gathers what many goroutines ask; who is alone is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
+	bufferSize   = 1 << 16                              // of a connection, for each direction
 )
 
-type dialFunc func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error)
-
-// clientOption makes the settings that Open's comment names.
-func (s *Store) clientOption(o rueidis.ClientOption) rueidis.ClientOption {
-	o.DisableRetry, o.DisableCache, o.AlwaysPipelining = true, true, true
-	o.DisableAutoPipelining = false
-	o.PipelineMultiplex = -1
-	o.ConnLifetime = 0
-	o.ClientSetInfo = rueidis.DisableClientSetInfo
-	o.ReplicaOnly, o.SendToReplicas, o.ReadNodeSelector = false, nil, nil
-	o.Standalone = rueidis.StandaloneOption{}
-	if o.Dialer.Timeout <= 0 || o.Dialer.Timeout > dialTimeout {
-		o.Dialer.Timeout = dialTimeout
+// clientOption makes the client's settings. The client may not retry, since a
+// script must not run twice. It has one connection per server, on which all
+// requests are pipelined, so that a release comes after the acquire it follows.
+func (s *Store) clientOption() rueidis.ClientOption {
+	c := &s.server
+	o := rueidis.ClientOption{
+		InitAddress: c.Addrs, SelectDB: c.DB, ClientName: c.ClientName, TLSConfig: c.TLS,
+		ForceSingleClient: !c.Cluster && c.Sentinel.MasterName == "",
+		DisableRetry:      true, DisableCache: true, AlwaysPipelining: true,
+		PipelineMultiplex:   -1,
+		ClientSetInfo:       rueidis.DisableClientSetInfo,
+		Dialer:              newDialer(),
+		ConnWriteTimeout:    replyTimeout,
+		ReadBufferEachConn:  bufferSize,
+		WriteBufferEachConn: bufferSize,
+		MaxFlushDelay:       flushDelay,
+		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: 8},
+		DialCtxFn:           s.dial,
+		AuthCredentialsFn:   loginOf,
 	}
-	if o.ConnWriteTimeout <= 0 || o.ConnWriteTimeout > replyTimeout {
-		o.ConnWriteTimeout = replyTimeout
+	if c.Socket != "" {
+		o.InitAddress = []string{c.Socket}
 	}
-	quiet(&o.Dialer)
-	if o.Sentinel.Dialer.Timeout <= 0 || o.Sentinel.Dialer.Timeout > dialTimeout {
-		o.Sentinel.Dialer.Timeout = dialTimeout
+	if c.Sentinel.MasterName != "" {
+		o.Sentinel = rueidis.SentinelOption{
+			MasterSet: c.Sentinel.MasterName, Dialer: newDialer(), TLSConfig: c.TLS, TopologyRefreshInterval: 5 * time.Second,
+		}
+		o.Sentinel.Dialer.Resolver = toSentinel
 	}
-	quiet(&o.Sentinel.Dialer)
-	if o.ReadBufferEachConn == 0 {
-		o.ReadBufferEachConn = 1 << 16
-	}
-	if o.WriteBufferEachConn == 0 {
-		o.WriteBufferEachConn = 1 << 16
-	}
-	if o.MaxFlushDelay == 0 {
-		o.MaxFlushDelay = flushDelay
-	}
-	o.MaxFlushDelay = max(0, o.MaxFlushDelay)
-	if o.ClusterOption.MaxMovedRedirections == 0 {
-		o.ClusterOption.MaxMovedRedirections = 8
-	}
-	if o.Sentinel.MasterSet != "" && o.Sentinel.TopologyRefreshInterval == 0 {
-		o.Sentinel.TopologyRefreshInterval = 5 * time.Second
-	}
-	o.DialCtxFn, o.DialFn = s.watched(dialer(o)), nil
 	return o
 }
 
-// quiet keeps the client from sending PINGs, and has the kernel look after
+// newDialer keeps the client from sending PINGs, and has the kernel look after
 // connections on which nothing is written.
-func quiet(d *net.Dialer) {
-	d.KeepAlive = -1
-	d.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive / 3, Count: 3}
-}
-
-// dialer is how o says to dial, as the client itself would.
-func dialer(o rueidis.ClientOption) dialFunc {
-	if o.DialCtxFn != nil {
-		return o.DialCtxFn
-	}
-	if dial := o.DialFn; dial != nil {
-		return func(_ context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-			return dial(dst, d, t)
-		}
-	}
-	return func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-		if t != nil {
-			return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", dst)
-		}
-		return d.DialContext(ctx, "tcp", dst)
+func newDialer() net.Dialer {
+	return net.Dialer{
+		Timeout: dialTimeout, KeepAlive: -1,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive / 3, Count: 3},
 	}
 }
 
-// watched tells the gate of every connection that is made or lost, and marks
-// the error of one that is not made. A connection is made when the server says
-// something on it: one to a frozen server, whose kernel takes it, never is, and
-// so does not close the gate for other nodes. Close does not wait for a dial.
-func (s *Store) watched(dial dialFunc) dialFunc {
-	return func(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(s.ctx, cancel)()
-		conn, err := dial(ctx, dst, d, t)
-		if err != nil {
-			return nil, &dialError{err}
-		}
-		return &watchedConn{Conn: conn, s: s, dst: dst}, nil
+// toSentinel marks the dialer of connections to sentinels; it resolves names as
+// no resolver would.
+var toSentinel = &net.Resolver{}
+
+// dial makes a connection and finds its credentials. It marks the error of a
+// connection that was not made. Close does not wait for it.
+//
+// A connection counts as made when the server says something on it: one to a
+// frozen server, whose kernel accepts it, never is, and so does not close the
+// gate for other nodes.
+func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	user, password, err := s.server.login(ctx, d.Resolver == toSentinel)
+	if err != nil {
+		return nil, &dialError{err}
 	}
+	conn, err := s.server.connect(ctx, dst, d, t)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return &watchedConn{Conn: conn, s: s, dst: dst, login: login{conn.RemoteAddr(), user, password}}, nil
+}
+
+// connect dials, and makes the TLS handshake, if any.
+func (c *Config) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	network, dial := "tcp", d.DialContext
+	if c.Socket != "" {
+		network = "unix"
+	}
+	if c.Dial != nil {
+		dial = c.Dial
+	}
+	conn, err := dial(ctx, network, dst)
+	if err != nil || t == nil {
+		return conn, err
+	}
+	if t.ServerName == "" {
+		t = t.Clone()
+		if t.ServerName, _, err = net.SplitHostPort(dst); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	secure := tls.Client(conn, t)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error says more
+		return nil, err
+	}
+	return secure, nil
+}
+
+// login is the address of a connection together with its credentials. The client
+// asks for credentials without a context, and does not say whether they are for a
+// sentinel. So dial, which knows both, finds them, and the client gets them here.
+type login struct {
+	net.Addr
+	user, password string
+}
+
+func loginOf(conn rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+	l, ok := conn.Address.(login)
+	if !ok {
+		return rueidis.AuthCredentials{}, errors.New("the connection was not made by dial")
+	}
+	return rueidis.AuthCredentials{Username: l.user, Password: l.password}, nil
 }

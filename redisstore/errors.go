@@ -105,7 +105,7 @@ func refusal(text string) error {
 
 // unconnected says what to do about a connection that could not be made, or "".
 func (s *Store) unconnected(err error) string {
-	secure := s.gate.option.TLSConfig != nil
+	secure := s.server.TLS != nil
 	var connecting *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	var noTLS tls.RecordHeaderError

@@ -84,7 +84,7 @@ func TestForeignPoller(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		for range stores {
-			s := opened(t, srv.Addr(), redisstore.Foreign(true))
+			s := opened(t, srv.Addr(), redisstore.Foreign())
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					hold(ctx, t, s, "job", func(uint64) {
@@ -118,7 +118,7 @@ func TestForeignPoller(t *testing.T) {
 func TestPollersLeaveRoom(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s := opened(t, srv.Addr(), redisstore.Foreign(true))
+	s := opened(t, srv.Addr(), redisstore.Foreign())
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var inside sync.Mutex
@@ -152,7 +152,7 @@ func TestTryAfterALongHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := opened(t, srv.Addr(), append([]redisstore.Option{redisstore.Foreign(true)}, opts...)...)
+			s := opened(t, srv.Addr(), append([]redisstore.Option{redisstore.Foreign()}, opts...)...)
 			for range 3 {
 				r := request("job")
 				take(t, s, r)
@@ -200,7 +200,7 @@ func TestTryAfterALongHold(t *testing.T) {
 func TestTimesFromTheFuture(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s, c := opened(t, srv.Addr(), redisstore.Foreign(true)), rawClient(t, single(srv.Addr()))
+	s, c := opened(t, srv.Addr(), redisstore.Foreign()), rawClient(t, single(srv.Addr()))
 	later := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
 	r := request("gap")
 	take(t, s, r)

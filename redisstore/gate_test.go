@@ -7,7 +7,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/redis/rueidis"
 )
 
 // TestGrantOverANewConnection is a grant that came over a connection that was
@@ -15,7 +14,7 @@ import (
 func TestGrantOverANewConnection(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	o := rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true}
+	o := Config{Addrs: []string{srv.Addr()}}
 	s, err := Open(t.Context(), o, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +45,7 @@ func TestGrantOverANewConnection(t *testing.T) {
 func TestGrantThatIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "yes"}})
-	o := rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true}
+	o := Config{Addrs: []string{srv.Addr()}}
 	s, err := Open(t.Context(), o, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random"} {
 		srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", policy}})
-		_, err := redisstore.Open(t.Context(), single(srv.Addr()))
+		_, err := redisstore.Open(t.Context(), at(srv.Addr()))
 		wantIs(t, err, driver.ErrUnavailable, "Open beside "+policy)
 		if !strings.Contains(err.Error(), policy) || !strings.Contains(err.Error(), "noeviction") {
 			t.Errorf("the error does not say what to do: %v", err)
@@ -142,7 +142,7 @@ func TestProcessRemembers(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for _, granted := range []bool{true, false} {
-		s, err := redisstore.Open(t.Context(), single(srv.Addr()))
+		s, err := redisstore.Open(t.Context(), at(srv.Addr()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestGuardSeesWhatComesInBetween(t *testing.T) {
 func TestDurableIsChecked(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	_, err := redisstore.Open(t.Context(), single(srv.Addr()), redisstore.Durable())
+	_, err := redisstore.Open(t.Context(), at(srv.Addr()), redisstore.Durable())
 	wantIs(t, err, driver.ErrUnavailable, "Open of a server without persistence, with Durable")
 	srv = server.Redis(t, server.RedisOptions{Persist: true})
 	if g := opened(t, srv.Addr(), redisstore.Durable()).Guarantees(); g.SurvivesRestart != driver.Yes {
@@ -210,7 +210,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	primary := server.Redis(t, server.RedisOptions{})
 	replica := server.Redis(t, server.RedisOptions{})
 	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
-	_, err := redisstore.Open(t.Context(), single(replica.Addr()))
+	_, err := redisstore.Open(t.Context(), at(replica.Addr()))
 	wantIs(t, err, driver.ErrUnavailable, "Open of a replica")
 }
 
@@ -261,7 +261,7 @@ func TestLazy(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	srv.Kill()
-	_, err := redisstore.Open(t.Context(), single(srv.Addr()))
+	_, err := redisstore.Open(t.Context(), at(srv.Addr()))
 	wantIs(t, err, driver.ErrUnavailable, "Open of a server that is down")
 	s := opened(t, srv.Addr(), redisstore.Lazy())
 	_, err = s.Acquire(t.Context(), request("a"))
@@ -281,6 +281,6 @@ func TestOpenGivesUp(t *testing.T) {
 	defer srv.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := redisstore.Open(ctx, single(srv.Addr()))
+	_, err := redisstore.Open(ctx, at(srv.Addr()))
 	wantIs(t, err, context.DeadlineExceeded, "Open of a silent server")
 }

@@ -16,6 +16,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// at is one server for a store.
+func at(addr string) redisstore.Config { return redisstore.Config{Addrs: []string{addr}} }
+
+// single is one server for a client past all stores.
 func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
@@ -45,7 +49,7 @@ func (r *runIDs) Store(server, line string) error {
 }
 
 func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (driver.Store, error) {
-	s, err := redisstore.Open(ctx, single(srv.Addr()), fresh(opts)...)
+	s, err := redisstore.Open(ctx, at(srv.Addr()), fresh(opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +59,7 @@ func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (d
 // opened opens a store that is closed with the test.
 func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), single(addr), fresh(opts)...)
+	s, err := redisstore.Open(t.Context(), at(addr), fresh(opts)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +190,7 @@ func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *b
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
 	p := <-b.made
-	s, err := redisstore.Open(ctx, single(p.addr()), fresh(b.opts)...)
+	s, err := redisstore.Open(ctx, at(p.addr()), fresh(b.opts)...)
 	if err != nil {
 		return nil, err
 	}

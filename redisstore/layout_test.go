@@ -155,7 +155,7 @@ func TestWrongTypes(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))
 	set, plain := opened(t, srv.Addr()), opened(t, srv.Addr(), redisstore.PlainStrings())
-	bare := opened(t, srv.Addr(), redisstore.PlainStrings(), redisstore.Fences(false))
+	bare := opened(t, srv.Addr(), redisstore.PlainStrings(), redisstore.NoFences())
 	askBy(t, c, "RPUSH", "list", "x")
 	askBy(t, c, "HSET", "hash", "f", "v")
 	askBy(t, c, "ZADD", "zset", "1", "x")
@@ -252,7 +252,7 @@ func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))
-	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}, {redisstore.Foreign(true), redisstore.Prefix("f:")}} {
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}, {redisstore.Foreign(), redisstore.Prefix("f:")}} {
 		s := opened(t, srv.Addr(), opts...)
 		r := request("waited for")
 		take(t, s, r)

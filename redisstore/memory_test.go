@@ -16,13 +16,13 @@ import (
 var layouts = map[string][]redisstore.Option{
 	"set":                   {redisstore.Prefix("1:")},
 	"set, only padlock":     {redisstore.Prefix("2:"), redisstore.OnlyPadlock()},
-	"set, foreign":          {redisstore.Prefix("3:"), redisstore.Foreign(true)},
-	"set, no fences":        {redisstore.Prefix("4:"), redisstore.Fences(false)},
+	"set, foreign":          {redisstore.Prefix("3:"), redisstore.Foreign()},
+	"set, no fences":        {redisstore.Prefix("4:"), redisstore.NoFences()},
 	"string":                {redisstore.Prefix("5:"), redisstore.PlainStrings()},
 	"string, only padlock":  {redisstore.Prefix("6:"), redisstore.PlainStrings(), redisstore.OnlyPadlock()},
-	"string, foreign":       {redisstore.Prefix("7:"), redisstore.PlainStrings(), redisstore.Foreign(true)},
-	"string, no fences":     {redisstore.Prefix("8:"), redisstore.PlainStrings(), redisstore.Fences(false)},
-	"set, foreign, padlock": {redisstore.Prefix("9:"), redisstore.Foreign(true), redisstore.OnlyPadlock()},
+	"string, foreign":       {redisstore.Prefix("7:"), redisstore.PlainStrings(), redisstore.Foreign()},
+	"string, no fences":     {redisstore.Prefix("8:"), redisstore.PlainStrings(), redisstore.NoFences()},
+	"set, foreign, padlock": {redisstore.Prefix("9:"), redisstore.Foreign(), redisstore.OnlyPadlock()},
 }
 
 // withMemory starts a server whose memory can be used up.

@@ -57,9 +57,10 @@ const (
 // way.
 func PlainStrings() Option { return func(c *config) { c.strings = true } }
 
-// Fences(false) does without fences, which makes a hold cheaper and a paused
-// holder dangerous. With PlainStrings, holders are then not told either.
-func Fences(on bool) Option { return func(c *config) { c.fences = on } }
+// NoFences does without fences. That makes a hold cheaper, but then nothing stops
+// the late write of a holder that was paused for longer than its lease. Together
+// with PlainStrings it also leaves out who holds a name.
+func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, instead of DefaultFenceKeep:
 // until the server's clock is d past the fence (a time, and one in the future after
@@ -71,12 +72,12 @@ func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 // Prefix puts p before every key. PHP's side has to do the same.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// Foreign(true) says that programs which poll, such as PHP's, use the same
-// names: a name that padlock has used for a second without a pause is then
-// left free for 130 ms, longer than Symfony sleeps between two looks, and
-// padlock looks every 25 ms while such a program holds it. Without it direct
-// hand-over may starve a program that polls.
-func Foreign(on bool) Option { return func(c *config) { c.foreign = on } }
+// Foreign is for names that padlock shares with programs that poll, such as
+// PHP's. When padlock has used a name for a second without a pause, it then leaves
+// the name free for 130 ms, which is longer than Symfony sleeps between two tries;
+// and while such a program holds the name, padlock's first waiter tries every
+// 25 ms. Without Foreign, direct hand-over may starve a program that polls.
+func Foreign() Option { return func(c *config) { c.foreign = true } }
 
 // OnlyPadlock says that no other program uses these names. Then a lease that
 // ran out can be told from one that somebody took (driver.ErrExpired).

@@ -237,7 +237,18 @@ func sentinel(t *testing.T) (primary, replica, watch *server.Server) {
 	eventually(t, "the replica follows", func() bool {
 		return strings.Contains(ask(t, replica, "INFO", "replication"), "master_link_status:up")
 	})
-	watch = server.Start(t, server.Spec{
+	watch = sentinelOf(t, primary)
+	c := rawClient(t, single(watch.Addr()))
+	eventually(t, "the sentinel knows the replica", func() bool {
+		m, err := c.Do(t.Context(), c.B().SentinelReplicas().Master("main").Build()).ToArray()
+		return err == nil && len(m) == 1
+	})
+	return primary, replica, watch
+}
+
+// sentinelOf starts a sentinel that watches primary under the name main.
+func sentinelOf(t *testing.T, primary *server.Server) *server.Server {
+	return server.Start(t, server.Spec{
 		Name: "redis-sentinel", Package: "redis-server", Binary: []string{"redis-server", "valkey-server"},
 		Args: func(p server.Place) []string { return []string{p.Path("sentinel.conf"), "--sentinel"} },
 		Prepare: func(_ context.Context, p server.Place) error {
@@ -253,12 +264,6 @@ func sentinel(t *testing.T) (primary, replica, watch *server.Server) {
 			return err
 		},
 	})
-	c := rawClient(t, single(watch.Addr()))
-	eventually(t, "the sentinel knows the replica", func() bool {
-		m, err := c.Do(t.Context(), c.B().SentinelReplicas().Master("main").Build()).ToArray()
-		return err == nil && len(m) == 1
-	})
-	return primary, replica, watch
 }
 
 // TestSentinel fails over: fences go on growing, whatever else is lost (T-R5).
@@ -290,14 +295,12 @@ func TestSentinel(t *testing.T) {
 	waitAndTake(t, fromURL("redis+sentinel://"+watch.Addr()+"/main?prefix=again:"))
 }
 
-// TestProtocol2 speaks to a server as to one that is too old for RESP3.
+// TestProtocol2 speaks to a server that knows no RESP3.
 func TestProtocol2(t *testing.T) {
 	t.Parallel()
-	srv := server.Redis(t, server.RedisOptions{})
+	srv := server.Redis(t, server.RedisOptions{Args: []string{"--rename-command", "HELLO", ""}})
 	waitAndTake(t, func(ctx context.Context) (driver.Store, error) {
-		o := single(srv.Addr())
-		o.AlwaysRESP2 = true
-		s, err := redisstore.Open(ctx, o, fresh(nil)...)
+		s, err := redisstore.Open(ctx, at(srv.Addr()), fresh(nil)...)
 		if err != nil {
 			return nil, err
 		}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/redis/rueidis"
 )
 
 // Store keeps locks in Redis. It is safe for concurrent use.
 type Store struct {
 	config     config
+	server     Config
 	guarantees driver.Guarantees
 	scripts    *scripts
 	keys       keyer
@@ -45,28 +45,27 @@ var _ interface {
 	driver.Reporter
 } = (*Store)(nil)
 
-// Open connects to the server, or servers, that o names, and looks whether
-// they can be trusted with locks: driver.ErrUnavailable says what stands
-// against it. ctx bounds the opening only.
+// Open connects to the server or servers of c and checks whether they can be
+// trusted with locks. ctx bounds the opening only.
 //
-// Of o, these are set: DisableRetry (a script must not run twice),
-// AlwaysPipelining and one connection per server (so that a release comes
-// after the acquire it follows), no cache, no replicas, no ConnLifetime, and
-// time-outs that are zero or too long for driver.MaxSilence.
-func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Store, error) {
-	c := defaults()
+// It returns driver.ErrInvalid if settings are wrong or contradict each other, and
+// driver.ErrUnavailable if the servers cannot be reached or cannot be trusted;
+// the error says what to do. With Lazy it does not connect.
+func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
+	set := defaults()
 	for _, opt := range opts {
-		opt(&c)
+		opt(&set)
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if len(o.InitAddress) == 0 {
-		return nil, invalid("there is no address")
+	if err := set.check(); err != nil {
+		return nil, err
 	}
-	s := newStore(c)
-	s.gate.option = s.clientOption(o)
-	if c.lazy {
+	s := newStore(set)
+	s.server = c.copied()
+	s.gate.option = s.clientOption()
+	if set.lazy {
 		return s, nil
 	}
 	err := s.prepare(ctx, false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -11,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // FromURL opens the store that a URL names:
@@ -29,10 +28,10 @@ import (
 // The query may have the parameters
 //
 //	layout=string        PlainStrings; set is the default
-//	fences=no            Fences(false)
+//	fences=no            NoFences
 //	fence-keep=DURATION  FenceKeep
 //	prefix=TEXT          Prefix
-//	foreign=yes          Foreign(true)
+//	foreign=yes          Foreign
 //	only-padlock=yes     OnlyPadlock
 //	max-ttl=DURATION     MaxTTL
 //	restart-guard=known|strict|off   RestartGuard
@@ -46,7 +45,9 @@ import (
 //	client-name=TEXT     as CLIENT LIST shows it
 //	tls=yes              TLS, where the scheme does not say so
 //	ca=FILE, cert=FILE, key=FILE, server-name=HOST, tls-verify=no    of TLS
-//	sentinel-user=TEXT, sentinel-password=TEXT   of the sentinels themselves
+//	password-file=FILE   the password, read again for each connection
+//	sentinel-user=TEXT, sentinel-password=TEXT, sentinel-password-file=FILE
+//	                     the login at the sentinels themselves
 //
 // Anything else is driver.ErrInvalid. opts come after what the URL says. ctx
 // bounds the opening only. No error repeats a password.
@@ -56,19 +57,21 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	return Open(ctx, p.client, append(p.opts, opts...)...)
+	return Open(ctx, p.server, append(p.opts, opts...)...)
 }
 
 // parser keeps the first error; after it the others do nothing that counts.
 type parser struct {
 	u      *url.URL
-	client rueidis.ClientOption
+	server Config
 	opts   []Option
 	err    error
 
 	replicas    int
 	replicaWait time.Duration
 	tls         bool
+	secret      string // the file of the password
+	sentinel    string // the same of the sentinels
 	ca          string
 	cert, key   string
 	serverName  string
@@ -97,24 +100,25 @@ func (p *parser) parse() {
 	for name, values := range query {
 		p.parameter(name, values)
 	}
+	if c := &p.server; len(c.Addrs) > 1 && !c.Cluster && c.Sentinel.MasterName == "" {
+		p.fail("%s: names one host; there are redis+cluster: and redis+sentinel:", p.u.Scheme)
+	}
 	if p.db != "" {
-		p.client.SelectDB = p.number("db", p.db)
+		p.server.DB = p.number("db", p.db)
 	}
 	if p.replicas > 0 {
 		p.opts = append(p.opts, Replicas(p.replicas, p.replicaWait))
 	}
 	p.finishTLS()
+	p.finishLogin()
 }
 
 func (p *parser) user() {
 	if p.u.User == nil {
 		return
 	}
-	password, given := p.u.User.Password()
-	if !given || password == "" {
-		p.fail("a user needs a password; one without a user is written redis://:PASSWORD@HOST")
-	}
-	p.client.Username, p.client.Password = p.u.User.Username(), password
+	p.server.Password, _ = p.u.User.Password()
+	p.server.User = p.u.User.Username()
 }
 
 // place reads host and path, which mean something else in each scheme.
@@ -129,19 +133,16 @@ func (p *parser) place() {
 			p.socket()
 			return
 		}
-		p.client.ForceSingleClient = true
 		p.hosts("6379")
 		p.db = path
-		if len(p.client.InitAddress) > 1 {
-			p.fail("%s: names one host; there are redis+cluster: and redis+sentinel:", p.u.Scheme)
-		}
 	case "redis+sentinel":
 		p.hosts("26379")
-		p.client.Sentinel.MasterSet, p.db, _ = strings.Cut(path, "/")
-		if p.client.Sentinel.MasterSet == "" {
+		p.server.Sentinel.MasterName, p.db, _ = strings.Cut(path, "/")
+		if p.server.Sentinel.MasterName == "" {
 			p.fail("the URL does not say what Sentinel calls the primary: redis+sentinel://HOST,HOST/SET")
 		}
 	case "redis+cluster":
+		p.server.Cluster = true
 		p.hosts("6379")
 		if path != "" {
 			p.fail("a cluster has one database only, so the URL has no path")
@@ -159,11 +160,7 @@ func (p *parser) socket() {
 	if _, err := strconv.Atoi(p.u.Path[1:]); err == nil {
 		p.fail("the URL has no host; write redis://localhost%s", p.u.Path)
 	}
-	p.client.ForceSingleClient = true
-	p.client.InitAddress = []string{p.u.Path}
-	p.client.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		return d.DialContext(ctx, "unix", path)
-	}
+	p.server.Socket = p.u.Path
 }
 
 func (p *parser) hosts(port string) {
@@ -184,7 +181,7 @@ func (p *parser) host(text, port string) {
 	if host == "" || port == "" {
 		p.fail("an address in the URL has no host or no port")
 	}
-	p.client.InitAddress = append(p.client.InitAddress, net.JoinHostPort(host, port))
+	p.server.Addrs = append(p.server.Addrs, net.JoinHostPort(host, port))
 }
 
 func (p *parser) parameter(name string, values []string) {
@@ -193,7 +190,7 @@ func (p *parser) parameter(name string, values []string) {
 			if _, _, err := net.SplitHostPort(v); err != nil {
 				p.fail("node: write HOST:PORT")
 			}
-			p.client.InitAddress = append(p.client.InitAddress, v)
+			p.server.Addrs = append(p.server.Addrs, v)
 		}
 		return
 	}
@@ -219,8 +216,12 @@ var parameters = map[string]func(p *parser, name, value string){
 			p.opts = append(p.opts, PlainStrings())
 		}
 	},
-	"fences":       func(p *parser, name, v string) { p.opts = append(p.opts, Fences(p.yes(name, v))) },
-	"foreign":      func(p *parser, name, v string) { p.opts = append(p.opts, Foreign(p.yes(name, v))) },
+	"fences": func(p *parser, name, v string) {
+		if !p.yes(name, v) {
+			p.opts = append(p.opts, NoFences())
+		}
+	},
+	"foreign":      func(p *parser, name, v string) { p.when(name, v, Foreign()) },
 	"prefix":       func(p *parser, _, v string) { p.opts = append(p.opts, Prefix(v)) },
 	"only-padlock": func(p *parser, name, v string) { p.when(name, v, OnlyPadlock()) },
 	"durable":      func(p *parser, name, v string) { p.when(name, v, Durable()) },
@@ -236,19 +237,21 @@ var parameters = map[string]func(p *parser, name, value string){
 		guards := map[string]Guard{"known": GuardKnown, "strict": GuardStrict, "off": GuardOff}
 		p.opts = append(p.opts, RestartGuard(guards[p.oneOf(name, v, "known", "strict", "off")]))
 	},
-	"run-ids":           func(p *parser, _, v string) { p.opts = append(p.opts, RememberRunIDs(RunIDDir(v))) },
-	"replicas":          func(p *parser, name, v string) { p.replicas = p.number(name, v) },
-	"replica-wait":      func(p *parser, name, v string) { p.replicaWait = p.duration(name, v) },
-	"db":                func(p *parser, _, v string) { p.db = v },
-	"client-name":       func(p *parser, _, v string) { p.client.ClientName = v },
-	"tls":               func(p *parser, name, v string) { p.tls = p.yes(name, v) || p.tls },
-	"ca":                func(p *parser, _, v string) { p.ca = v },
-	"cert":              func(p *parser, _, v string) { p.cert = v },
-	"key":               func(p *parser, _, v string) { p.key = v },
-	"server-name":       func(p *parser, _, v string) { p.serverName = v },
-	"tls-verify":        func(p *parser, name, v string) { p.noVerify = !p.yes(name, v) },
-	"sentinel-user":     func(p *parser, _, v string) { p.client.Sentinel.Username = v },
-	"sentinel-password": func(p *parser, _, v string) { p.client.Sentinel.Password = v },
+	"run-ids":                func(p *parser, _, v string) { p.opts = append(p.opts, RememberRunIDs(RunIDDir(v))) },
+	"replicas":               func(p *parser, name, v string) { p.replicas = p.number(name, v) },
+	"replica-wait":           func(p *parser, name, v string) { p.replicaWait = p.duration(name, v) },
+	"db":                     func(p *parser, _, v string) { p.db = v },
+	"client-name":            func(p *parser, _, v string) { p.server.ClientName = v },
+	"tls":                    func(p *parser, name, v string) { p.tls = p.yes(name, v) || p.tls },
+	"ca":                     func(p *parser, _, v string) { p.ca = v },
+	"cert":                   func(p *parser, _, v string) { p.cert = v },
+	"key":                    func(p *parser, _, v string) { p.key = v },
+	"server-name":            func(p *parser, _, v string) { p.serverName = v },
+	"tls-verify":             func(p *parser, name, v string) { p.noVerify = !p.yes(name, v) },
+	"password-file":          func(p *parser, name, v string) { p.secret = p.file(name, v) },
+	"sentinel-password-file": func(p *parser, name, v string) { p.sentinel = p.file(name, v) },
+	"sentinel-user":          func(p *parser, _, v string) { p.server.Sentinel.User = v },
+	"sentinel-password":      func(p *parser, _, v string) { p.server.Sentinel.Password = v },
 }
 
 func (p *parser) oneOf(name, value string, allowed ...string) string {
@@ -264,6 +267,13 @@ func (p *parser) when(name, value string, o Option) {
 	if p.yes(name, value) {
 		p.opts = append(p.opts, o)
 	}
+}
+
+func (p *parser) file(name, value string) string {
+	if value == "" {
+		p.fail("%s: write the path of a file", name)
+	}
+	return value
 }
 
 func (p *parser) number(name, value string) int {
@@ -282,7 +292,7 @@ func (p *parser) duration(name, value string) time.Duration {
 	return d
 }
 
-// finishTLS makes the settings of TLS, for the sentinels too.
+// finishTLS makes the settings of TLS.
 func (p *parser) finishTLS() {
 	if !p.tls {
 		if p.ca+p.cert+p.key+p.serverName != "" || p.noVerify {
@@ -310,8 +320,46 @@ func (p *parser) finishTLS() {
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
-	p.client.TLSConfig = c
-	if p.client.Sentinel.MasterSet != "" {
-		p.client.Sentinel.TLSConfig = c
+	p.server.TLS = c
+}
+
+// finishLogin says who logs in with what. A password of the URL and one of a file
+// contradict each other.
+func (p *parser) finishLogin() {
+	c, s := &p.server, &p.server.Sentinel
+	switch {
+	case p.secret != "" && c.Password != "":
+		p.fail("the password is in the URL and in a file; leave one of them out")
+	case p.sentinel != "" && s.Password != "":
+		p.fail("sentinel-password and sentinel-password-file are both given; leave one of them out")
+	case p.u.User != nil && p.secret == "" && c.Password == "":
+		p.fail("a user needs a password; write redis://USER:PASSWORD@HOST, redis://:PASSWORD@HOST or password-file=FILE")
+	case s.User != "" && p.sentinel == "" && s.Password == "":
+		p.fail("sentinel-user needs sentinel-password or sentinel-password-file")
+	case s.MasterName == "" && s.User+s.Password+p.sentinel != "":
+		p.fail("there are parameters of sentinels, but no sentinels: write redis+sentinel://HOST,HOST/SET")
+	}
+	if p.secret != "" {
+		c.Credentials, c.User = passwordFile(c.User, "password-file", p.secret), ""
+	}
+	if p.sentinel != "" {
+		s.Credentials, s.User = passwordFile(s.User, "sentinel-password-file", p.sentinel), ""
+	}
+}
+
+// passwordFile reads the password of user from a file for each connection, so that
+// a new password is used as soon as it is in the file. No error repeats it.
+func passwordFile(user, parameter, file string) func(context.Context) (string, string, error) {
+	return func(context.Context) (string, string, error) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", "", fmt.Errorf("%s: %w", parameter, err)
+		}
+		password, _ := strings.CutSuffix(string(text), "\n")
+		password, _ = strings.CutSuffix(password, "\r")
+		if password == "" {
+			return "", "", fmt.Errorf("%s: there is no password in %s", parameter, file)
+		}
+		return user, password, nil
 	}
 }

@@ -48,9 +48,13 @@ func TestURLPlaces(t *testing.T) {
 		{"redis+cluster://a,b:1", []string{"a:6379", "b:1"}, 0, "", "", false},
 	} {
 		p, _ := parsed(t, row.raw)
-		c := &p.client
-		if p.err != nil || !reflect.DeepEqual(c.InitAddress, row.addrs) || c.SelectDB != row.db || c.Username != row.user ||
-			c.Sentinel.MasterSet != row.set || (c.TLSConfig != nil) != row.tls {
+		c := &p.server
+		addrs := c.Addrs
+		if c.Socket != "" {
+			addrs = append(addrs, c.Socket)
+		}
+		if p.err != nil || c.check() != nil || !reflect.DeepEqual(addrs, row.addrs) || c.DB != row.db || c.User != row.user ||
+			c.Sentinel.MasterName != row.set || (c.TLS != nil) != row.tls || c.Cluster != strings.Contains(row.raw, "cluster") {
 			t.Errorf("%s is read as %+v, %v", row.raw, c, p.err)
 		}
 		if strings.Contains(row.raw, "s%23cret") && c.Password != "s#cret" {
@@ -111,8 +115,8 @@ func TestURLTLS(t *testing.T) {
 		}
 	}
 	p, _ := parsed(t, "redis+sentinel://h/s?tls=yes&server-name=n&tls-verify=no")
-	c := p.client.TLSConfig
-	if p.err != nil || c.ServerName != "n" || !c.InsecureSkipVerify || p.client.Sentinel.TLSConfig != c {
+	c := p.server.TLS
+	if p.err != nil || c.ServerName != "n" || !c.InsecureSkipVerify {
 		t.Errorf("TLS is %+v, %v", c, p.err)
 	}
 }

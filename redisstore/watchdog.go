@@ -19,8 +19,9 @@ import (
 // so the client may not set it.
 type watchedConn struct {
 	net.Conn
-	s   *Store
-	dst string
+	s     *Store
+	dst   string
+	login login
 
 	armed  atomic.Bool  // the deadline of reads is set
 	owed   atomic.Int64 // since when a reply is, a driver.Instant; 0 if none has to be
@@ -43,6 +44,9 @@ const (
 	patience = 2500 * time.Millisecond
 	tick     = 600 * time.Millisecond
 )
+
+// RemoteAddr also carries the credentials, for loginOf.
+func (c *watchedConn) RemoteAddr() net.Addr { return c.login }
 
 // Close tells the gate.
 func (c *watchedConn) Close() error {

@@ -9,7 +9,6 @@ import (
 	"github.com/padlock-go/padlock/drivertest"
 	"github.com/padlock-go/padlock/quorum"
 	"github.com/padlock-go/padlock/redisstore"
-	"github.com/redis/rueidis"
 )
 
 // The whole suite on a quorum of five real servers. What it promises with some
@@ -27,8 +26,7 @@ func (r *rack) open(ctx context.Context) (driver.Store, error) {
 	ids := redisstore.RememberRunIDs(&runIDs{})
 	var stores []driver.Store
 	for _, srv := range r.servers {
-		o := rueidis.ClientOption{InitAddress: []string{srv.Addr()}, ForceSingleClient: true}
-		s, err := redisstore.Open(ctx, o, ids, redisstore.Lazy())
+		s, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{srv.Addr()}}, ids, redisstore.Lazy())
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/quorum"
 	"github.com/padlock-go/padlock/redisstore"
-	"github.com/redis/rueidis"
 	"github.com/rs/zerolog"
 )
 
@@ -107,8 +106,7 @@ func (r *rack) clientOf(rule quorum.Rule, servers []*server.Server, opts ...redi
 // member opens a store that somebody else closes. It may be down.
 func member(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
-	o := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
-	s, err := redisstore.Open(t.Context(), o, append([]redisstore.Option{redisstore.Lazy()}, opts...)...)
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{addr}}, append([]redisstore.Option{redisstore.Lazy()}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

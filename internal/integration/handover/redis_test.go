@@ -11,7 +11,6 @@ import (
 	"github.com/padlock-go/padlock/fence"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redisstore"
-	"github.com/redis/rueidis"
 )
 
 // patience bounds what a test waits for.
@@ -49,7 +48,7 @@ func everyLayout(t *testing.T, f func(y *yard)) {
 // process is what another process would have: a client and a Locker of its own.
 func (y *yard) process(opts ...padlock.LockerOption) *padlock.Locker {
 	y.t.Helper()
-	s, err := redisstore.Open(y.ctx, rueidis.ClientOption{InitAddress: []string{y.addr}}, y.layout...)
+	s, err := redisstore.Open(y.ctx, redisstore.Config{Addrs: []string{y.addr}}, y.layout...)
 	if err != nil {
 		y.t.Fatal(err)
 	}

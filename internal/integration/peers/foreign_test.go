@@ -59,7 +59,7 @@ func readers(t *testing.T, srv *server.Server, opts ...redisstore.Option) {
 func TestPHPWriterBesideReaders(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	readers(t, srv, redisstore.Foreign(true))
+	readers(t, srv, redisstore.Foreign())
 	s := opened(t, srv)
 	eventually(t, "the readers overlap", func() bool {
 		st, err := s.Inspect(t.Context(), "job")
@@ -89,7 +89,7 @@ func TestPHPWriterBesideReaders(t *testing.T) {
 func TestReadersAmongThemselves(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s := opened(t, srv, redisstore.Foreign(true))
+	s := opened(t, srv, redisstore.Foreign())
 	take(t, s, reading("job"))
 	<-time.After(1500 * time.Millisecond)
 	for range 3 {
@@ -115,7 +115,7 @@ var evalshaCalls = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
 func TestPromotionNoticesPHP(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	l := locker(t, srv, redisstore.Foreign(true))
+	l := locker(t, srv, redisstore.Foreign())
 	lock, err := l.Acquire(t.Context(), "job", padlock.Shared())
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func (runIDs) Store(string, string) error { return nil }
 func opened(t testing.TB, srv *server.Server, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
 	opts = append([]redisstore.Option{redisstore.RememberRunIDs(runIDs{})}, opts...)
-	s, err := redisstore.Open(t.Context(), single(srv.Addr()), opts...)
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}}, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

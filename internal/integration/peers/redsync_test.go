@@ -106,7 +106,11 @@ func TestPlainRecipeExcludes(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for _, fences := range []bool{true, false} {
-		s := opened(t, srv, redisstore.PlainStrings(), redisstore.Fences(fences))
+		opts := []redisstore.Option{redisstore.PlainStrings()}
+		if !fences {
+			opts = append(opts, redisstore.NoFences())
+		}
+		s := opened(t, srv, opts...)
 		for _, p := range peers(t, srv) {
 			name := fmt.Sprint("job of ", p.name, fences)
 			ours := request(name)
@@ -179,7 +183,7 @@ func coolsDown(t *testing.T, s *redisstore.Store, p peer, name string) {
 func TestPlainRecipeWaits(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	l := locker(t, srv, redisstore.PlainStrings(), redisstore.Foreign(true))
+	l := locker(t, srv, redisstore.PlainStrings(), redisstore.Foreign())
 	for _, p := range peers(t, srv) {
 		name := "job of " + p.name
 		lock, err := l.Acquire(t.Context(), name)

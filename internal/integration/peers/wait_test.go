@@ -20,7 +20,7 @@ func TestPHPWaits(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	raw := rawClient(t, srv)
-	for _, opts := range [][]redisstore.Option{nil, {redisstore.Foreign(true)}} {
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.Foreign()}} {
 		l, p := locker(t, srv, opts...), startPHP(t, srv, "")
 		theirs := p.lock("job")
 		lock, err := l.Acquire(t.Context(), "job")
@@ -131,7 +131,7 @@ func TestPHPAndWeTakeTurns(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	p := startPHP(t, srv, "")
 	p.lock("warm").must("acquire")
-	c := newCrowd(t, srv, redisstore.Foreign(true))
+	c := newCrowd(t, srv, redisstore.Foreign())
 	eventually(t, "we are at work", func() bool { return c.holds.Load() > 20 })
 	p.lock("job").begin(phpRequest{Do: "work", Times: 1 << 20})
 	deadline := time.After(patience)

@@ -35,15 +35,15 @@ func padlocks() (rows []contestant) {
 		name    string
 		options []redisstore.Option
 	}{
-		{oursStringNoFence, []redisstore.Option{redisstore.PlainStrings(), redisstore.Fences(false)}},
+		{oursStringNoFence, []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
 		{oursString, []redisstore.Option{redisstore.PlainStrings()}},
-		{oursNoFence, []redisstore.Option{redisstore.Fences(false)}},
+		{oursNoFence, []redisstore.Option{redisstore.NoFences()}},
 		{ours, nil},
 	} {
 		open := func(s site) (*redisstore.Store, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			return redisstore.Open(ctx, s.rueidis(), kind.options...)
+			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
 		// What fences cost shows where nothing else does.
 		direct, full := alone, alone

@@ -124,7 +124,7 @@ func (b *builder) connect() (*redissession.Redis, error) {
 }
 
 func (b *builder) redisLocker(opts []redisstore.Option) (*padlock.Locker, error) {
-	s, err := redisstore.Open(context.Background(), b.clientOption(), opts...)
+	s, err := redisstore.Open(context.Background(), redisstore.Config{Addrs: []string{b.redis}}, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ const stalePadlock = "padlock, Stale"
 func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (getter, error) {
 	o := rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
 	values, err := redissession.Open(ctx, o)
-	locks, errLocks := redisstore.Open(ctx, o)
+	locks, errLocks := redisstore.Open(ctx, redisstore.Config{Addrs: []string{addr}})
 	if err := errors.Join(err, errLocks); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package mutants
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/redisstore"
-	"github.com/redis/rueidis"
 )
 
 // A mutant is a broken store, and what must see it.
@@ -104,15 +102,9 @@ func (m *mutant) memory() place {
 }
 
 // redis is a place of its own on a server that many share.
-// redis dials with patience: all mutants connect at once, on a machine that
-// other tests keep busy, and a server that is late with that is no finding.
 func redis(addr, prefix string) place {
-	option := rueidis.ClientOption{
-		InitAddress: []string{addr}, ForceSingleClient: true,
-		Dialer: net.Dialer{Timeout: time.Minute},
-	}
 	return func(ctx context.Context) (driver.Store, error) {
-		return redisstore.Open(ctx, option, redisstore.Prefix(prefix))
+		return redisstore.Open(ctx, redisstore.Config{Addrs: []string{addr}}, redisstore.Prefix(prefix))
 	}
 }
 

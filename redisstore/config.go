@@ -1,0 +1,133 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"slices"
+)
+
+// Config says where Redis is and how to log in. One of Addrs and Socket is
+// required; every other field may be left out.
+type Config struct {
+	// Addrs are addresses, each HOST:PORT: that of the server, or, with Cluster,
+	// of one or more nodes of the cluster, or, with Sentinel, of the sentinels.
+	Addrs []string
+	// Socket is the path of the Unix socket of a server, instead of Addrs.
+	Socket string
+	// Cluster is set for a Redis Cluster. The store finds the other nodes itself.
+	Cluster bool
+	// Sentinel is set if sentinels know which server is the primary.
+	Sentinel Sentinel
+
+	// User and Password log in at the server. With a Password and no User, the
+	// user is Redis's "default".
+	User, Password string
+	// Credentials, instead of User and Password, is called for every connection
+	// that is made, so credentials can change while the store is open. Connections
+	// that exist stay logged in. It must be safe for concurrent use and return
+	// within 2 s, when ctx ends. Its error is part of the error that the caller of
+	// the store gets, so it must not contain a secret.
+	Credentials func(ctx context.Context) (user, password string, err error)
+	// DB is the number of the database. A cluster has only database 0.
+	DB int
+	// ClientName is the name of the connections in CLIENT LIST.
+	ClientName string
+
+	// TLS, if not nil, is used for every connection, to sentinels too. If its
+	// ServerName is empty, the host of the address is used.
+	TLS *tls.Config
+	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is
+	// "tcp" or "unix". With TLS the handshake follows on the connection that Dial
+	// returns. ctx ends after at most 2 s.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Sentinel says what to ask the sentinels for, and how to log in there.
+type Sentinel struct {
+	// MasterName is the name that the sentinels have for the primary and its
+	// replicas.
+	MasterName string
+	// User, Password and Credentials are for the sentinels themselves, as the
+	// fields of Config are for the servers.
+	User, Password string
+	Credentials    func(ctx context.Context) (user, password string, err error)
+}
+
+// check refuses settings that contradict each other.
+func (c *Config) check() error {
+	if err := c.checkPlace(); err != nil {
+		return err
+	}
+	if err := checkLogin("", c.User, c.Password, c.Credentials != nil); err != nil {
+		return err
+	}
+	s := &c.Sentinel
+	if s.MasterName == "" && (s.User != "" || s.Password != "" || s.Credentials != nil) {
+		return invalid("Sentinel: there is a login but no MasterName; set it to the name that the sentinels have for the primary")
+	}
+	if err := checkLogin("Sentinel.", s.User, s.Password, s.Credentials != nil); err != nil {
+		return err
+	}
+	for _, r := range c.ClientName {
+		if r < '!' || r > '~' {
+			return invalid("ClientName: Redis allows only visible ASCII characters and no spaces")
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkPlace() error {
+	sentinel := c.Sentinel.MasterName != ""
+	switch {
+	case len(c.Addrs) == 0 && c.Socket == "":
+		return invalid("there is no address; set Addrs or Socket")
+	case len(c.Addrs) > 0 && c.Socket != "":
+		return invalid("Addrs and Socket are both set; set one of them")
+	case c.Socket != "" && (c.Cluster || sentinel):
+		return invalid("Socket: a cluster and sentinels are reached by Addrs")
+	case c.Socket != "" && c.TLS != nil:
+		return invalid("Socket: Redis has no TLS on a Unix socket; leave TLS out, or set Addrs")
+	case c.Cluster && sentinel:
+		return invalid("Cluster and Sentinel are both set; a cluster does without sentinels")
+	case len(c.Addrs) > 1 && !c.Cluster && !sentinel:
+		return invalid("Addrs has %d addresses, but neither Cluster nor Sentinel is set; set one of them, or give one address", len(c.Addrs))
+	case c.DB < 0 || c.Cluster && c.DB != 0:
+		return invalid("DB: it is %d; allowed are numbers from 0, and in a cluster only 0", c.DB)
+	}
+	for _, addr := range c.Addrs {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+			return invalid("Addrs: %q is not of the form HOST:PORT", addr)
+		}
+	}
+	return nil
+}
+
+func checkLogin(where, user, password string, asked bool) error {
+	switch {
+	case asked && (user != "" || password != ""):
+		return invalid("%sCredentials is set beside %[1]sUser or %[1]sPassword; set one or the other", where)
+	case user != "" && password == "":
+		return invalid("%sUser is set without %[1]sPassword or %[1]sCredentials; for a user without a password any password will do", where)
+	}
+	return nil
+}
+
+// copied is c with slices and a TLS configuration that the caller cannot change.
+func (c Config) copied() Config {
+	c.Addrs = slices.Clone(c.Addrs)
+	c.TLS = c.TLS.Clone()
+	return c
+}
+
+// login returns the credentials for a new connection.
+func (c *Config) login(ctx context.Context, sentinel bool) (user, password string, err error) {
+	user, password, ask := c.User, c.Password, c.Credentials
+	if sentinel {
+		user, password, ask = c.Sentinel.User, c.Sentinel.Password, c.Sentinel.Credentials
+	}
+	if ask != nil {
+		return ask(ctx)
+	}
+	return user, password, nil
+}
