@@ -36,15 +36,10 @@ var everyStore = []string{
 	"redisstore", "pgstore", "etcdstore", "zkstore", "mongostore", "memcachestore",
 }
 
-// arrows is the picture in docs/design.md:
+// arrows is the table of all packages. docs/design.md draws it, and TestDesign compares the two.
 //
-//	application → padlock → driver ← every store, quorum, drivertest
-//	session, stampede → padlock    redissession → session, stampede, redisstore
-//	open → every store             cmd/padlock → padlock, open, internal/soak → padlock
-//	examples, internal/integration → anything
-//
-// A store knows neither the face nor another store, so stores compose and an
-// application compiles only what it uses.
+// A store imports neither the face nor another store, so stores compose and an application compiles
+// only what it uses.
 var arrows = append(storeRows(),
 	arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 	arrowRow{dir: "driver", tests: rootTests},
