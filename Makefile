@@ -50,6 +50,10 @@ bench-stampede: ## Four processes and a stale value, beside singleflight, go-red
 bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
+.PHONY: plots
+plots: ## The charts in docs/images, from internal/plots/published.json; PLOTSFLAGS="-from run.json" for a run with -json
+	@.ci/steps plots
+
 .PHONY: soak
 soak: ## Every store under faults for about ten seconds each, as CI does
 	@.ci/steps soak

@@ -39,6 +39,7 @@ var guests = []guest{
 	{"internal/integration", "github.com/redis/go-redis/v9", false, "the client of the peers redsync and redislock"},
 	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy wants a logger of this, which says nothing"},
+	{"internal/plots", "gonum.org/v1/plot", false, "draws the charts of docs/performance.md and of the README"},
 	{"redissession", "github.com/redis/rueidis", false, "the client, which an application shares with its sessions and values"},
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy asks for a logger of it; it gets one that says nothing"},
 	{"redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A run is what `-json` printed: the experiments by name.
+type run map[string]experiment
+
+// An experiment is one table of a benchmark. Each row has a trial for every round, and each trial
+// has its figures by column.
+type experiment struct {
+	Name   string
+	Rounds int
+	Trials map[string][]map[string]float64
+}
+
+// readRun reads JSON objects, one for each experiment, until the end of r.
+func readRun(r io.Reader) (run, error) {
+	all := run{}
+	dec := json.NewDecoder(r)
+	for {
+		var e experiment
+		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
+			all.addCore()
+			all.addShares()
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all[e.Name] = e
+	}
+}
+
+// median returns the median of a row's figure over the rounds, and false if no round has one.
+func (e experiment) median(row, column string) (float64, bool) {
+	var values []float64
+	for _, trial := range e.Trials[row] {
+		if x, ok := trial[column]; ok {
+			values = append(values, x)
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2, true
+}
+
+// coreName is an experiment that no benchmark has: it puts pairs of rows from the core's
+// experiments on one axis, in microseconds.
+const coreName = "core"
+
+// corePairs are the pairs, by what the chart calls them.
+var corePairs = []struct{ label, experiment, column, padlock, other string }{
+	{"file lock | gofrs/flock", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock"},
+	{"400 processes | blocking flock(2)", "file, waiting processes", "µs/hand-over", "padlock over filestore, 400", "blocking flock(2), 400"},
+	{"memory lock | channel", "memory, uncontended", "ns/op", "padlock over memstore", "channel semaphore"},
+	{"1,000 goroutines | channel", "memory, 1000 waiting goroutines", "ns/hand-over", "padlock over memstore", "unbuffered channel"},
+}
+
+// addCore adds the experiment of that name if the run has any pair.
+func (all run) addCore() {
+	core := experiment{Name: coreName, Trials: map[string][]map[string]float64{}}
+	for _, pair := range corePairs {
+		padlock, ok1 := all[pair.experiment].median(pair.padlock, pair.column)
+		other, ok2 := all[pair.experiment].median(pair.other, pair.column)
+		if !ok1 || !ok2 {
+			continue
+		}
+		if pair.column != "µs/hand-over" {
+			padlock, other = padlock/1000, other/1000
+		}
+		core.Trials[pair.label] = []map[string]float64{{"padlock": padlock, "other": other}}
+	}
+	all[coreName] = core
+}
+
+// addShares adds to every trial of the uncontended experiments what share it has of the limit's
+// operations per second in the same round. Published medians have the share already.
+func (all run) addShares() {
+	const limit = "limit-rueidis-1conn"
+	for name, e := range all {
+		if !strings.HasPrefix(name, "uncontended, ") {
+			continue
+		}
+		for _, trials := range e.Trials {
+			for round, figures := range trials {
+				if round < len(e.Trials[limit]) && figures["ops/s"] > 0 && e.Trials[limit][round]["ops/s"] > 0 {
+					figures["share"] = figures["ops/s"] / e.Trials[limit][round]["ops/s"]
+				}
+			}
+		}
+	}
+}
