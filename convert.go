@@ -119,14 +119,14 @@ func (h *hold) endConversion() {
 // convert makes one try. Asking again is safe, so it repeats a request whose
 // reply was lost.
 func (h *hold) convert(ctx context.Context, shared bool) error {
-	c, ok := h.locker.store.(driver.Converter)
+	c := h.locker.converter
 	unsure := false // an earlier request may have succeeded
 	for i := 0; ; i++ {
 		r, err := h.conversion(shared)
 		if err != nil {
 			return err
 		}
-		if !ok {
+		if c == nil {
 			return errors.ErrUnsupported
 		}
 		sent := h.locker.clock.Now()
@@ -186,7 +186,7 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	if err != nil {
 		return err
 	}
-	if waiter, ok := h.locker.store.(driver.Waiter); ok {
+	if waiter := h.locker.waiter; waiter != nil {
 		short, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer h.locker.clock.AfterFunc(driver.MaxIntent/2, cancel)()

@@ -139,16 +139,6 @@ func (h *hold) check(ctx context.Context) error {
 	return nil
 }
 
-// noticeMode notices that another program, which knows the token, demoted the
-// lock. A reply to a request from before a Promote says nothing. The caller holds
-// mu.
-func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
-	if g.Shared && !h.shared && sent > h.convertedAt {
-		h.shared = true
-		h.locker.unlist(h, true)
-	}
-}
-
 func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	if ttl == 0 {
 		ttl = h.ttl
@@ -197,7 +187,7 @@ func (h *hold) export() (Key, error) {
 }
 
 func (h *hold) file() (*os.File, error) {
-	p, ok := h.locker.store.(driver.FilePasser)
+	p, ok := driver.As[driver.FilePasser](h.locker.store)
 	if !ok {
 		return nil, failed("pass", h.name, errors.ErrUnsupported)
 	}

@@ -149,8 +149,8 @@ func (l *Locker) initHandover() {
 	if l.handover.invalid = l.cfg.checkPassing(); l.handover.invalid != nil || l.guarantees.InProcess {
 		return // its own queue is as good
 	}
-	l.handover.passer, _ = l.store.(driver.Passer)
-	l.handover.raiser, _ = l.store.(driver.FenceRaiser)
+	l.handover.passer, _ = driver.As[driver.Passer](l.store)
+	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
 	if l.handover.passer != nil || l.cfg.passMost > 0 {
 		l.handover.holders = make(map[string]*hold)
 	}

@@ -33,7 +33,9 @@ type Guarantees = driver.Guarantees
 // program needs one per store.
 type Locker struct {
 	store      driver.Store
-	enqueuer   driver.Enqueuer // the store, if it lives in this process
+	enqueuer   driver.Enqueuer  // nil unless the store lives in this process
+	waiter     driver.Waiter    // nil if the store wakes nobody
+	converter  driver.Converter // nil if the store cannot change a mode
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -90,7 +92,11 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	if l.cfg.logger == nil {
 		l.cfg.logger = slog.New(slog.DiscardHandler)
 	}
-	l.enqueuer, _ = store.(driver.Enqueuer)
+	l.waiter, _ = driver.As[driver.Waiter](store)
+	l.converter, _ = driver.As[driver.Converter](store)
+	if l.guarantees.InProcess {
+		l.enqueuer, _ = driver.As[driver.Enqueuer](store)
+	}
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
@@ -145,7 +151,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name); err != nil {
 		return State{}, failed("inspect", name, err)
 	}
-	i, ok := l.store.(driver.Inspector)
+	i, ok := driver.As[driver.Inspector](l.store)
 	if !ok {
 		return State{}, failed("inspect", name, errors.ErrUnsupported)
 	}
@@ -160,7 +166,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 // down or are waited for. A store that does not know returns
 // errors.ErrUnsupported.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
-	i, ok := l.store.(driver.Lister)
+	i, ok := driver.As[driver.Lister](l.store)
 	if !ok {
 		return nil, failed("list", prefix, errors.ErrUnsupported)
 	}
@@ -177,7 +183,7 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 // working until it asks the store; only a resource that checks fences stops it
 // before.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	b, ok := l.store.(driver.Breaker)
+	b, ok := driver.As[driver.Breaker](l.store)
 	if !ok {
 		return 0, failed("break", name, errors.ErrUnsupported)
 	}
@@ -195,7 +201,7 @@ type Finding = driver.Finding
 // persistence, … What could not be read has the value driver.Unknown. A store
 // that has no server, or nothing to tell, answers errors.ErrUnsupported.
 func (l *Locker) Status(ctx context.Context) ([]Finding, error) {
-	r, ok := l.store.(driver.Reporter)
+	r, ok := driver.As[driver.Reporter](l.store)
 	if !ok {
 		return nil, failed("status", "", errors.ErrUnsupported)
 	}

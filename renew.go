@@ -101,6 +101,16 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.moved(h)
 }
 
+// noticeMode notices that another program, which knows the token, demoted the
+// lock. A reply to a request from before a Promote says nothing. The caller holds
+// mu.
+func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
+	if g.Shared && !h.shared && sent > h.convertedAt {
+		h.shared = true
+		h.locker.unlist(h, true)
+	}
+}
+
 // lookEvery is how often a hold is verified that has no lease and that its store
 // does not watch: a lock file may be removed or replaced under its holder.
 const lookEvery = 2 * time.Second

@@ -217,7 +217,7 @@ func (a *attempt) head() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
 	poll := poller{l: a.l}
-	waiter, _ := a.l.store.(driver.Waiter)
+	waiter := a.l.waiter
 	var downSince driver.Instant
 	var trouble error // the last, if the store has not answered since
 	for {
