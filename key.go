@@ -61,7 +61,7 @@ func (k *Key) UnmarshalText(text []byte) error {
 	if err := json.Unmarshal(body, &t); err != nil {
 		return fmt.Errorf("%w: key: it is damaged", ErrInvalid)
 	}
-	if err := driver.CheckName(string(t.Name)); err != nil {
+	if err := driver.CheckName(string(t.Name), &driver.Guarantees{}); err != nil {
 		return fmt.Errorf("key: %w", err)
 	}
 	if err := driver.CheckToken(t.Token); err != nil {

@@ -148,7 +148,7 @@ func (l *Locker) newToken() string {
 // old when it arrives: to know that a lock is yours, hold it. A store that does
 // not know returns errors.ErrUnsupported.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed("inspect", name, err)
 	}
 	i, ok := driver.As[driver.Inspector](l.store)

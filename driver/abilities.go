@@ -39,8 +39,8 @@ type Waiter interface {
 	// and given up what it was handed; or it does so on a context of its own,
 	// which Close waits for.
 	//
-	// A waiter whose process is dead costs those behind it MaxReservation at the
-	// most. The same token never waits twice at once.
+	// A waiter whose process died or was stopped delays those behind it by at
+	// most Guarantees.DeadWaiter. The same token never waits twice at once.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 

@@ -20,6 +20,8 @@ type Guarantees struct {
 	SharedFence      Promise       // readers that hold together have one fence, so a guard that checks fences refuses none of them
 	LossDelay        time.Duration // how late a holder may learn that its Bound ended; 0 where the lease tells in time
 	MinTTL, MaxTTL   time.Duration // narrower than driver.MinTTL and MaxTTL; 0 where those hold. Both 0 and Lease false: no leases
+	MaxName          int           // longest name in bytes, below driver.MaxName; 0 where that holds
+	DeadWaiter       time.Duration // how long a waiter whose process died or was stopped may delay those behind it; 0: MaxReservation
 	Lease            bool          // holds end by themselves after their TTL
 	Shared           bool
 	Promotion        Promotion

@@ -47,10 +47,7 @@ const reservedToken = "__write__"
 // store calls it first in Acquire, Wait and Convert. The error answers
 // errors.Is for ErrInvalid and names the parameter.
 func (r *Request) Validate(g *Guarantees) error {
-	if err := CheckName(r.Name); err != nil {
-		return err
-	}
-	if err := CheckToken(r.Token); err != nil {
+	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
 	}
 	if r.Replaces != "" {
@@ -79,15 +76,29 @@ func (r *Request) Validate(g *Guarantees) error {
 	return CheckKeep("AtLeast", r.AtLeast, g)
 }
 
-// CheckName answers ErrInvalid for a name that is empty or too long.
-func CheckName(name string) error {
+// CheckName returns ErrInvalid for a name that is empty, or longer than MaxName or g allows. Every
+// method of a store that takes a name and no token checks it first.
+func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")
 	}
-	if len(name) > MaxName {
-		return invalid("name", fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxName))
+	most := MaxName
+	if g.MaxName > 0 {
+		most = min(MaxName, g.MaxName)
+	}
+	if len(name) > most {
+		return invalid("name", fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), most))
 	}
 	return nil
+}
+
+// CheckHold returns the error of CheckName or CheckToken. Every method of a store that takes a name
+// and a token, Extend and Release above all, calls it first.
+func CheckHold(name, token string, g *Guarantees) error {
+	if err := CheckName(name, g); err != nil {
+		return err
+	}
+	return CheckToken(token)
 }
 
 // CheckToken returns ErrInvalid for a token that no hold can have: an empty one, one of more than

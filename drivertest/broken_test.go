@@ -42,6 +42,7 @@ var broken = map[bug]string{
 		"wait/wakes-after-cooldown",
 	coolDownLooksHeld:    "cooldown/told inspect/cooling list/what-is-busy",
 	cutDropsHolds:        "cut/unbound",
+	deadWaiterUntold:     "queue/dead-waiter reserve/lapses",
 	demotionDoesNothing:  "demote/keeps-fence shared/told",
 	demotionMints:        "demote/keeps-fence shared/one-fence",
 	errorBecomesHeld:     "cut/unavailable lost-reply/acquire",
@@ -256,6 +257,8 @@ func brokenWorld(b bug) *world {
 	switch b {
 	case cancelHidesGrant:
 		w.trip = time.Millisecond
+	case deadWaiterUntold:
+		w.linger = 20 * time.Second
 	case coolDownPretended:
 		w.g.CoolDown = false
 	case leaseAfterAll:
@@ -313,7 +316,9 @@ func TestRightStores(t *testing.T) {
 			bind(w)
 			w.g.Lease = false
 		},
-		"without fences": func(w *world) { w.g.Fence, w.g.SharedFence = driver.NoFence, driver.No },
+		"slow to notice a dead waiter": func(w *world) { w.linger, w.g.DeadWaiter = 20*time.Second, 20*time.Second },
+		"short names":                  func(w *world) { w.g.MaxName = 200 },
+		"without fences":               func(w *world) { w.g.Fence, w.g.SharedFence = driver.NoFence, driver.No },
 		"without readers": func(w *world) {
 			w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.No, driver.NoPromotion
 		},

@@ -27,6 +27,7 @@ const (
 	coolDownForgotten         bug = "a cool-down is forgotten"
 	coolDownLooksHeld         bug = "a cool-down looks like a holder"
 	cutDropsHolds             bug = "a broken connection ends holds that are bound to nothing"
+	deadWaiterUntold          bug = "a dead waiter is noticed late, and Guarantees do not say so"
 	demotionDoesNothing       bug = "demotion leaves the hold exclusive"
 	demotionMints             bug = "demotion makes a new fence"
 	errorBecomesHeld          bug = "a lost reply is answered as a refusal"

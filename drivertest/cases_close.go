@@ -101,8 +101,8 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "guarantees/consistent",
-		clause: "Guarantees fit together: waiting in order needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, only a Bound that can end has a LossDelay, and only a store with readers and fences has one fence for readers.",
-		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.LossDelay",
+		clause: "Guarantees fit together: waiting in order needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with readers and fences has one fence for readers.",
+		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g
 			low, high := c.ttlRange()
@@ -121,8 +121,12 @@ var closeCases = []testCase{
 				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
 			case g.SharedFence != driver.No && (!g.Shared || g.Fence == driver.NoFence):
 				c.errorf("one fence for readers, but no readers or no fences")
-			case g.LossDelay < 0:
-				c.errorf("LossDelay is %v", g.LossDelay)
+			case g.LossDelay < 0 || g.DeadWaiter < 0:
+				c.errorf("LossDelay is %v, DeadWaiter is %v", g.LossDelay, g.DeadWaiter)
+			case g.DeadWaiter > 0 && !c.has.wait:
+				c.errorf("DeadWaiter without a Waiter")
+			case g.MaxName < 0 || g.MaxName > driver.MaxName:
+				c.errorf("MaxName is %d", g.MaxName)
 			}
 		},
 	},

@@ -12,13 +12,12 @@ import (
 var limitCases = []testCase{
 	{
 		name:   "limits/name",
-		clause: "An empty name and one of more than MaxName bytes are ErrInvalid, naming the name, for every method.",
-		about:  "Request.Name MaxName ErrInvalid",
+		clause: "An empty name and one that is longer than MaxName, or than Guarantees.MaxName, are ErrInvalid, naming the name, for every method.",
+		about:  "Request.Name MaxName Guarantees.MaxName ErrInvalid",
 		f: func(c *check) {
-			for _, n := range []string{"", strings.Repeat("n", driver.MaxName+1)} {
-				what := " with a name of " + map[bool]string{true: "0", false: "1,025"}[n == ""] + " bytes"
+			for _, n := range []string{"", strings.Repeat("n", c.maxName()+1), strings.Repeat("n", driver.MaxName+1)} {
 				for method, err := range c.everyMethod(n) {
-					c.invalid(err, "name", method+what)
+					c.invalid(err, "name", fmt.Sprintf("%s with a name of %d bytes", method, len(n)))
 				}
 			}
 		},
@@ -221,6 +220,14 @@ func (c *check) optional(cl *client, r driver.Request) map[string]func(context.C
 		}
 	}
 	return all
+}
+
+// maxName is the length of the longest name that the store takes.
+func (c *check) maxName() int {
+	if c.g.MaxName > 0 {
+		return min(driver.MaxName, c.g.MaxName)
+	}
+	return driver.MaxName
 }
 
 func (c *check) ttlRange() (low, high time.Duration) {

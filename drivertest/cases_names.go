@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 var nameCases = []testCase{
@@ -54,14 +52,14 @@ var nameCases = []testCase{
 	},
 	{
 		name:   "names/long",
-		clause: "A name of MaxName bytes is never cut: two that differ in the last byte are different, whatever the bytes are.",
-		about:  "Request.Name MaxName",
+		clause: "The longest name that Guarantees allow is never cut: two that differ in the last byte are different, whatever the bytes are.",
+		about:  "Request.Name MaxName Guarantees.MaxName",
 		f: func(c *check) {
 			var names []string
 			for _, filler := range []string{"x", "/", "\xff", "{", "\u65e5"} {
 				n := c.name()
-				n += strings.Repeat(filler, (driver.MaxName-len(n)-1)/len(filler))
-				n += strings.Repeat("y", driver.MaxName-len(n)-1)
+				n += strings.Repeat(filler, max(0, c.maxName()-len(n)-1)/len(filler))
+				n += strings.Repeat("y", max(0, c.maxName()-len(n)-1))
 				names = append(names, n+"1", n+"2", n)
 			}
 			c.apart(names)

@@ -45,8 +45,8 @@ var reserveCases = []testCase{
 	},
 	{
 		name:   "reserve/lapses",
-		clause: "A reservation that nobody claims is given up by itself, at most MaxReservation after it was made and not before From+TTL.",
-		about:  "Waiter.Wait MaxReservation",
+		clause: "A reservation lasts at most MaxReservation. One that nobody claims is given up by itself: not before From+TTL, and within Guarantees.DeadWaiter (0: MaxReservation).",
+		about:  "Waiter.Wait MaxReservation Guarantees.DeadWaiter",
 		needs:  []need{waits, not(inProcess)},
 		f: func(c *check) {
 			l, ok := c.handedOver()
@@ -59,7 +59,7 @@ var reserveCases = []testCase{
 			if l.grant.TTL > driver.MaxReservation {
 				c.errorf("the reservation lasts %v", l.grant.TTL)
 			}
-			n := c.takeOver(c.a, c.request(l.req.Name), l.sure, "after a reservation that nobody claimed")
+			n := c.takeOverLate(c.a, c.request(l.req.Name), l.sure, c.deadWaiter(), "after a reservation that nobody claimed")
 			if _, err := c.b.Acquire(c.ctx, l.req); !errors.Is(err, driver.ErrHeld) {
 				c.failf("the claim of a reservation that had lapsed, beside a new holder: want a *HeldError, got: %v", orGranted(err))
 			}

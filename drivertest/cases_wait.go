@@ -311,8 +311,8 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/dead-waiter",
-		clause: "A waiter that was woken or handed the name and died does not delay those behind it for long.",
-		about:  "Waiter.Wait",
+		clause: "A waiter that was woken or handed the name and died delays those behind it for no longer than Guarantees.DeadWaiter (0: MaxReservation).",
+		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -321,13 +321,13 @@ var queueCases = []testCase{
 			living := c.line(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.free(l)
-			c.got(living, "waiting behind a waiter that died when it was its turn")
+			c.behindDead(living, "waiting behind a waiter that died when it was its turn")
 		},
 	},
 	{
 		name:   "queue/lost-process",
-		clause: "A waiter whose process died in the queue does not delay those behind it for long.",
-		about:  "Waiter.Wait",
+		clause: "A waiter whose process died in the queue delays those behind it for no longer than Guarantees.DeadWaiter (0: MaxReservation).",
+		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits, cut},
 		alone:  true,
 		f: func(c *check) {
@@ -340,7 +340,7 @@ var queueCases = []testCase{
 			c.cut(d)
 			dead.cancel()
 			c.free(l)
-			c.got(living, "waiting behind a waiter whose process died")
+			c.behindDead(living, "waiting behind a waiter whose process died")
 		},
 	},
 }

@@ -224,8 +224,12 @@ func (c *check) poll(limit time.Duration, yes func() bool) bool {
 
 // await receives what a goroutine of this case sends.
 func await[T any](c *check, ch <-chan T, what string) T {
+	return awaitFor(c, c.patience, ch, what)
+}
+
+func awaitFor[T any](c *check, limit time.Duration, ch <-chan T, what string) T {
 	var v T
-	got := c.poll(c.patience, func() bool {
+	got := c.poll(limit, func() bool {
 		select {
 		case v = <-ch:
 			return true
@@ -234,7 +238,7 @@ func await[T any](c *check, ch <-chan T, what string) T {
 		}
 	})
 	if !got {
-		c.failf("%s: no answer within %v", what, c.patience)
+		c.failf("%s: no answer within %v", what, limit)
 	}
 	return v
 }

@@ -145,15 +145,21 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 
 // takeOver asks until it is granted, which must happen, but not before t.
 func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string) *lease {
+	return c.takeOverLate(cl, r, t, 0, when)
+}
+
+// takeOverLate is takeOver where the grant may be late.
+func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.now())))
 	var l *lease
-	granted := c.poll(max(0, t.Sub(c.now()))+c.patience, func() bool {
+	late += c.patience
+	granted := c.poll(max(0, t.Sub(c.now()))+late, func() bool {
 		var err error
 		l, err = c.tryAnew(cl, &r, when)
 		return err == nil
 	})
 	if !granted {
-		c.failf("Acquire %s was still refused %v after the name should have come free", when, c.patience)
+		c.failf("Acquire %s was still refused %v after the name should have come free", when, late)
 	}
 	if now := c.now(); now.Before(early) {
 		c.failf("Acquire %s was granted %v too early", when, t.Sub(now))

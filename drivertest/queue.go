@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -98,16 +99,32 @@ func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn
 	return t
 }
 
+// behindDead waits until the waiter has the name, although one before it died.
+func (c *check) behindDead(t *turn, what string) {
+	c.settled(awaitFor(c, c.deadWaiter()+c.patience, t.done, what), what)
+}
+
 // get waits for the waiter's answer.
 func (c *check) get(t *turn, what string) answer { return await(c, t.done, what) }
 
 // got waits until the waiter has the name.
 func (c *check) got(t *turn, what string) *lease {
-	a := c.get(t, what)
+	return c.settled(c.get(t, what), what)
+}
+
+func (c *check) settled(a answer, what string) *lease {
 	if a.err != nil {
 		c.failf("%s: %v", what, a.err)
 	}
 	return a.l
+}
+
+// deadWaiter is how long a waiter that does nothing may delay others.
+func (c *check) deadWaiter() time.Duration {
+	if c.g.DeadWaiter > 0 {
+		return c.g.DeadWaiter
+	}
+	return driver.MaxReservation
 }
 
 // waiting reports whether the waiter still waits.

@@ -14,7 +14,7 @@ import (
 
 // Inspect implements driver.Inspector.
 func (s *ref) Inspect(ctx context.Context, name string) (v driver.State, err error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.w.g); err != nil {
 		return v, err
 	}
 	err = s.ask(ctx, func() error {
@@ -66,7 +66,7 @@ func (s *ref) List(ctx context.Context, prefix string) (out []driver.State, err 
 
 // Break implements driver.Breaker.
 func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64, err error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.w.g); err != nil {
 		return 0, err
 	}
 	err = s.ask(ctx, func() error {

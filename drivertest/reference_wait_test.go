@@ -87,6 +87,9 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	if g.TTL = driver.MaxReservation; s.w.timers {
 		g.From = driver.SystemClock().Now()
 	}
+	if s.w.linger > 0 {
+		h.until = h.since.Add(s.w.linger)
+	}
 	if s.is(reservationForEver) {
 		h.until = h.since.Add(24 * time.Hour)
 	}
@@ -263,7 +266,7 @@ func (s *ref) validate(r *driver.Request) error {
 }
 
 func (s *ref) check(name, token, param string, d time.Duration) error {
-	err := driver.CheckName(name)
+	err := driver.CheckName(name, &s.w.g)
 	if s.is(anyName) {
 		err = nil
 	}

@@ -12,7 +12,7 @@ import (
 // Nobody can end the lock of another process, so while the name is held Break
 // answers errors.ErrUnsupported.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
 	f, err := s.begin(ctx, name)

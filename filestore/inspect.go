@@ -32,7 +32,7 @@ var (
 // errors.ErrUnsupported beside a State with one unknown Hold; so it never
 // calls a name free that is not.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
 	}
 	if err := s.usable(ctx); err != nil {

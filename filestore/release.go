@@ -2,7 +2,6 @@ package filestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +29,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // live returns the hold of token after verifying it. Without an error the
 // caller leaves f.
 func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return nil, nil, err
 	}
 	f, err := s.begin(ctx, name)
@@ -91,7 +90,7 @@ func (s *Store) lose(f *file, h *hold) {
 // Release implements driver.Store. If a cool-down cannot be written down it
 // answers driver.ErrUnavailable, and the hold stays.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
 	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {

@@ -7,7 +7,6 @@ package memstore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -130,7 +129,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
+	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	if ttl != 0 {
@@ -153,7 +152,10 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token), driver.CheckKeep("cool-down", keep, &guarantees)); err != nil {
+	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
 		return driver.Gone, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -205,7 +207,10 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token), driver.CheckFence(fence)); err != nil {
+	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+		return err
+	}
+	if err := driver.CheckFence(fence); err != nil {
 		return err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -223,7 +228,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 
 // Break implements driver.Breaker.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &guarantees); err != nil {
 		return 0, err
 	}
 	if err := s.enter(ctx); err != nil {

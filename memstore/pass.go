@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
@@ -10,7 +9,10 @@ import (
 
 // Pass implements driver.Passer.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	if err := errors.Join(driver.CheckToken(token), next.Validate(&guarantees)); err != nil {
+	if err := driver.CheckHold(next.Name, token, &guarantees); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if err := next.Validate(&guarantees); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {

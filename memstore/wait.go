@@ -215,7 +215,7 @@ func sooner(a, b, now driver.Instant) driver.Instant {
 
 // Inspect implements driver.Inspector.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &guarantees); err != nil {
 		return driver.State{}, err
 	}
 	if err := s.enter(ctx); err != nil {

@@ -293,7 +293,7 @@ func (c *conversion) note(i int, odd bool) {
 
 // RaiseFence implements driver.FenceRaiser, for quorums of quorums.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := s.validHold(name, token); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return err
 	}
 	if err := driver.CheckFence(fence); err != nil {

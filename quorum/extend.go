@@ -13,7 +13,7 @@ import (
 // nothing. A member that denies the hold, because it restarted empty for
 // example, is given it again if a quorum of others confirms in this same round.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := s.validHold(name, token); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	if ttl != 0 {

@@ -24,7 +24,9 @@ func (s *Store) combine() driver.Guarantees {
 		Bound:            slices.Max(each(s, func(m *member) driver.Bound { return m.g.Bound })),
 		LossDelay:        slices.Max(each(s, func(m *member) time.Duration { return m.g.LossDelay })),
 		MinTTL:           slices.Max(each(s, func(m *member) time.Duration { return m.g.MinTTL })),
-		MaxTTL:           s.maxTTL(),
+		MaxTTL:           least(s, func(m *member) time.Duration { return m.g.MaxTTL }),
+		MaxName:          least(s, func(m *member) int { return m.g.MaxName }),
+		DeadWaiter:       slices.Max(each(s, func(m *member) time.Duration { return m.g.DeadWaiter })),
 		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,
 		Shared:           every(func(m *member) bool { return m.g.Shared }),
 		CoolDown:         every(func(m *member) bool { return m.g.CoolDown }),
@@ -80,13 +82,14 @@ func (s *Store) safeClockJump() driver.Promise {
 	return driver.No
 }
 
-func (s *Store) maxTTL() (ttl time.Duration) {
-	for _, m := range s.members {
-		if d := m.g.MaxTTL; d > 0 && (ttl == 0 || d < ttl) {
-			ttl = d
+// least returns the smallest limit of a member, or 0 if none has a limit.
+func least[T int | time.Duration](s *Store, of func(*member) T) (limit T) {
+	for _, l := range each(s, of) {
+		if l > 0 && (limit == 0 || l < limit) {
+			limit = l
 		}
 	}
-	return ttl
+	return limit
 }
 
 // promotion is atomic if nobody can come between at a quorum, and the others

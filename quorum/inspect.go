@@ -14,7 +14,7 @@ import (
 // Fence is what every later grant is above, also if some members do not
 // answer.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
 	}
 	answers, err := s.inspect(ctx, name)
@@ -149,7 +149,7 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 // between the former holder's and all later ones. ErrUncertain: fewer did, or
 // such a fence cannot be named because members' clocks are too far apart.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
 	if !s.breaks {

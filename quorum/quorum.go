@@ -228,13 +228,6 @@ func (s *Store) valid(r *driver.Request) error {
 	return nil
 }
 
-func (s *Store) validHold(name, token string) error {
-	if err := driver.CheckName(name); err != nil {
-		return err
-	}
-	return driver.CheckToken(token)
-}
-
 // timeout is how long one request about a lease of ttl may take.
 func (s *Store) timeout(ttl time.Duration) time.Duration {
 	if s.patience != 0 {

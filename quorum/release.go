@@ -11,7 +11,7 @@ import (
 // when it is certain that none can have; the members that have not answered by
 // then are asked in the background until they do, or the lease is over.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := s.validHold(name, token); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {

@@ -72,7 +72,7 @@ func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request)
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	if ttl != 0 {
@@ -97,7 +97,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
@@ -156,7 +156,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) error {
-	if err := errors.Join(driver.CheckName(name), driver.CheckToken(token)); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return err
 	}
 	if err := driver.CheckFence(to); err != nil {
@@ -175,7 +175,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 
 // Break implements driver.Breaker.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
 	if err := s.enter(ctx); err != nil {
