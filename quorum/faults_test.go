@@ -294,6 +294,9 @@ func (c cluster) client(t testing.TB, rule quorum.Rule, opts ...quorum.Option) *
 		t.Fatal(err)
 	}
 	cl.Store = s
+	for _, l := range cl.links {
+		clear(l.calls) // of New, which finds out what the members can do
+	}
 	return cl
 }
 

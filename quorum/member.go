@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -20,7 +21,9 @@ type member struct {
 	breaker   driver.Breaker
 	raiser    driver.FenceRaiser
 	reporter  driver.Reporter
+	ids       driver.Identifier
 
+	id        atomic.Pointer[string] // from ids, once it is known
 	unsettled atomic.Int64 // releases that it has not answered for certain
 }
 
@@ -30,15 +33,34 @@ const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {
 	m := &member{store: store, index: i, g: store.Guarantees()}
-	m.waiter, _ = store.(driver.Waiter)
-	m.converter, _ = store.(driver.Converter)
-	m.inspector, _ = store.(driver.Inspector)
-	m.lister, _ = store.(driver.Lister)
-	m.breaker, _ = store.(driver.Breaker)
-	m.raiser, _ = store.(driver.FenceRaiser)
-	m.reporter, _ = store.(driver.Reporter)
+	m.waiter = ability(store, func(w driver.Waiter) error { _, err := w.Wait(ended, driver.Request{}, false); return err })
+	m.converter = ability(store, func(c driver.Converter) error { _, err := c.Convert(ended, driver.Request{}); return err })
+	m.inspector = ability(store, func(i driver.Inspector) error { _, err := i.Inspect(ended, ""); return err })
+	m.lister = ability(store, func(l driver.Lister) error { _, err := l.List(ended, ""); return err })
+	m.breaker = ability(store, func(b driver.Breaker) error { _, err := b.Break(ended, "", 0); return err })
+	m.raiser = ability(store, func(f driver.FenceRaiser) error { return f.RaiseFence(ended, "", "", driver.MaxFence) })
+	m.reporter = ability(store, func(r driver.Reporter) error { _, err := r.Status(ended); return err })
+	m.ids = ability(store, func(i driver.Identifier) error { _, err := i.StoreID(ended); return err })
 	return m
 }
+
+// ability returns store as a T, through wrappers, or nil if it has not that ability. A wrapper such
+// as driver.WithPrefix has the method in any case and returns errors.ErrUnsupported if the store
+// inside has none. So probe calls the method once, with a context that has ended and arguments that
+// are invalid: no store does anything then.
+func ability[T any](store driver.Store, probe func(T) error) (t T) {
+	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
+		return t
+	}
+	return t
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // String tells members apart in errors and findings.
 func (m *member) String() string { return fmt.Sprintf("member %d (%s)", m.index+1, m.g.Store) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -92,8 +91,8 @@ func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = c
 //
 // New returns driver.ErrInvalid, and leaves the stores open, if
 //   - stores is empty or one of them is nil;
-//   - a store is named twice: two are the same value, or one has a method
-//     SamePlace(driver.Store) bool that returns true for the other;
+//   - two stores are in the same place, as far as driver.SamePlace can know: the same value, two
+//     handles on one memory, two prefixes on one server;
 //   - a store has no durable fences or cannot raise them, and NoFences is not given;
 //   - the stores allow no common length of a lease;
 //   - the rule does not exist, or MemberTimeout is out of its range.
@@ -133,8 +132,8 @@ func (s *Store) check() error {
 	}
 	for i, m := range s.members {
 		for _, other := range s.members[:i] {
-			if same(m.store, other.store) {
-				return fmt.Errorf("%w: %v is %v again: a store that votes twice makes no quorum", driver.ErrInvalid, m, other)
+			if driver.SamePlace(m.store, other.store) {
+				return fmt.Errorf("%w: %v is in the same place as %v: both fail together, so they must not have two votes", driver.ErrInvalid, m, other)
 			}
 		}
 		if f := m.g.Fence; s.fences && f != driver.DurableFence {
@@ -145,15 +144,6 @@ func (s *Store) check() error {
 		}
 	}
 	return nil
-}
-
-// same reports that a and b are known to be one store: the same value, or two handles of which one
-// says so.
-func same(a, b driver.Store) bool {
-	if p, ok := a.(interface{ SamePlace(driver.Store) bool }); ok && p.SamePlace(b) {
-		return true
-	}
-	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
 func (s *Store) checkLeases() error {
