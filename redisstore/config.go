@@ -106,9 +106,9 @@ func (c *Config) checkPlace() error {
 func checkLogin(where, user, password string, asked bool) error {
 	switch {
 	case asked && (user != "" || password != ""):
-		return invalid("%sCredentials is set beside %[1]sUser or %[1]sPassword; set one or the other", where)
+		return invalid("%sCredentials is set together with User or Password; set one or the other", where)
 	case user != "" && password == "":
-		return invalid("%sUser is set without %[1]sPassword or %[1]sCredentials; for a user without a password any password will do", where)
+		return invalid("%sUser is set without Password or Credentials; for a user without a password any password will do", where)
 	}
 	return nil
 }

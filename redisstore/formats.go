@@ -82,3 +82,10 @@ func fence(f uint64) string {
 	}
 	return strconv.FormatUint(f, 10)
 }
+
+func digit(yes bool) string {
+	if yes {
+		return "1"
+	}
+	return "0"
+}

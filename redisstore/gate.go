@@ -45,11 +45,6 @@ type look struct {
 }
 
 // turn is called when a connection was made or lost.
-func (s *Store) turn() {
-	s.gate.turn()
-	s.subscriber.maybeDead()
-}
-
 func (g *gate) turn() {
 	g.turns.Add(1)
 	g.open.Store(false)

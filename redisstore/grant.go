@@ -136,6 +136,18 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
+// forget releases what token may hold, on a context of its own.
+func (s *Store) forget(name, token string) {
+	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		_, err := s.release(ctx, name, token, 0)
+		if err == nil || errors.Is(err, driver.ErrClosed) || s.sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
 // Convert implements driver.Converter.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := r.Validate(&s.guarantees); err != nil {

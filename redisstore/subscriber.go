@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -66,6 +68,12 @@ func (sub *subscriber) init(s *Store) {
 	sub.waiters, sub.lines = map[uint64]*waiter{}, map[string][]*waiter{}
 	sub.ended = make(chan struct{})
 	sub.suspect, sub.echo = make(chan struct{}, 1), make(chan int64, 1)
+}
+
+func newID() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return hex.EncodeToString(b)
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {

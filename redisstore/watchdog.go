@@ -48,6 +48,12 @@ const (
 // RemoteAddr also carries the credentials, for loginOf.
 func (c *watchedConn) RemoteAddr() net.Addr { return c.login }
 
+// turn is called when a connection was made or lost.
+func (s *Store) turn() {
+	s.gate.turn()
+	s.subscriber.maybeDead()
+}
+
 // Close tells the gate.
 func (c *watchedConn) Close() error {
 	if c.heard.Load() {

@@ -45,7 +45,6 @@ var allowedCircles = []allowedCircle{
 	{"open", 5, beingCut},
 	{"quorum", 6, beingCut},
 	{"quorum", 4, beingCut},
-	{"redisstore", 11, beingCut},
 	{"session", 5, beingCut},
 	{"session", 2, beingCut},
 	{"session/phpcodec", 3, beingCut},
