@@ -3,7 +3,6 @@ package filestore
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -28,15 +27,5 @@ func DefaultDir() (string, error) {
 	return dir, nil
 }
 
-// rootDir is where root keeps locks.
-const rootDir = "/var/lib/padlock"
-
 // errNoHome says that the user database has no home for this user.
 var errNoHome = errors.New("the user database has no home directory for this user")
-
-func stateDir(home string) (string, error) {
-	if !filepath.IsAbs(home) || home == "/" {
-		return "", errNoHome
-	}
-	return filepath.Join(home, ".local", "state", "padlock"), nil
-}

@@ -41,3 +41,7 @@ func advise(path string, err error) string {
 	}
 	return ""
 }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

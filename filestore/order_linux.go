@@ -100,25 +100,6 @@ func (s *Store) delist(w *waiter, granted bool) {
 	t.queue.drop()
 }
 
-// queueOf maps the queue of c's file.
-func (f *file) queueOf(c *conn) (*ticketQueue, error) {
-	if q := f.tickets; q != nil && q.of(c) {
-		return q, nil
-	}
-	q, err := openQueue(c)
-	if err != nil {
-		return nil, err
-	}
-	f.dropQueue()
-	f.tickets = q
-	return q, nil
-}
-
-func (f *file) dropQueue() {
-	f.tickets.drop()
-	f.tickets = nil
-}
-
 // stale reports whether the ticket of w is for another file than the one that is
 // there, or nobody would find its pipe. The caller holds f.mu.
 func (s *Store) stale(f *file, w *waiter) bool {

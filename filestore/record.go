@@ -164,6 +164,20 @@ func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	}
 }
 
+// ownerOf describes the holder of r in this process.
+func ownerOf(h *driver.Holder, since int64) owner {
+	m := machine()
+	o := owner{
+		proc: uint64(m.pid), pidns: m.pidns, start: m.start,
+		pid: uint64(uint32(h.PID)), since: since, plan: int64(h.Plan),
+		host: bytesOf(h.Host), label: bytesOf(h.Label),
+	}
+	if h.Host == "" && h.PID == 0 {
+		o.host, o.pid = bytesOf(m.host), o.proc
+	}
+	return o
+}
+
 // decoder takes numbers off the front of b.
 type decoder struct {
 	b      []byte

@@ -3,8 +3,6 @@ package filestore
 import (
 	"encoding/binary"
 	"math/rand/v2"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // Shared holders are told of in slots behind the head. A slot is taken under
@@ -95,20 +93,6 @@ func clearSlot(c *conn, i int) {
 	if i >= 0 {
 		_ = c.pwrite(make([]byte, 16), slotOffset(i))
 	}
-}
-
-// ownerOf describes the holder of r in this process.
-func ownerOf(h *driver.Holder, since int64) owner {
-	m := machine()
-	o := owner{
-		proc: uint64(m.pid), pidns: m.pidns, start: m.start,
-		pid: uint64(uint32(h.PID)), since: since, plan: int64(h.Plan),
-		host: bytesOf(h.Host), label: bytesOf(h.Label),
-	}
-	if h.Host == "" && h.PID == 0 {
-		o.host, o.pid = bytesOf(m.host), o.proc
-	}
-	return o
 }
 
 // newID returns a number that is not 0 and that nobody else has.

@@ -124,3 +124,22 @@ func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (co
 	}
 	return count
 }
+
+// queueOf maps the queue of c's file.
+func (f *file) queueOf(c *conn) (*ticketQueue, error) {
+	if q := f.tickets; q != nil && q.of(c) {
+		return q, nil
+	}
+	q, err := openQueue(c)
+	if err != nil {
+		return nil, err
+	}
+	f.dropQueue()
+	f.tickets = q
+	return q, nil
+}
+
+func (f *file) dropQueue() {
+	f.tickets.drop()
+	f.tickets = nil
+}

@@ -44,44 +44,6 @@ const (
 	ticketEnd    = ticketOffset + 8*ticketRoom
 )
 
-type ticketState uint64
-
-const (
-	ticketGone ticketState = iota
-	ticketWaits
-	ticketWaitsShared
-)
-
-// ticketWord is one entry of the queue.
-type ticketWord uint64
-
-const (
-	pipeBits   = 40
-	numberBits = 20
-	pipeMask   = 1<<pipeBits - 1
-	numberMask = 1<<numberBits - 1
-)
-
-func newTicketWord(state ticketState, number, pipe uint64) ticketWord {
-	return ticketWord(uint64(state)<<(pipeBits+numberBits) | number&numberMask<<pipeBits | pipe&pipeMask)
-}
-
-func (t ticketWord) state() ticketState { return ticketState(t >> (pipeBits + numberBits)) }
-func (t ticketWord) pipe() uint64       { return uint64(t) & pipeMask }
-func (t ticketWord) shared() bool       { return t.state() == ticketWaitsShared }
-
-// is reports whether t was written for the ticket number.
-func (t ticketWord) is(number uint64) bool {
-	return uint64(t)>>pipeBits&numberMask == number&numberMask && t != 0
-}
-
-func (t ticketWord) waits(number uint64) bool { return t.is(number) && t.state() != ticketGone }
-
-// queueHeader is a copy of the three numbers.
-type queueHeader struct{ next, head, free uint64 }
-
-func (h queueHeader) empty() bool { return h.next == h.head }
-
 // ticketQueue is the queue of one lock file, mapped. Its methods may be called
 // by any goroutine that has a reference.
 type ticketQueue struct {

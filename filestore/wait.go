@@ -322,19 +322,3 @@ func (s *Store) probe(f *file, shared bool) error {
 func (s *Store) subscribe(f *file) bool {
 	return s.notify.watch(f, f.spare) && leaveWord(f.spare)
 }
-
-// refresh makes sure that the spare descriptor is one of the file that is there.
-func (s *Store) refresh(f *file) (err error) {
-	if f.spare != nil {
-		if same, err := f.spare.current(); err != nil || !same {
-			f.drop()
-		}
-	}
-	if f.spare == nil {
-		if f.spare, err = s.openPath(f.path); err != nil {
-			f.spare = nil
-			return unavailable(f.path, err)
-		}
-	}
-	return nil
-}

@@ -1,0 +1,50 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package filestore
+
+import (
+	"io"
+	"syscall"
+)
+
+func openFile(path string, flags int, perm uint32) (fd int, err error) {
+	for {
+		if fd, err = syscall.Open(path, flags, perm); err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// pread reads once: the kernel gives all that a file has.
+func (c *conn) pread(b []byte, offset int64) (n int, err error) {
+	for {
+		if n, err = syscall.Pread(c.fd, b, offset); err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+func (c *conn) pwrite(b []byte, offset int64) error {
+	for {
+		n, err := syscall.Pwrite(c.fd, b, offset)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && n < len(b) {
+			return io.ErrShortWrite
+		}
+		return err
+	}
+}
+
+func (c *conn) truncate(size int64) error { return syscall.Ftruncate(c.fd, size) }
+
+// fileState is what has to be known of a file.
+type fileState struct {
+	dev, ino, nlink uint64
+	size            int64
+}
+
+func stateOfStat(st *syscall.Stat_t) fileState {
+	return fileState{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink), int64(st.Size)}
+}

@@ -1,0 +1,159 @@
+package filestore
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// file is what this store knows of one lock. Fields without a remark belong
+// to whoever has mu.
+type file struct {
+	name, path string
+	queue      queue // of waiters, with a mutex of its own
+
+	mu      sync.Mutex
+	holds   []*hold
+	spare   *conn        // open and unlocked, for the next Acquire
+	tickets *ticketQueue // of the file that was there last; nil: not mapped
+	asking  *waiter      // whose try this is; nil: that of a newcomer
+	watched watched      // what the notifier looks at
+	old     *hold        // for the next grant
+
+	pins       int   // calls under way; guarded by Store.mu
+	prev, next *file // in Store.idle; guarded by Store.mu
+}
+
+// begin is what every method does first.
+func (s *Store) begin(ctx context.Context, name string) (*file, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.enter(name)
+}
+
+// enter returns the file of a name, locked, for one call. leave ends it.
+func (s *Store) enter(name string) (*file, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, driver.ErrClosed
+	}
+	f := s.files[name]
+	if f == nil {
+		f = &file{name: name, path: filepath.Join(s.dir, fileName(name))}
+		s.files[name] = f
+	}
+	f.pins++
+	s.idle.remove(f)
+	s.mu.Unlock()
+
+	f.mu.Lock()
+	select {
+	case <-s.done: // Close went over this file already
+		s.leave(f)
+		return nil, driver.ErrClosed
+	default:
+		return f, nil
+	}
+}
+
+// leave ends a call. The file is forgotten when nothing of it is in use, and
+// its descriptor is kept as long as there are not too many.
+func (s *Store) leave(f *file) {
+	f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.pins--
+	switch {
+	case f.pins > 0 || s.closed:
+	case f.spare == nil:
+		s.collect(f)
+	case f.queue.len() > 0:
+		// Closing it would wake the waiters.
+	case s.config.maxOpen == 0:
+		s.evict(f)
+	default:
+		s.idle.push(f)
+		if s.idle.len > s.config.maxOpen {
+			s.evict(s.idle.last())
+		}
+	}
+}
+
+// collect forgets a file that nothing uses. s.mu is held, and no call is under
+// way.
+func (s *Store) collect(f *file) {
+	if len(f.holds) == 0 && f.queue.len() == 0 {
+		delete(s.files, f.name)
+		f.dropQueue()
+	}
+}
+
+// evict closes the descriptor of a file that no call is using. s.mu is held,
+// so that no call can begin.
+func (s *Store) evict(f *file) {
+	s.idle.remove(f)
+	f.drop()
+	s.collect(f)
+}
+
+// drop closes the spare descriptor.
+func (f *file) drop() {
+	if f.spare != nil {
+		f.spare.close()
+		f.spare = nil
+	}
+}
+
+// evictAll closes every descriptor that is kept, when the process has too many.
+func (s *Store) evictAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.idle.len > 0 {
+		s.evict(s.idle.last())
+	}
+}
+
+// find returns the hold of token, or nil.
+func (f *file) find(token string) *hold {
+	for _, h := range f.holds {
+		if h.token == token {
+			return h
+		}
+	}
+	return nil
+}
+
+// newHold returns an empty hold.
+func (f *file) newHold() *hold {
+	h := f.old
+	f.old = nil
+	if h == nil {
+		h = new(hold)
+	}
+	*h = hold{slot: -1}
+	return h
+}
+
+// reuse keeps h for the next grant, unless the end of a reservation may still
+// point to it.
+func (f *file) reuse(h *hold) {
+	if !h.waited {
+		f.old = h
+	}
+}
+
+// forget removes h from the holds.
+func (f *file) forget(h *hold) {
+	for i := range f.holds {
+		if f.holds[i] == h {
+			last := len(f.holds) - 1
+			f.holds[i], f.holds[last] = f.holds[last], nil
+			f.holds = f.holds[:last]
+			return
+		}
+	}
+}

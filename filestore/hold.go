@@ -1,0 +1,111 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// hold is one grant. It belongs to the mutex of its file.
+type hold struct {
+	token    string
+	conn     *conn
+	fence    uint64
+	shared   bool
+	passed   bool          // a copy of the descriptor was given away
+	slot     int           // where its record is, if shared; or -1
+	slotID   uint64        // the id in that record
+	intent   uint64        // of its promotion as noted in the file, or 0
+	atLeast  moment        // the name stays taken until then
+	reserved func() bool   // stops the end of the reservation; nil if claimed
+	waited   bool          // began as a reservation
+	holder   driver.Holder // for writing a record that was lost
+	since    int64         // µs since 1970
+}
+
+// live returns the hold of token after verifying it. Without an error the
+// caller leaves f.
+func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return nil, nil, err
+	}
+	f, err := s.begin(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := f.find(token)
+	if h == nil || h.reserved != nil {
+		s.leave(f)
+		return nil, nil, fmt.Errorf("%w: this store has no such hold", driver.ErrLost)
+	}
+	ok, err := s.verify(f, h)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s was removed, replaced or unlocked by somebody else", driver.ErrLost, f.path)
+	}
+	if err != nil {
+		s.leave(f)
+		return nil, nil, err
+	}
+	return f, h, nil
+}
+
+// verify reports whether h is still held. If not, it is forgotten. A record
+// that was lost is written again.
+func (s *Store) verify(f *file, h *hold) (bool, error) {
+	same, err := h.conn.current()
+	if err != nil {
+		return false, unavailable(f.path, err)
+	}
+	if !same || h.passed && h.conn.tryLock(h.shared) != nil {
+		s.lose(f, h)
+		return false, nil
+	}
+	if h.shared {
+		return true, nil
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	rec := b.read(h.conn)
+	if rec.fence > h.fence {
+		s.lose(f, h) // a child unlocked it, and somebody had it since
+		return false, nil
+	}
+	if rec.fence < h.fence {
+		b.next.own(f, h)
+		_ = b.write(h.conn) // what cannot be written now is tried again next time
+	}
+	return true, nil
+}
+
+// lose forgets a hold that is one no more.
+func (s *Store) lose(f *file, h *hold) {
+	f.forget(h)
+	h.conn.unlock()
+	h.conn.close()
+}
+
+// giveBack unlocks c, keeps it for later and wakes the waiters. It answers false
+// if the path no longer leads to this file: it was removed, or its directory
+// was renamed, so somebody else may hold the name. What cannot be read counts as
+// a file like any other.
+func (s *Store) giveBack(f *file, c *conn) bool {
+	same, err := c.current()
+	if same = same || err != nil; !same {
+		_, c.size = c.state()
+	}
+	size := c.size
+	s.offer(f, c, size)
+	c.unlock()
+	f.queue.wake()
+	s.wakeNext(f, c, false)
+	if size == sizeWaited {
+		wakeOthers(c)
+	}
+	if !same {
+		c.close()
+		return false
+	}
+	f.keep(c)
+	return true
+}

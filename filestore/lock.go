@@ -1,0 +1,94 @@
+package filestore
+
+import (
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// lock opens the file if need be, locks it and calls do. Somebody may have put
+// another file in its place meanwhile, so in the end the path is looked at:
+// then all of it is done again with the file that is there. That the path comes
+// last keeps fences in order: what do minted is older than the next file.
+//
+// After a *refusal or an error of do, the file is unlocked.
+func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {
+	const replaced = 100
+	for range replaced {
+		c, err := s.open(f)
+		if err != nil {
+			return nil, unavailable(f.path, err)
+		}
+		refused := c.tryLock(shared)
+		switch refused {
+		case nil:
+			refused = do(c)
+		case errBusy:
+			refused = &refusal{}
+		default:
+			c.close()
+			return nil, unavailable(f.path, refused)
+		}
+		same, err := c.current()
+		switch {
+		case err != nil:
+			c.close()
+			return nil, unavailable(f.path, err)
+		case !same:
+			c.close()
+		case refused != nil:
+			c.unlock() // nothing has changed, so nobody is woken
+			f.keep(c)
+			return nil, refused
+		default:
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s: somebody replaces the lock file again and again", driver.ErrUnavailable, f.path)
+}
+
+// open returns the spare descriptor or a new one.
+func (s *Store) open(f *file) (*conn, error) {
+	if c := f.spare; c != nil {
+		f.spare = nil
+		return c, nil
+	}
+	return s.openPath(f.path)
+}
+
+func (s *Store) openPath(path string) (*conn, error) {
+	c, err := openConn(path, s.config.access)
+	if tooMany(err) {
+		s.evictAll()
+		c, err = openConn(path, s.config.access)
+	}
+	if err == nil {
+		c.local = !s.config.network
+	}
+	return c, err
+}
+
+// keep makes c the spare descriptor, or closes it if there is one.
+func (f *file) keep(c *conn) {
+	if f.spare == nil {
+		f.spare = c
+	} else {
+		c.close()
+	}
+}
+
+// refresh makes sure that the spare descriptor is one of the file that is there.
+func (s *Store) refresh(f *file) (err error) {
+	if f.spare != nil {
+		if same, err := f.spare.current(); err != nil || !same {
+			f.drop()
+		}
+	}
+	if f.spare == nil {
+		if f.spare, err = s.openPath(f.path); err != nil {
+			f.spare = nil
+			return unavailable(f.path, err)
+		}
+	}
+	return nil
+}
