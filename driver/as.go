@@ -19,13 +19,24 @@ import "reflect"
 // As walks through wrappers: call it once for each store, not for each request.
 func As[T any](s Store) (T, bool) {
 	for s != nil {
-		if t, ok := s.(T); ok {
+		if t, ok := s.(T); ok && has[T](s) {
 			return t, true
 		}
 		s = unwrap(s)
 	}
 	var none T
 	return none, false
+}
+
+// has reports whether s, which has the methods of T, is more than a prefix before a store without
+// them.
+func has[T any](s Store) bool {
+	p, ok := s.(*prefixed)
+	if ok {
+		_, ok = As[T](p.inner)
+		return ok
+	}
+	return true
 }
 
 // unwrap returns the store inside s, or nil.
@@ -37,8 +48,8 @@ func unwrap(s Store) Store {
 }
 
 // SamePlace reports whether a and b are known to keep their locks in the same place: they are the
-// same value, or one of them says so as a SamePlacer, after wrappers are removed. False says
-// nothing. A store made of stores uses it so that none of them has two votes.
+// same value, or one of them says so as a SamePlacer, after wrappers and prefixes are removed. False
+// says nothing. A store made of stores uses it so that none of them has two votes.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(SamePlacer); ok && p.SamePlace(b) {
@@ -50,9 +61,16 @@ func SamePlace(a, b Store) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
+// innermost removes wrappers and prefixes.
 func innermost(s Store) Store {
-	for inner := unwrap(s); inner != nil; inner = unwrap(s) {
+	for {
+		inner := unwrap(s)
+		if p, ok := s.(*prefixed); ok {
+			inner = p.inner
+		}
+		if inner == nil {
+			return s
+		}
 		s = inner
 	}
-	return s
 }

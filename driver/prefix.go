@@ -1,0 +1,207 @@
+package driver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+	"time"
+)
+
+// WithPrefix returns a store that keeps its locks in s, under names that begin with prefix: its
+// lock "job" is the lock prefix + "job" of s. Nobody can reach another name of s through it. So
+// tenants that must not see each other's locks can share a server:
+//
+//	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
+//
+// No prefix may begin with another one, or two tenants share names: end each with a character that
+// is in none of them, such as ':'.
+//
+// The store has the optional interfaces that s has, as far as As can tell; methods of the others
+// return errors.ErrUnsupported. Its names are shorter, by the prefix, than those of s: see
+// Guarantees.MaxName. A prefix that leaves no room makes every call return ErrInvalid. Its StoreID
+// depends on the prefix. Close closes s. State.Path, and the texts of errors that s returns, may
+// show the prefix.
+//
+// The store has no Unwrap method, since names mean something else inside. An empty prefix returns s.
+func WithPrefix(s Store, prefix string) Store {
+	if prefix == "" {
+		return s
+	}
+	p := &prefixed{inner: s, prefix: prefix, guarantees: s.Guarantees()}
+	g := &p.guarantees
+	if g.MaxName == 0 {
+		g.MaxName = MaxName
+	}
+	g.MaxName = max(1, g.MaxName-len(prefix))
+	p.waiter, _ = As[Waiter](s)
+	p.enqueuer, _ = As[Enqueuer](s)
+	p.passer, _ = As[Passer](s)
+	p.converter, _ = As[Converter](s)
+	p.inspector, _ = As[Inspector](s)
+	p.lister, _ = As[Lister](s)
+	p.breaker, _ = As[Breaker](s)
+	p.raiser, _ = As[FenceRaiser](s)
+	p.files, _ = As[FilePasser](s)
+	p.identifier, _ = As[Identifier](s)
+	p.reporter, _ = As[Reporter](s)
+	return p
+}
+
+// prefixed is a store whose names begin with prefix in the store inside. It has every method of
+// abilities.go: a test holds it to that. As finds only those that the store inside has.
+type prefixed struct {
+	inner      Store
+	prefix     string
+	guarantees Guarantees
+	waiter     Waiter // nil if the store inside is none; so with those that follow
+	enqueuer   Enqueuer
+	passer     Passer
+	converter  Converter
+	inspector  Inspector
+	lister     Lister
+	breaker    Breaker
+	raiser     FenceRaiser
+	files      FilePasser
+	identifier Identifier
+	reporter   Reporter
+}
+
+// prepend makes *name the name inside. The name is checked here, since an empty or a long one could
+// be valid inside.
+func (p *prefixed) prepend(name *string) error {
+	if err := CheckName(*name, &p.guarantees); err != nil {
+		return err
+	}
+	*name = p.prefix + *name
+	return nil
+}
+
+// optional is prepend for a method that the store inside may not have.
+func (p *prefixed) optional(has bool, name *string) error {
+	if !has {
+		return errors.ErrUnsupported
+	}
+	return p.prepend(name)
+}
+
+func (p *prefixed) Acquire(ctx context.Context, r Request) (Grant, error) {
+	if err := p.prepend(&r.Name); err != nil {
+		return Grant{}, err
+	}
+	return p.inner.Acquire(ctx, r)
+}
+
+func (p *prefixed) Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error) {
+	if err := p.prepend(&name); err != nil {
+		return Grant{}, err
+	}
+	return p.inner.Extend(ctx, name, token, ttl)
+}
+
+func (p *prefixed) Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error) {
+	if err := p.prepend(&name); err != nil {
+		return Gone, err
+	}
+	return p.inner.Release(ctx, name, token, keep)
+}
+
+func (p *prefixed) Guarantees() Guarantees { return p.guarantees }
+
+func (p *prefixed) Close() error { return p.inner.Close() }
+
+func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, error) {
+	if err := p.optional(p.waiter != nil, &r.Name); err != nil {
+		return Grant{}, err
+	}
+	return p.waiter.Wait(ctx, r, reserve)
+}
+
+func (p *prefixed) Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error) {
+	if err := p.optional(p.enqueuer != nil, &r.Name); err != nil {
+		return nil, err
+	}
+	return p.enqueuer.Enqueue(r, answer)
+}
+
+func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {
+	if err := p.optional(p.passer != nil, &next.Name); err != nil {
+		return Gone, Grant{}, err
+	}
+	return p.passer.Pass(ctx, token, next)
+}
+
+func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {
+	if err := p.optional(p.converter != nil, &r.Name); err != nil {
+		return Grant{}, err
+	}
+	return p.converter.Convert(ctx, r)
+}
+
+func (p *prefixed) Inspect(ctx context.Context, name string) (State, error) {
+	if err := p.optional(p.inspector != nil, &name); err != nil {
+		return State{}, err
+	}
+	state, err := p.inspector.Inspect(ctx, name)
+	state.Name = strings.TrimPrefix(state.Name, p.prefix)
+	return state, err
+}
+
+func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
+	if p.lister == nil {
+		return nil, errors.ErrUnsupported
+	}
+	states, err := p.lister.List(ctx, p.prefix+prefix)
+	var out []State
+	for _, state := range states {
+		name, ours := strings.CutPrefix(state.Name, p.prefix)
+		if state.Name = name; ours && name != "" { // "" may be a name inside and is none here
+			out = append(out, state)
+		}
+	}
+	return out, err
+}
+
+func (p *prefixed) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := p.optional(p.breaker != nil, &name); err != nil {
+		return 0, err
+	}
+	return p.breaker.Break(ctx, name, seenFence)
+}
+
+func (p *prefixed) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := p.optional(p.raiser != nil, &name); err != nil {
+		return err
+	}
+	return p.raiser.RaiseFence(ctx, name, token, fence)
+}
+
+func (p *prefixed) File(name, token string) (*os.File, error) {
+	if err := p.optional(p.files != nil, &name); err != nil {
+		return nil, err
+	}
+	return p.files.File(name, token)
+}
+
+func (p *prefixed) StoreID(ctx context.Context) (string, error) {
+	if p.identifier == nil {
+		return "", errors.ErrUnsupported
+	}
+	id, err := p.identifier.StoreID(ctx)
+	if err != nil {
+		return "", err
+	}
+	mixed := sha256.Sum256([]byte(id + "\x00" + p.prefix))
+	return hex.EncodeToString(mixed[:16]), nil
+}
+
+func (p *prefixed) SamePlace(other Store) bool { return SamePlace(p.inner, other) }
+
+func (p *prefixed) Status(ctx context.Context) ([]Finding, error) {
+	if p.reporter == nil {
+		return nil, errors.ErrUnsupported
+	}
+	return p.reporter.Status(ctx)
+}

@@ -1,0 +1,298 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// abilities are the interfaces of abilities.go, with what As finds of each.
+var abilities = map[string]struct {
+	kind reflect.Type
+	has  func(Store) bool
+}{
+	"Waiter":      {reflect.TypeFor[Waiter](), can[Waiter]},
+	"Enqueuer":    {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
+	"Passer":      {reflect.TypeFor[Passer](), can[Passer]},
+	"Converter":   {reflect.TypeFor[Converter](), can[Converter]},
+	"Inspector":   {reflect.TypeFor[Inspector](), can[Inspector]},
+	"Lister":      {reflect.TypeFor[Lister](), can[Lister]},
+	"Breaker":     {reflect.TypeFor[Breaker](), can[Breaker]},
+	"FenceRaiser": {reflect.TypeFor[FenceRaiser](), can[FenceRaiser]},
+	"FilePasser":  {reflect.TypeFor[FilePasser](), can[FilePasser]},
+	"Identifier":  {reflect.TypeFor[Identifier](), can[Identifier]},
+	"SamePlacer":  {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
+	"Reporter":    {reflect.TypeFor[Reporter](), can[Reporter]},
+}
+
+func can[T any](s Store) bool {
+	_, ok := As[T](s)
+	return ok
+}
+
+// Whoever adds an ability must add it to prefixed, and to the recorder of this test.
+func TestPrefixHasEveryAbility(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "abilities.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.TypeSpec); ok && ast.IsExported(spec.Name.Name) {
+			if _, ok := spec.Type.(*ast.InterfaceType); ok {
+				names = append(names, spec.Name.Name)
+			}
+		}
+		return true
+	})
+	full, bare := WithPrefix(&recorder{}, "p:"), WithPrefix(&plain{}, "p:")
+	for _, name := range names {
+		a, known := abilities[name]
+		if !known {
+			t.Errorf("this test does not know %s", name)
+			continue
+		}
+		for _, s := range []Store{full, &recorder{}} {
+			if !reflect.TypeOf(s).Implements(a.kind) {
+				t.Errorf("%T has no method of %s", s, name)
+			}
+		}
+		if !a.has(full) || a.has(bare) {
+			t.Errorf("As finds %s: %v where the store inside has it, %v where it has not", name, a.has(full), a.has(bare))
+		}
+	}
+	if len(names) != len(abilities) {
+		t.Errorf("abilities.go has %q, this test %d", names, len(abilities))
+	}
+}
+
+// A method that the store inside lacks is unsupported.
+func TestPrefixBeforeABareStore(t *testing.T) {
+	bare := WithPrefix(&plain{}, "p:")
+	for name, a := range abilities {
+		for i := range a.kind.NumMethod() {
+			m := a.kind.Method(i)
+			if m.Name == "SamePlace" {
+				continue // it has no error to return
+			}
+			if _, err := call(t, bare, m.Name, "n"); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s of %s answers %v", m.Name, name, err)
+			}
+		}
+	}
+}
+
+// hostile are names that would reach another name if they were cleaned, or joined as paths.
+var hostile = []string{
+	"n", "../n", "/", "..", "\x00", " ", "p:", "p:p:", "q:n", "*", "{n}", "}:f", "\n", "\xff", "%2e%2e/n", strings.Repeat("n", MaxName-2),
+}
+
+// Every method of every ability meets names that are not its own.
+func TestPrefixHidesOtherNames(t *testing.T) {
+	inner := &recorder{}
+	s := WithPrefix(inner, "p:")
+	for _, method := range methods(s) {
+		for _, name := range hostile {
+			inner.names = nil
+			if _, err := call(t, s, method, name); err != nil {
+				t.Errorf("%s(%q) answers %v", method, name, err)
+			}
+			if want := []string{"p:" + name}; takesName(method) && !slices.Equal(inner.names, want) {
+				t.Errorf("%s(%q) reaches %q", method, name, inner.names)
+			}
+		}
+		for _, name := range []string{"", strings.Repeat("n", MaxName-1), strings.Repeat("n", MaxName)} {
+			if !takesName(method) || method == "List" {
+				continue
+			}
+			inner.names = nil
+			_, err := call(t, s, method, name)
+			if !errors.Is(err, ErrInvalid) || len(inner.names) > 0 {
+				t.Errorf("%s with a name of %d bytes reaches %q and answers %v", method, len(name), inner.names, err)
+			}
+		}
+	}
+}
+
+func methods(s Store) (names []string) {
+	for i := range reflect.TypeOf(s).NumMethod() {
+		names = append(names, reflect.TypeOf(s).Method(i).Name)
+	}
+	return names
+}
+
+func takesName(method string) bool {
+	return !slices.Contains([]string{"Guarantees", "Close", "StoreID", "SamePlace", "Status"}, method)
+}
+
+// call calls a method with name for every string, and returns what it returns.
+func call(t *testing.T, s Store, method, name string) ([]reflect.Value, error) {
+	t.Helper()
+	m := reflect.ValueOf(s).MethodByName(method)
+	var args []reflect.Value
+	for i := range m.Type().NumIn() {
+		switch in := m.Type().In(i); in {
+		case reflect.TypeFor[context.Context]():
+			args = append(args, reflect.ValueOf(t.Context()))
+		case reflect.TypeFor[Request]():
+			args = append(args, reflect.ValueOf(Request{Name: name, Token: "token"}))
+		case reflect.TypeFor[string]():
+			args = append(args, reflect.ValueOf(name))
+		case reflect.TypeFor[Store]():
+			args = append(args, reflect.ValueOf(s))
+		default:
+			args = append(args, reflect.Zero(in))
+		}
+	}
+	out := m.Call(args)
+	if len(out) == 0 {
+		return nil, nil
+	}
+	err, _ := out[len(out)-1].Interface().(error)
+	return out, err
+}
+
+// recorder has every ability, and notes the names that reach it.
+type recorder struct {
+	names []string
+	max   int
+}
+
+func (s *recorder) note(name string) { s.names = append(s.names, name) }
+
+func (s *recorder) Acquire(_ context.Context, r Request) (Grant, error) {
+	s.note(r.Name)
+	return Grant{}, nil
+}
+
+func (s *recorder) Extend(_ context.Context, name, _ string, _ time.Duration) (Grant, error) {
+	s.note(name)
+	return Grant{}, nil
+}
+
+func (s *recorder) Release(_ context.Context, name, _ string, _ time.Duration) (Outcome, error) {
+	s.note(name)
+	return Released, nil
+}
+
+func (s *recorder) Guarantees() Guarantees { return Guarantees{MaxName: s.max} }
+
+func (s *recorder) Close() error { return nil }
+
+func (s *recorder) Wait(_ context.Context, r Request, _ bool) (Grant, error) {
+	s.note(r.Name)
+	return Grant{}, nil
+}
+
+func (s *recorder) Enqueue(r Request, _ func(Grant, error)) (func() bool, error) {
+	s.note(r.Name)
+	return nil, nil
+}
+
+func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, error) {
+	s.note(next.Name)
+	return Released, Grant{}, nil
+}
+
+func (s *recorder) Convert(_ context.Context, r Request) (Grant, error) {
+	s.note(r.Name)
+	return Grant{}, nil
+}
+
+func (s *recorder) Inspect(_ context.Context, name string) (State, error) {
+	s.note(name)
+	return State{Name: name}, nil
+}
+
+// List also returns names that nobody asked for.
+func (s *recorder) List(_ context.Context, prefix string) ([]State, error) {
+	s.note(prefix)
+	return []State{{Name: prefix + "x"}, {Name: "p:"}, {Name: "q:x"}, {Name: ""}}, nil
+}
+
+func (s *recorder) Break(_ context.Context, name string, _ uint64) (uint64, error) {
+	s.note(name)
+	return 1, nil
+}
+
+func (s *recorder) RaiseFence(_ context.Context, name, _ string, _ uint64) error {
+	s.note(name)
+	return nil
+}
+
+func (s *recorder) File(name, _ string) (*os.File, error) {
+	s.note(name)
+	return nil, nil
+}
+
+func (s *recorder) StoreID(context.Context) (string, error) { return "id", nil }
+
+func (s *recorder) SamePlace(Store) bool { return false }
+
+func (s *recorder) Status(context.Context) ([]Finding, error) { return nil, nil }
+
+// What is told of names is told without the prefix.
+func TestPrefixIsNotTold(t *testing.T) {
+	s := WithPrefix(&recorder{}, "p:")
+	i, _ := As[Inspector](s)
+	if state, err := i.Inspect(t.Context(), "p:n"); err != nil || state.Name != "p:n" {
+		t.Errorf("Inspect tells %q, %v", state.Name, err)
+	}
+	l, _ := As[Lister](s)
+	if states, err := l.List(t.Context(), ""); err != nil || len(states) != 1 || states[0].Name != "x" {
+		t.Errorf("List tells %+v, %v", states, err)
+	}
+}
+
+func TestPrefixShortensNames(t *testing.T) {
+	for _, c := range []struct {
+		inner, prefix, most int
+	}{{0, 2, MaxName - 2}, {100, 2, 98}, {100, 99, 1}, {100, 100, 1}, {100, 2000, 1}} {
+		s := WithPrefix(&recorder{max: c.inner}, strings.Repeat("p", c.prefix))
+		if got := s.Guarantees().MaxName; got != c.most {
+			t.Errorf("before names of %d bytes a prefix of %d leaves %d", c.inner, c.prefix, got)
+		}
+	}
+	if twice := WithPrefix(WithPrefix(&recorder{}, "p:"), "q:"); twice.Guarantees().MaxName != MaxName-4 {
+		t.Errorf("two prefixes leave %d", twice.Guarantees().MaxName)
+	}
+}
+
+func TestPrefixHasAnIDOfItsOwn(t *testing.T) {
+	seen := map[string]bool{"id": true}
+	for _, prefix := range []string{"p:", "q:"} {
+		s, _ := As[Identifier](WithPrefix(&recorder{}, prefix))
+		id, err := s.StoreID(t.Context())
+		if err != nil || seen[id] || len(id) > MaxStoreID {
+			t.Errorf("prefix %q has id %q, %v", prefix, id, err)
+		}
+		seen[id] = true
+		again, _ := As[Identifier](WithPrefix(&recorder{}, prefix))
+		if other, _ := again.StoreID(t.Context()); other != id {
+			t.Errorf("prefix %q has ids %q and %q", prefix, id, other)
+		}
+	}
+}
+
+func TestNoPrefix(t *testing.T) {
+	if s := (&plain{}); WithPrefix(s, "") != Store(s) {
+		t.Error("an empty prefix makes another store")
+	}
+}
+
+func TestPrefixIsNoOtherPlace(t *testing.T) {
+	here, there := inspecting{&plain{"here"}}, inspecting{&plain{"there"}}
+	for _, s := range []Store{WithPrefix(here, "p:"), WithPrefix(measured{here}, "q:"), measured{WithPrefix(here, "p:")}} {
+		if !SamePlace(s, here) || !SamePlace(here, s) || SamePlace(s, there) {
+			t.Errorf("SamePlace of %v is wrong", s)
+		}
+	}
+}
