@@ -1,6 +1,10 @@
-// Package open makes a store from its URL, so that a program, or the padlock
-// command, can be told where its locks are kept.
+// Package open opens a store from its URL, so that a program can be configured to keep its locks
+// anywhere.
 //
-// It is a module of its own: who imports it gets the clients of all stores.
-// A program that knows its store imports that store alone.
+// By itself it knows file:///DIRECTORY, memory:, and quorum: and all: of other stores. A program
+// adds the stores on a server that it wants, and links their clients only:
+//
+//	store, err := open.Store(ctx, "redis://localhost", open.Schemes(redisstore.Scheme()))
+//
+// Package open/all, a module of its own, knows every store of padlock.
 package open

@@ -77,7 +77,7 @@ func (a *app) doctor(ctx context.Context, set *examination) error {
 		return fail(1, "finding", "", "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
 	}
 	ctx, stop := interruptible(ctx)
-	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d})
+	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Schemes: schemes, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d})
 	if s := stop(); s != nil {
 		return interruptedBy(s, set.name)
 	}

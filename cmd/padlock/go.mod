@@ -5,7 +5,7 @@ go 1.26
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/padlock-go/padlock v0.0.0
-	github.com/padlock-go/padlock/open v0.0.0
+	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
@@ -21,6 +21,6 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
-	github.com/padlock-go/padlock/open => ../../open
+	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )

@@ -244,7 +244,7 @@ func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, 
 	}
 	if bound := l.Guarantees().Bound; bound != 0 {
 		a.close(l)
-		return nil, fail(exitUsage, "unsupported", name, "%s keeps a lock only as long as the %s that took it lives, so there is nothing for %s to do: use padlock run, or with --store or PADLOCK_STORE a store with leases: %s", a.place(), bound, verb, withLeases)
+		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: %s", a.place(), bound, verb, withLeases(ctx))
 	}
 	return l, nil
 }

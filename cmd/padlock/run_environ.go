@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/open"
 )
 
 // ownVariables are the variables that say under which lock a command runs.
@@ -56,33 +56,35 @@ func exported(lock *padlock.Lock) (string, error) {
 	return string(word), err
 }
 
-// withoutPassword is the URL of a store without the user and the password. What
-// it returns names the same store or none, and never another one.
+// withoutPassword returns the URL of a store without user, password and secret parameters. The
+// result names the same store or none, never another one.
 func withoutPassword(store string) string {
-	scheme, _, _ := strings.Cut(store, ":")
-	u, err := url.Parse(store)
-	switch {
-	case err != nil || u.Opaque != "", strings.HasPrefix(scheme, "symfony+redis"):
+	name, _, _ := strings.Cut(store, ":")
+	u, s, err := open.Parse(store, schemes)
+	if err != nil || strings.HasPrefix(name, "symfony+") && s.Servers != nil {
 		if strings.ContainsAny(store, "@?") { // a DSN has passwords in many places
-			return scheme + ":"
+			return name + ":"
 		}
 		return store
 	}
 	query := u.Query()
-	if members := query["store"]; len(members) > 0 { // a store made of stores
-		changed := false
-		for i, m := range members {
-			members[i] = withoutPassword(m)
-			changed = changed || members[i] != m
-		}
-		if changed {
-			u.RawQuery = query.Encode()
+	secret := u.User != nil
+	for _, p := range s.Secrets {
+		secret = secret || query.Has(p)
+		query.Del(p)
+	}
+	if s.Composite {
+		for i, m := range query["store"] {
+			query["store"][i] = withoutPassword(m)
+			secret = secret || query["store"][i] != m
 		}
 	}
-	if u.User != nil {
-		u.User = nil
-	} else if len(query["store"]) == 0 {
+	if !secret {
 		return store // as it was written
+	}
+	u.User = nil
+	if rest := query.Encode(); rest != u.Query().Encode() {
+		u.RawQuery = rest
 	}
 	return u.String()
 }

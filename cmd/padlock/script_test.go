@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 // not take a server for one that had its port in an earlier test, restarted.
 func command() {
 	if dir := os.Getenv("STATE"); dir != "" {
-		openStore = func(ctx context.Context, url string) (padlock.Store, error) {
-			return open.Store(ctx, url, open.BetweenProcesses(), open.StateDir(dir))
+		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
+			return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses(), open.StateDir(dir))...)
 		}
 	}
 	main()

@@ -13,15 +13,18 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
 )
 
-// openStore is replaced in tests of what no store of the command does by itself.
-var openStore = func(ctx context.Context, url string) (padlock.Store, error) {
-	opts := []open.Option{open.BetweenProcesses()}
-	if dir, err := open.DefaultDir(); err == nil {
-		opts = append(opts, open.StateDir(dir)) // else the guard knows this process only
+// schemes are the kinds of stores that the command knows.
+var schemes = open.Schemes(all.Schemes()...)
+
+// openStore opens a store; tests replace it.
+var openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
+	if dir, err := open.DefaultDir(); err == nil { // else the store remembers nothing
+		opts = append(opts, open.StateDir(dir))
 	}
-	return open.Store(ctx, url, opts...)
+	return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses())...)
 }
 
 // url is where locks are kept, or "" if that cannot be told.
@@ -40,7 +43,7 @@ func (a *app) place() string {
 	if err != nil {
 		return "the default store"
 	}
-	return "the store " + open.Redacted(url)
+	return "the store " + open.Redacted(url, schemes)
 }
 
 // looker opens the store for verbs that only look. They do not make a directory,

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,28 +33,74 @@ that store promises as it is configured, and what its server was found to be.
 
 "partly" is explained by padlock stores URL.`
 
-// withLeases are the stores of which a lock can outlive the process that took it.
-const withLeases = "redis:, rediss:, redis+unix:, redis+sentinel:, redis+cluster:, symfony+redis:, symfony+rediss:, or quorum: and all: of those"
-
-// kind is a row of the table: a sample that is opened and not asked.
+// kind is a row of the table.
 type kind struct {
-	schemes []string
-	url     string
+	names      []string // how URLs begin, without the colon
+	help       string
+	example    string
+	composite  bool
+	guarantees padlock.Guarantees
 }
 
-func kinds(dir string) []kind {
-	member := func(host string) string { return "store=redis%3A//" + host + "%3Flazy=yes" }
-	return []kind{
-		{[]string{"file", "symfony+flock"}, open.FileURL(dir)},
-		{[]string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster", "symfony+redis", "symfony+rediss"}, "redis://localhost?lazy=yes"},
-		{[]string{"quorum"}, "quorum:?" + strings.Join([]string{member("a"), member("b"), member("c")}, "&")},
-		{[]string{"all"}, "all:?" + member("a") + "&" + member("b")},
+// kinds are the stores that two processes can share. A store whose promises depend on its URL is
+// opened by its example; no server is asked.
+func kinds(ctx context.Context) ([]kind, error) {
+	var list []kind
+	for _, s := range open.Known(schemes) {
+		if s.InProcess {
+			continue
+		}
+		k := kind{names: slices.Clone(s.Names), help: s.Help, example: s.Example, composite: s.Composite}
+		for _, dsn := range s.Symfony {
+			k.names = append(k.names, "symfony+"+dsn)
+		}
+		if s.Guarantees != nil {
+			k.guarantees = s.Guarantees()
+			list = append(list, k)
+			continue
+		}
+		sample, err := open.Store(ctx, s.Example, schemes, open.Lazy())
+		if err != nil {
+			return nil, err
+		}
+		k.guarantees = sample.Guarantees()
+		list = append(list, k)
+		if err := sample.Close(); err != nil {
+			return nil, err
+		}
 	}
+	// Stores made of others come last.
+	slices.SortStableFunc(list, func(a, b kind) int { return cmp.Compare(rank(a), rank(b)) })
+	return list, nil
+}
+
+func rank(k kind) int {
+	if k.composite {
+		return 1
+	}
+	return 0
+}
+
+// withLeases lists the stores of which a lock can outlive the process that took it.
+func withLeases(ctx context.Context) string {
+	list, err := kinds(ctx)
+	if err != nil {
+		return "one on a server"
+	}
+	var found []string
+	for _, k := range list {
+		if k.guarantees.Bound == 0 && !k.composite {
+			found = append(found, k.example)
+		}
+	}
+	return strings.Join(found, " or ")
 }
 
 // promised are guarantees in JSON.
 type promised struct {
 	Schemes  []string  `json:"schemes,omitempty"` // of the table
+	Help     string    `json:"help,omitempty"`    // of the table
+	Example  string    `json:"example,omitempty"` // of the table
 	URL      string    `json:"url,omitempty"`     // of one store, without secrets
 	Store    string    `json:"store"`
 	Lease    bool      `json:"lease"`
@@ -136,23 +183,15 @@ func (a *app) storesCommand() *cobra.Command {
 }
 
 func (a *app) allStores(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "padlock-stores-")
+	list, err := kinds(ctx)
 	if err != nil {
-		return fail(exitOutput, "output", "", "no directory for a sample can be made: %s", pathReason(err))
+		return a.explain("", err)
 	}
-	defer os.RemoveAll(dir)
 	var rows []promised
-	for _, k := range kinds(dir) {
-		s, err := open.Store(ctx, k.url)
-		if err != nil {
-			return a.explain("", err)
-		}
-		p := newPromised(s.Guarantees())
-		p.Schemes = k.schemes
+	for _, k := range list {
+		p := newPromised(k.guarantees)
+		p.Schemes, p.Help, p.Example = k.names, k.help, k.example
 		rows = append(rows, p)
-		if err := s.Close(); err != nil {
-			return a.explain("", err)
-		}
 	}
 	if a.json {
 		for _, p := range rows {
@@ -177,13 +216,19 @@ func (a *app) storeTable(rows []promised) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	var also []string
+	fmt.Fprintln(a.stdout)
+	w = tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, p := range rows {
+		fmt.Fprintf(w, "%s:\t%s, such as %s\n", p.Schemes[0], p.Help, p.Example)
 		if len(p.Schemes) > 1 {
-			also = append(also, strings.Join(p.Schemes[1:], ":, ")+": as "+p.Schemes[0]+":")
+			fmt.Fprintf(w, "\talso %s:\n", strings.Join(p.Schemes[1:], ": "))
 		}
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s; quorum: and all: here of redis:.\npadlock stores URL tells more of one; padlock stores --help says what the columns mean.\n", strings.Join(also, "; "))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(a.stdout, "\nA store made of others promises what they promise; the rows above are for Redis.\n"+
+		"padlock stores URL shows one store in full; padlock stores --help explains the columns.\n")
 	return err
 }
 
@@ -195,7 +240,7 @@ func (a *app) oneStore(ctx context.Context) error {
 	defer a.close(l)
 	p := newPromised(l.Guarantees())
 	if url, err := a.url(); err == nil {
-		p.URL = open.Redacted(url)
+		p.URL = open.Redacted(url, schemes)
 	}
 	found, err := l.Status(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {

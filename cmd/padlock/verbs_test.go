@@ -59,7 +59,7 @@ func inMemory(t *testing.T) kept {
 // use makes the verbs open s.
 func use(t *testing.T, s padlock.Store) {
 	before := openStore
-	openStore = func(context.Context, string) (padlock.Store, error) { return s, nil }
+	openStore = func(context.Context, string, ...open.Option) (padlock.Store, error) { return s, nil }
 	t.Cleanup(func() { openStore = before })
 }
 

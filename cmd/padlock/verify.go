@@ -103,7 +103,7 @@ func verifyWorkerCommand() *cobra.Command {
 // remembers nothing of the server from one process to the next, as verify leaves
 // nothing behind.
 var openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
-	return open.Store(ctx, url, open.BetweenProcesses())
+	return open.Store(ctx, url, schemes, open.BetweenProcesses(), open.Brief())
 }
 
 const (
@@ -116,7 +116,7 @@ func (v *verification) do(ctx context.Context) error {
 	if err != nil {
 		return fail(exitUnavailable, "unavailable", "", "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
 	}
-	v.url = briefFences(url)
+	v.url = url
 	if err := v.prepare(ctx); err != nil {
 		return err
 	}

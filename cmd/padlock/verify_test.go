@@ -63,18 +63,3 @@ func TestThroughProxies(t *testing.T) {
 		}
 	}
 }
-
-func TestBriefFences(t *testing.T) {
-	t.Parallel()
-	for from, want := range map[string]string{
-		"file:///a":                   "file:///a",
-		"redis://h":                   "redis://h?fence-keep=1m",
-		"redis://h?fence-keep=2h":     "redis://h?fence-keep=2h",
-		"redis+cluster://a,b":         "redis+cluster://a,b?fence-keep=1m",
-		"all:?store=redis%3A%2F%2Fh2": "all:?store=redis%3A%2F%2Fh2%3Ffence-keep%3D1m",
-	} {
-		if got := briefFences(from); got != want {
-			t.Errorf("%s becomes %s, want %s", from, got, want)
-		}
-	}
-}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,49 +34,34 @@ func (w *wires) close() {
 // through returns the URL of a store with new proxies before its servers, of
 // its members too.
 func (w *wires) through(rawURL string) (string, error) {
-	u, err := url.Parse(rawURL)
+	u, s, err := open.Parse(rawURL, schemes)
 	if err != nil {
-		return "", padlock.ErrInvalid // open said more of it
+		return "", err
 	}
 	query := u.Query()
-	switch u.Scheme {
-	case "quorum", "all":
+	if s.Composite {
 		for i, member := range query["store"] {
 			if query["store"][i], err = w.through(member); err != nil {
 				return "", err
 			}
 		}
 		return u.Scheme + ":?" + query.Encode(), nil
-	case "redis", "rediss":
-		if u.Host != "" && !query.Has("node") {
-			return w.before(u, query)
-		}
-	case "file":
+	}
+	if s.Servers == nil {
 		return rawURL, nil
 	}
-	if shown := open.Redacted(rawURL); !slices.Contains(w.unproxied, shown) {
+	if servers, _ := s.Servers(u); len(servers) == 1 && s.At != nil && s.At(u, servers[0]) != nil {
+		p, err := lossy.Listen(servers[0])
+		if err != nil {
+			return "", err
+		}
+		w.all = append(w.all, p)
+		return s.At(u, p.Addr()).String(), nil
+	}
+	if shown := open.Redacted(rawURL, schemes); !slices.Contains(w.unproxied, shown) {
 		w.unproxied = append(w.unproxied, shown)
 	}
 	return rawURL, nil
-}
-
-// before puts a proxy before the server of u.
-func (w *wires) before(u *url.URL, query url.Values) (string, error) {
-	host, port := u.Hostname(), u.Port()
-	if port == "" {
-		port = "6379"
-	}
-	p, err := lossy.Listen(net.JoinHostPort(host, port))
-	if err != nil {
-		return "", err
-	}
-	w.all = append(w.all, p)
-	if tls := u.Scheme == "rediss" || query.Get("tls") == "yes"; tls && !query.Has("server-name") {
-		query.Set("server-name", host) // the certificate is for the server, not for the proxy
-	}
-	there := *u
-	there.Host, there.RawQuery = p.Addr(), query.Encode()
-	return there.String(), nil
 }
 
 // faults are what the proxies can do.
@@ -98,30 +81,6 @@ func (w *wires) faults() []soak.Fault {
 		return nil, nil
 	}}
 	return []soak.Fault{lose("lost replies", lossy.Replies), lose("cut", lossy.Everything), reset}
-}
-
-// briefFences has Redis keep the fences of free names for a minute only, unless
-// the URL says how long: verify's names are of no use afterwards.
-func briefFences(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return rawURL // open will say so
-	}
-	query := u.Query()
-	switch {
-	case strings.HasPrefix(u.Scheme, "redis"):
-		if !query.Has("fence-keep") {
-			query.Set("fence-keep", "1m")
-		}
-	case u.Scheme == "quorum" || u.Scheme == "all":
-		for i, member := range query["store"] {
-			query["store"][i] = briefFences(member)
-		}
-	default:
-		return rawURL
-	}
-	u.RawQuery = query.Encode()
-	return u.String()
 }
 
 // sweep removes the lock files of verify's own names, when nobody uses them any

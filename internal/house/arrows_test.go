@@ -53,10 +53,11 @@ var arrows = append(storeRows(),
 	arrowRow{dir: "session/scsstore", code: []string{"session"}, tests: sessionTests},
 	arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 	arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: sessionTests}, // redisstore: options of the locks that it needs
-	arrowRow{dir: "open", code: append([]string{"driver"}, everyStore...), tests: storeTests},
+	arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
+	arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 	arrowRow{dir: "internal/house"},
 	arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                 // the engine of padlock verify and of the chaos tests
-	arrowRow{dir: "cmd/padlock", code: []string{".", "open", "internal/soak", "internal/soak/linear"}, tests: []string{"driver", "internal/server"}}, // a store that fails on purpose
+	arrowRow{dir: "cmd/padlock", code: []string{".", "open", "open/all", "internal/soak", "internal/soak/linear"}, tests: []string{"driver", "internal/server"}}, // a store that fails on purpose
 	arrowRow{dir: "examples", code: []string{anything}},
 	arrowRow{dir: "internal/integration", code: []string{anything}},
 )

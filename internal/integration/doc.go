@@ -2,4 +2,4 @@
 // peer or a server that the root module must not require. It is never tagged.
 package integration
 
-import _ "github.com/padlock-go/padlock/open" // the stores it tries
+import _ "github.com/padlock-go/padlock/open/all" // the stores it tries

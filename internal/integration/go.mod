@@ -11,7 +11,7 @@ require (
 	github.com/gofrs/flock v0.13.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/padlock-go/padlock v0.0.0
-	github.com/padlock-go/padlock/open v0.0.0
+	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/redisstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
@@ -66,7 +66,7 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
-	github.com/padlock-go/padlock/open => ../../open
+	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )
 

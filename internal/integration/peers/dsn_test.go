@@ -8,6 +8,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
 )
 
 // TestPHPsDSN gives PHP's StoreFactory a DSN, and us the same with symfony+
@@ -22,7 +23,7 @@ func TestPHPsDSN(t *testing.T) {
 		"flock://" + t.TempDir(),
 	} {
 		theirs := runPHP(t, dsn).lock("job")
-		store, err := open.Store(t.Context(), "symfony+"+dsn, open.StateDir(t.TempDir()))
+		store, err := all.Store(t.Context(), "symfony+"+dsn, open.StateDir(t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestDSNDifferences(t *testing.T) {
 		{"a user, which PHP drops", "redis://app:other@" + users, false, true},
 		{"a parameter that neither knows", "redis://c4n4ry@" + users + "?compression=lz4", true, false},
 	} {
-		store, err := open.Store(t.Context(), "symfony+"+row.dsn, open.StateDir(t.TempDir()))
+		store, err := all.Store(t.Context(), "symfony+"+row.dsn, open.StateDir(t.TempDir()))
 		if (err == nil) != row.padlock {
 			t.Errorf("%s: padlock says %v", row.what, err)
 		}

@@ -39,8 +39,10 @@ type Finding struct {
 
 // Options are what an examination needs to know.
 type Options struct {
-	// Open opens a store.
-	Open func(ctx context.Context, url string) (padlock.Store, error)
+	// Open opens a store, with options besides those of the program.
+	Open func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
+	// Schemes are the kinds of stores that Open knows.
+	Schemes open.Option
 	// Name is the name of the lock that is taken and given back, and of two
 	// more that begin so.
 	Name string
@@ -55,24 +57,48 @@ type Options struct {
 // visit is the examination of one store.
 type visit struct {
 	Options
-	raw   string // its URL, with secrets
-	of    string // as it may be shown
-	u     *url.URL
+	raw string // its URL, with secrets
+	of  string // as it may be shown
+	place
+	mode  string // of the server: standalone, sentinel or cluster
 	found []Finding
+}
+
+// place is what the URL of a store says.
+type place struct {
+	u         *url.URL // empty if package open refuses the URL
+	composite bool     // a store made of stores
+	inProcess bool
+	servers   []string // HOST:PORT
+	encrypted bool
+	remote    bool // the store is on a server
+}
+
+// placeOf reads a URL.
+func placeOf(rawURL string, schemes open.Option) place {
+	u, s, err := open.Parse(rawURL, schemes)
+	if err != nil {
+		return place{u: &url.URL{}, remote: true}
+	}
+	p := place{u: u, composite: s.Composite, inProcess: s.InProcess, remote: s.Servers != nil}
+	if p.remote {
+		p.servers, p.encrypted = s.Servers(u)
+	}
+	return p
 }
 
 // Examine looks at the store of a URL. The error is about the URL alone, and
 // answers errors.Is for padlock.ErrInvalid; a store that is out of reach is a
 // finding.
 func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
-	v := &visit{Options: o, raw: rawURL, of: open.Redacted(rawURL), u: parse(rawURL)}
+	v := &visit{Options: o, raw: rawURL, of: open.Redacted(rawURL, o.Schemes), place: placeOf(rawURL, o.Schemes)}
 	switch {
-	case v.u.Scheme == "memory":
+	case v.inProcess:
 		v.problem("place", "locks are kept in the memory of one process",
 			"two commands, or two programs, never meet there",
 			"use a directory (file:///var/lib/locks) or a server")
 		return v.found, nil
-	case v.u.Scheme == "quorum" || v.u.Scheme == "all":
+	case v.composite:
 		return v.several(ctx)
 	}
 	err := v.one(ctx)
@@ -81,11 +107,11 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 
 // one examines a store that is not made of others.
 func (v *visit) one(ctx context.Context) error {
-	if v.u.Scheme == "file" || v.u.Scheme == "flock" {
+	if v.u.Scheme == "file" {
 		if there := v.directory(systemFiles{}); !there {
 			return nil // opening it would make it
 		}
-	} else {
+	} else if v.remote {
 		v.network()
 	}
 	l, err := v.open(ctx)
@@ -113,34 +139,10 @@ func (v *visit) open(ctx context.Context) (*padlock.Locker, error) {
 	}
 	v.problem("reach", plain(err), "padlock cannot use the store: what needs a lock there does not run",
 		"see what else is found, and whether the server runs, is reached from here and knows the user")
-	if store, err = v.Open(ctx, lenient(v.raw)); err != nil {
+	if store, err = v.Open(ctx, v.raw, open.Lenient()); err != nil {
 		return nil, nil
 	}
 	return padlock.New(store), nil
-}
-
-// lenient is a URL with which a Redis may be asked that is refused for use, or
-// is down as one of several.
-func lenient(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return rawURL
-	}
-	q := u.Query()
-	switch {
-	case u.Scheme == "quorum" || u.Scheme == "all":
-		for i, member := range q["store"] {
-			q["store"][i] = lenient(member)
-		}
-	case strings.HasPrefix(u.Scheme, "redis"):
-		q.Set("eviction", "allow")
-		q.Set("durable", "no")
-		q.Set("lazy", "yes")
-	default:
-		return rawURL
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // patience is how long a look at a store may take.
@@ -159,14 +161,6 @@ func plain(err error) string {
 		err = e.Err
 	}
 	return strings.ReplaceAll(err.Error(), padlock.ErrUnavailable.Error()+": ", "")
-}
-
-// parse reads a URL that package open may refuse; then it is empty.
-func parse(rawURL string) *url.URL {
-	if u, err := url.Parse(strings.TrimPrefix(rawURL, "symfony+")); err == nil {
-		return u
-	}
-	return &url.URL{}
 }
 
 func (v *visit) add(check string, s State, seen, why, do string) {

@@ -13,7 +13,10 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
 )
+
+var every = open.Schemes(all.Schemes()...)
 
 // of returns how a check came out, and fails if it was not made once.
 func of(t *testing.T, found []Finding, check string) Finding {
@@ -46,7 +49,7 @@ func TestNetwork(t *testing.T) {
 		"rediss://user:canary@localhost?tls-verify=no":     Problem,
 		"redis+sentinel://:canary@10.0.0.1,10.0.0.2/locks": Problem,
 	} {
-		v := &visit{u: parse(url)}
+		v := &visit{Options: Options{Schemes: every}, place: placeOf(url, every)}
 		v.network()
 		if f := of(t, v.found, "network"); f.State != want || strings.Contains(f.Seen, "canary") {
 			t.Errorf("%s: %+v", url, f)
@@ -55,7 +58,7 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("%s: %+v", url, v.found[1:])
 		}
 	}
-	v := &visit{u: parse("rediss://db7")}
+	v := &visit{Options: Options{Schemes: every}, place: placeOf("rediss://db7", every)}
 	v.network()
 	if of(t, v.found, "password").State != Problem {
 		t.Error("no password to another machine is no problem")
@@ -116,7 +119,7 @@ func TestDirectory(t *testing.T) {
 		{"/var/lib/locks", "path", "ext4", roomy, Good, ""},
 		{"/var/lib/nowhere", "directory", "ext4", roomy, Problem, "file does not exist"},
 	} {
-		v := &visit{u: parse("file://" + c.dir)}
+		v := &visit{Options: Options{Schemes: every}, place: placeOf("file://"+c.dir, every)}
 		v.directory(disk{there, map[string]string{"/srv/app/current": "releases/42"}, c.kind, c.left})
 		if f := of(t, v.found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
 			t.Errorf("%s on %s: %+v; want %s, %q", c.dir, c.kind, f, c.want, c.seen)
@@ -139,13 +142,13 @@ func TestMembers(t *testing.T) {
 		{"quorum", []string{"redis://a:1", "redis://a:2", "redis://b"}, Problem, "on a"},
 		{"all", three[:2], Good, "2"},
 	} {
-		v := &visit{u: parse(c.scheme + ":")}
+		v := &visit{Options: Options{Schemes: every}, place: placeOf(c.scheme+":", every)}
 		v.members(c.members)
 		if f := of(t, v.found, "members"); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
 			t.Errorf("%s of %v: %+v", c.scheme, c.members, f)
 		}
 	}
-	v := &visit{u: parse("quorum:")}
+	v := &visit{Options: Options{Schemes: every}, place: placeOf("quorum:", every)}
 	v.start(three)
 	if len(v.found) != 0 {
 		t.Errorf("members that are lazy: %+v", v.found)
@@ -218,7 +221,7 @@ func TestClocks(t *testing.T) {
 				}
 				c.store.Store, c.store.begin = memory, time.Now()
 				found, err := Examine(t.Context(), "redis://localhost", Options{
-					Open: func(context.Context, string) (padlock.Store, error) { return shared{c.store}, nil },
+					Schemes: every, Open: func(context.Context, string, ...open.Option) (padlock.Store, error) { return shared{c.store}, nil },
 					Name: "doctor", TTL: 30 * time.Second, Measure: 2 * time.Second,
 				})
 				if err != nil {
@@ -245,7 +248,7 @@ func (shared) Close() error { return nil }
 
 // A look at a server says what it could not read.
 func TestUnknownIsAValue(t *testing.T) {
-	v := &visit{u: parse("redis://localhost")}
+	v := &visit{Options: Options{Schemes: every}, place: placeOf("redis://localhost", every)}
 	n := node{}
 	for _, name := range []string{"server", "role", "connected-replicas", "maxmemory", "maxmemory-policy", "persistence", "uptime", "restart-guard", "known-before"} {
 		n[name] = padlock.Finding{Name: name, Value: driver.Unknown}
@@ -270,7 +273,7 @@ func TestFailover(t *testing.T) {
 		{"redis+sentinel://a/locks", "0", Problem, "sentinel: replicas take over; connected now: 0", "quorum:"},
 		{"redis+cluster://a?replicas=1", "1", Problem, "cluster: replicas take over; connected now: 1", "check fences"},
 	} {
-		v := &visit{u: parse(c.url)}
+		v := &visit{Options: Options{Schemes: every}, place: placeOf(c.url, every)}
 		v.failover(node{"connected-replicas": {Value: c.replicas}})
 		f := of(t, v.found, "failover")
 		if f.State != c.want || !strings.Contains(f.Seen, c.seen) || !strings.Contains(f.Do, c.do) {
@@ -284,7 +287,7 @@ func TestFailover(t *testing.T) {
 
 // A wrong URL is an error, and not a finding.
 func TestWrongURL(t *testing.T) {
-	_, err := Examine(t.Context(), "redis://:canary@localhost?x=y", Options{Open: func(ctx context.Context, url string) (padlock.Store, error) { return open.Store(ctx, url) }})
+	_, err := Examine(t.Context(), "redis://:canary@localhost?x=y", Options{Open: all.Store, Schemes: every})
 	if !errors.Is(err, padlock.ErrInvalid) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("%v", err)
 	}

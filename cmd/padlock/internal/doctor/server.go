@@ -29,6 +29,9 @@ func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	var order []string
 	nodes := map[string]node{}
 	for _, f := range list {
+		if f.Name == "mode" {
+			v.mode = f.Value
+		}
 		at, name := "", f.Name
 		if i := strings.LastIndexByte(f.Name, ' '); i >= 0 {
 			at, name = f.Name[:i], f.Name[i+1:]
@@ -155,7 +158,7 @@ func (v *visit) uptime(n node, durable bool, longest time.Duration) {
 
 func (v *visit) failover(n node) {
 	f, ok := n["connected-replicas"]
-	several := v.u.Scheme == "redis+sentinel" || v.u.Scheme == "redis+cluster"
+	several := v.mode == "sentinel" || v.mode == "cluster"
 	if !ok {
 		return
 	}
@@ -169,7 +172,7 @@ func (v *visit) failover(n node) {
 		}
 		seen := f.Value + " replicas are connected"
 		if several {
-			seen = strings.TrimPrefix(v.u.Scheme, "redis+") + ": replicas take over; connected now: " + f.Value
+			seen = v.mode + ": replicas take over; connected now: " + f.Value
 		}
 		v.problem("failover", seen, "a replica that takes over lacks the locks of the last moment, and then two have the same lock", do)
 	default:

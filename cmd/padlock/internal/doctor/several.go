@@ -27,12 +27,12 @@ func (v *visit) several(ctx context.Context) ([]Finding, error) {
 		v.found = append(v.found, found...)
 		for id := range o.runs {
 			if other, ok := first[id]; ok && same == "" {
-				same = other + " and " + open.Redacted(m)
+				same = other + " and " + open.Redacted(m, v.Schemes)
 			}
-			first[id] = open.Redacted(m)
+			first[id] = open.Redacted(m, v.Schemes)
 		}
 	}
-	v.of = open.Redacted(v.raw)
+	v.of = open.Redacted(v.raw, v.Schemes)
 	if same != "" { // whatever their URLs say
 		v.problem("members", same+" are one server", "one server then has two votes, and its loss counts twice", "name each server once")
 	} else {
@@ -52,13 +52,13 @@ func (v *visit) several(ctx context.Context) ([]Finding, error) {
 func (v *visit) members(members []string) {
 	var places, machines []string
 	for _, m := range members {
-		u := parse(m)
-		host := u.Host
+		p := placeOf(m, v.Schemes)
+		u, host := p.u, "this machine"
+		if len(p.servers) > 0 {
+			host = p.servers[0]
+		}
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h
-		}
-		if host == "" {
-			host = "this machine"
 		}
 		places = append(places, u.Scheme+"://"+u.Host+strings.TrimSuffix(u.Path, "/"))
 		machines = append(machines, host)
@@ -82,8 +82,8 @@ func (v *visit) members(members []string) {
 // down.
 func (v *visit) start(members []string) {
 	for _, m := range members {
-		if u := parse(m); v.u.Scheme == "quorum" && strings.HasPrefix(u.Scheme, "redis") && u.Query().Get("lazy") == "no" {
-			v.problem("start", open.Redacted(m)+" has to be up when the store is opened",
+		if u := placeOf(m, v.Schemes).u; v.u.Scheme == "quorum" && u.Query().Get("lazy") == "no" {
+			v.problem("start", open.Redacted(m, v.Schemes)+" has to be up when the store is opened",
 				"while one member is down, padlock and programs that are started then have no locks, though a majority is up",
 				"take lazy=no out of the URLs of the members")
 			return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/open"
 )
 
 // works takes a lock of its own, does with it what programs do, and gives it
@@ -98,7 +99,7 @@ func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	waits := make(chan struct{}, 1)
-	store, err := v.Open(ctx, lenient(v.raw))
+	store, err := v.Open(ctx, v.raw, open.Lenient())
 	if err != nil {
 		return err
 	}

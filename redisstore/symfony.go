@@ -1,61 +1,20 @@
-package open
+package redisstore
 
 import (
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// symfonyPrefix stands before a DSN of Symfony's: the store and the layout that
-// PHP's StoreFactory would make of it. Facts: StoreFactory of Symfony Lock 5.4,
-// RedisTrait of Symfony Cache 5.4 and 6.
-const symfonyPrefix = "symfony+"
-
-// symfonySchemes are the DSNs that there is a store for.
-var symfonySchemes = []string{"symfony+flock", "symfony+redis", "symfony+rediss"}
-
-// symfony translates a DSN of Symfony's. Like those of parse, its errors repeat
-// nothing of it.
-func symfony(dsn string) (*url.URL, error) {
+// fromSymfony translates a DSN of PHP's Symfony: to the server, the database and the layout that
+// PHP would use. Facts: StoreFactory of Symfony Lock 5.4, RedisTrait of Symfony Cache 5.4 and 6.
+// The errors repeat nothing of the DSN.
+func fromSymfony(dsn string) (*url.URL, error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
-	switch {
-	case dsn == "flock":
-		return symfonyFlock(filepath.ToSlash(os.TempDir()))
-	case scheme == "flock" && strings.HasPrefix(rest, "//"):
-		return symfonyFlock(rest[2:])
-	case (scheme == "redis" || scheme == "rediss") && rest != "":
-		d := redisDSN{query: url.Values{}, tls: scheme == "rediss"}
-		return d.translate(rest)
-	case dsn == "in-memory":
-		return nil, invalid("PHP's locks in memory are seen by one process only")
-	}
-	return nil, invalid("there is no store for this DSN of PHP's; there are %s", strings.Join(symfonySchemes, ":, ")+":")
-}
-
-// symfonyFlock is a directory as PHP uses it: files that everybody may open.
-// PHP takes all that follows for the path; here parameters may come after it.
-func symfonyFlock(path string) (*url.URL, error) {
-	path, query, _ := strings.Cut(path, "?")
-	values, err := url.ParseQuery(query)
-	switch {
-	case !strings.HasPrefix(path, "/") && !filepath.IsAbs(path):
-		return nil, invalid("a directory is named from the root, as in symfony+flock:///var/lib/locks")
-	case err != nil:
-		return nil, invalid("the parameters cannot be read")
-	}
-	if !values.Has("group") && !values.Has("world") {
-		values.Set("world", "yes")
-	}
-	u, err := url.Parse(FileURL(path))
-	if err != nil {
-		return nil, invalid("the directory cannot be read")
-	}
-	u.RawQuery = values.Encode()
-	return u, nil
+	d := redisDSN{query: url.Values{}, tls: scheme == "rediss"}
+	return d.translate(rest)
 }
 
 // redisDSN is one DSN of Redis.
@@ -64,10 +23,10 @@ type redisDSN struct {
 	hosts    []string // HOST:PORT
 	socket   string
 	db       string
-	sentinel string // what it calls the primary
+	sentinel string // the name of the primary
 	cluster  bool
 	tls      bool
-	query    url.Values // ours
+	query    url.Values // of the URL
 }
 
 func (d *redisDSN) translate(rest string) (*url.URL, error) {
@@ -139,27 +98,19 @@ func (d *redisDSN) place(text string, slashes bool) error {
 	case host != "" && path != "":
 		return invalid("the path of the DSN is the number of a database")
 	case host != "":
-		d.hosts = append(d.hosts, withPort(host))
+		d.hosts = append(d.hosts, address(host, "6379"))
 	case path != "":
 		d.socket = path
 	}
 	return nil
 }
 
-func withPort(host string) string {
-	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
-		return host
-	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), "6379")
-}
-
-// ofPHPsClient are parameters that say how PHP connects, and nothing of where
-// its locks are.
+// ofPHPsClient are parameters that say how PHP connects, not where its locks are.
 var ofPHPsClient = []string{
 	"class", "failover", "lazy", "persistent", "persistent_id", "read_timeout", "retry_interval", "tcp_keepalive", "timeout",
 }
 
-// implied are parameters of ours that the DSN decides.
+// implied are parameters of the URL that the DSN decides.
 var implied = []string{"db", "layout", "node", "only-padlock", "tls"}
 
 var hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)
@@ -186,28 +137,28 @@ func (d *redisDSN) parameter(name string, values []string) error {
 	case slices.Contains(implied, name):
 		return invalid("the parameter %s does not go with symfony+, which says it already", name)
 	default:
-		d.query[name] = values // ours, or unknown
+		d.query[name] = values // of the URL, or unknown
 	}
 	return nil
 }
 
-// host reads what stands in host[…]: HOST, HOST:PORT or /SOCKET:.
-func (d *redisDSN) host(address string, values []string) error {
+// host reads HOST, HOST:PORT or /SOCKET: in host[…].
+func (d *redisDSN) host(text string, values []string) error {
 	if len(values) > 1 || values[0] != "" {
 		return invalid("host[…] has no value")
 	}
-	if socket, ok := strings.CutSuffix(address, ":"); ok {
+	if socket, ok := strings.CutSuffix(text, ":"); ok {
 		if d.socket != "" {
 			return invalid("the DSN names two sockets")
 		}
 		d.socket = socket
 		return nil
 	}
-	d.hosts = append(d.hosts, withPort(address))
+	d.hosts = append(d.hosts, address(text, "6379"))
 	return nil
 }
 
-// url is the URL of ours for the same place.
+// url is the URL for the same place.
 func (d *redisDSN) url() (*url.URL, error) {
 	u := &url.URL{Scheme: "redis", User: d.user, Host: strings.Join(d.hosts, ",")}
 	several := d.cluster || d.sentinel != ""
@@ -239,4 +190,12 @@ func (d *redisDSN) url() (*url.URL, error) {
 	}
 	u.RawQuery = d.query.Encode()
 	return u, nil
+}
+
+// address adds a port to a host that has none.
+func address(host, port string) string {
+	if _, p, err := net.SplitHostPort(host); err == nil && p != "" {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }

@@ -1,4 +1,4 @@
-package open_test
+package all_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
 )
 
 // A DSN of Symfony's means the place that PHP would take it for.
@@ -33,7 +34,7 @@ func TestSymfonyDSN(t *testing.T) {
 		"flock:///var/lib/locks":                          "file:///var/lib/locks",
 		"flock:///var/lib/my locks%20":                    "file:///var/lib/my%20locks%2520",
 	} {
-		if got := open.Redacted("symfony+" + dsn); strings.TrimSuffix(got, "/") != strings.TrimSuffix(want, "/") {
+		if got := open.Redacted("symfony+"+dsn, every()); strings.TrimSuffix(got, "/") != strings.TrimSuffix(want, "/") {
 			t.Errorf("symfony+%s is %s, want %s", dsn, got, want)
 		}
 	}
@@ -41,10 +42,14 @@ func TestSymfonyDSN(t *testing.T) {
 
 func TestSymfonyErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"":                                           "there are symfony+flock:, symfony+redis:, symfony+rediss:",
-		"pgsql://host/db":                            "no store for this DSN",
-		"in-memory":                                  "seen by one process only",
-		"flock://locks":                              "from the root",
+		"":                                           "it can share symfony+flock: or symfony+redis: or symfony+rediss:",
+		"flock+remove:///d":                          "give PHP flock:///DIRECTORY",
+		"mysql+advisory://host/db":                   "in MySQL",
+		"semaphore":                                  "in semaphores",
+		"dynamodb://host/table":                      "in DynamoDB",
+		"pgsql://host/db":                            "cannot share PHP's locks in PostgreSQL (pgsql:); PHP and padlock can share symfony+flock: or",
+		"in-memory":                                  "no other process sees",
+		"flock://locks":                              "begin at the root",
 		"flock:///locks?colour=red":                  `unknown parameter "colour"`,
 		"flock:///locks?x=%zz":                       "cannot be read",
 		"redis://host/main":                          "the number of a database",
@@ -62,7 +67,7 @@ func TestSymfonyErrors(t *testing.T) {
 		"redis://a/3?redis_cluster=1":                "one database only",
 		"redis://a?redis_cluster=1&redis_sentinel=s": "no sentinels",
 	} {
-		_, err := open.Store(t.Context(), "symfony+"+dsn)
+		_, err := all.Store(t.Context(), "symfony+"+dsn)
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("symfony+%s: %v; want it to be ErrInvalid and to say %q", dsn, err, want)
 		}
@@ -100,7 +105,7 @@ func TestQuorumWithoutFences(t *testing.T) {
 		quorumURL("all", t.TempDir(), 2) + "&fences=yes":   driver.DurableFence,
 		quorumURL("all", t.TempDir(), 2):                   driver.DurableFence,
 	} {
-		store, err := open.Store(t.Context(), rawURL)
+		store, err := all.Store(t.Context(), rawURL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +117,7 @@ func TestQuorumWithoutFences(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"&fences=maybe", "&fences=no&fences=yes"} {
-		if _, err := open.Store(t.Context(), quorumURL("all", t.TempDir(), 2)+query); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := all.Store(t.Context(), quorumURL("all", t.TempDir(), 2)+query); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}

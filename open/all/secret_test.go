@@ -1,4 +1,4 @@
-package open_test
+package all_test
 
 import (
 	"net/url"
@@ -8,6 +8,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
 )
 
 // canary is the password that must not be seen again. It begins with a digit:
@@ -17,7 +18,7 @@ const canary = "31415canary"
 // secretURLs are URLs of every scheme, ours and PHP's, with a password where
 // one may stand, or get to by a slip of the pen.
 func secretURLs() []string {
-	schemes := append(open.Schemes(), "nowhere", "redis", "rediss", "postgres", "mysql", "pgsql", "symfony+redis", "flock")
+	schemes := append(names(), "nowhere", "redis", "rediss", "postgres", "mysql", "pgsql", "symfony+redis", "flock")
 	var urls []string
 	for _, s := range schemes {
 		urls = append(urls,
@@ -55,10 +56,10 @@ func secretURLs() []string {
 
 func TestSecretsStaySecret(t *testing.T) {
 	for _, rawURL := range secretURLs() {
-		if shown := open.Redacted(rawURL); strings.Contains(shown, canary) {
+		if shown := open.Redacted(rawURL, every()); strings.Contains(shown, canary) {
 			t.Errorf("Redacted(%q) = %q", rawURL, shown)
 		}
-		store, err := open.Store(t.Context(), rawURL)
+		store, err := all.Store(t.Context(), rawURL)
 		if err != nil && strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", rawURL, err)
 		}
@@ -87,7 +88,7 @@ func TestRedactedShowsTheRest(t *testing.T) {
 		"all:?store=file:///a&store=redis://:" + canary + "@host": "all of file:///a, redis://host",
 		"rubbish": "a store whose URL cannot be read",
 	} {
-		if got := open.Redacted(rawURL); got != want {
+		if got := open.Redacted(rawURL, every()); got != want {
 			t.Errorf("Redacted(%q) = %q, want %q", rawURL, got, want)
 		}
 	}

@@ -1,11 +1,10 @@
-package open_test
+package all_test
 
 import (
 	"context"
 	"errors"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
 )
 
 func fileURL(dir string) string {
@@ -36,7 +36,7 @@ func TestStoresWork(t *testing.T) {
 		quorumURL("all", t.TempDir(), 2),
 		"quorum:?" + url.Values{"store": {quorumURL("all", t.TempDir(), 2), fileURL(t.TempDir()), "memory:"}}.Encode(),
 	} {
-		store, err := open.Store(t.Context(), rawURL)
+		store, err := all.Store(t.Context(), rawURL)
 		if err != nil {
 			t.Errorf("%s: %v", rawURL, err)
 			continue
@@ -64,7 +64,7 @@ func TestAQuorumOpensWithAMemberDown(t *testing.T) {
 		t.Errorf("with one of three members down: %v", err)
 	}
 	for _, rawURL := range []string{"quorum:?" + members("&lazy=no"), "all:?" + members("")} {
-		if s, err := open.Store(t.Context(), rawURL); err == nil {
+		if s, err := all.Store(t.Context(), rawURL); err == nil {
 			t.Errorf("%s opens with a member down", rawURL)
 			s.Close()
 		}
@@ -90,7 +90,7 @@ func TestRulesOfQuorums(t *testing.T) {
 
 func locker(t *testing.T, rawURL string) *padlock.Locker {
 	t.Helper()
-	store, err := open.Store(t.Context(), rawURL, open.StateDir(t.TempDir())) // knows no server of an earlier test
+	store, err := all.Store(t.Context(), rawURL, open.StateDir(t.TempDir())) // knows no server of an earlier test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,28 +122,41 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		"nowhere://host":         "there is no store for nowhere: URLs; the URL of a store begins with all: or file: or",
 		"file://host/dir":        "a file store's URL has no host",
 		"file:///dir?colour=red": `unknown parameter "colour"`,
-		"memory:?x=y":            "the URL is memory: and nothing more",
-		"memory://x":             "the URL is memory: and nothing more",
-		"flock:///var/lib/locks": "this is the spelling of PHP; write file:///var/lib/locks",
+		"memory:?x=y":            "write memory: and nothing more",
+		"memory://x":             "write memory: and nothing more",
+		"flock:///var/lib/locks": "spells it; write file:///var/lib/locks, or put symfony+ before it",
 		"flock":                  "?world=yes",
 		"in-memory":              "write memory:",
+		"redis:?host[localhost]": "write redis://USER:PASSWORD@HOST:PORT, or put symfony+ before it",
+		"valkey://host":          "write redis://USER",
+		"valkeys://host":         "write rediss://USER",
+		"pgsql:host=localhost":   "padlock has no store in PostgreSQL (pgsql:); use file:///var/lib/locks or redis://localhost:6379",
+		"postgres+advisory://h":  "padlock has no store in PostgreSQL",
+		"mysql://host/db":        "padlock has no store in MySQL",
+		"sqlite:x.db":            "padlock has no store in SQLite",
+		"semaphore:":             "padlock has no store in semaphores",
+		"etcd://host/prefix":     "padlock has no store in etcd",
+		"zookeeper://host/path":  "padlock has no store in ZooKeeper",
+		"mongodb://host":         "padlock has no store in MongoDB",
+		"mongodb+srv://host":     "padlock has no store in MongoDB",
+		"memcached://host":       "padlock has no store in Memcached",
 		"redis://host:6379\n":    "ends with a blank or a newline",
 		" file:///var/lib/locks": "begins or ends with a blank",
 		"redis://host:abc":       "the port in the URL of the store is not a number",
-		"localhost":              `"localhost" is no URL; a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379`,
-		"127.0.0.1:6379":         `"127.0.0.1:6379" is no URL`,
-		"localhost:6379":         `"localhost:6379" is no URL`,
-		"./locks":                `"./locks" is no URL`,
-		"~/locks":                `"~/locks" is no URL`,
+		"localhost":              `"localhost" is not a URL; a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379`,
+		"127.0.0.1:6379":         `"127.0.0.1:6379" is not a URL`,
+		"localhost:6379":         `"localhost:6379" is not a URL`,
+		"./locks":                `"./locks" is not a URL`,
+		"~/locks":                `"~/locks" is not a URL`,
 		"quorum:?store=file:///a&store=file:///b&store=file:///a":                       "stores 1 and 3 are the same",
 		"quorum:?store=redis://h:1&store=redis://h:2&store=redis://user:pw@H:1?tls=yes": "stores 1 and 3 are the same",
-		"quorum:":                        "no store is named; the URL has the form quorum:?store=URL",
-		"quorum://host":                  "the URL has the form quorum:?store=URL",
+		"quorum:":                        "no store is named; write quorum:?store=URL",
+		"quorum://host":                  "write quorum:?store=URL",
 		"quorum:?store=memory:&db=1":     "percent-encode that store's URL",
-		"quorum:?store=memory:#x":        "percent-encoded",
+		"quorum:?store=memory:#x":        "percent-encode each URL",
 		"quorum:?store=memory:&store=no": "store 2: ",
 	} {
-		_, err := open.Store(t.Context(), rawURL)
+		_, err := all.Store(t.Context(), rawURL)
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want it to be ErrInvalid and to say %q", rawURL, err, want)
 		}
@@ -152,35 +165,26 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 
 // A scheme is claimed only if there is a store behind it.
 func TestOnlyWhatIsThereIsClaimed(t *testing.T) {
-	_, err := open.Store(t.Context(), "nowhere:")
-	for _, scheme := range open.Schemes() {
+	_, err := all.Store(t.Context(), "nowhere:")
+	for _, scheme := range names() {
 		if !strings.Contains(err.Error(), scheme+":") {
 			t.Errorf("%v: does not name %s:", err, scheme)
 		}
-		_, err := open.Store(t.Context(), scheme+"://nobody@/?nothing=here")
+		_, err := all.Store(t.Context(), scheme+"://nobody@/?nothing=here")
 		if err == nil || strings.Contains(err.Error(), "there is no store") {
 			t.Errorf("%s: is listed, and its store says %v", scheme, err)
-		}
-	}
-	for rawURL, scheme := range map[string]string{
-		"pgsql:host=localhost": "postgres", "postgresql://host/db": "postgres", "mysql:host=localhost": "mysql",
-		"redis:?host[localhost]": "redis", "sqlite:x.db": "sqlite", "semaphore": "semaphore",
-	} {
-		_, err := open.Store(t.Context(), rawURL)
-		if got := strings.Contains(err.Error(), "this is the spelling of PHP; write "+scheme+":"); got != slices.Contains(open.Schemes(), scheme) {
-			t.Errorf("%s: %v; there is a store for %s: URLs: %v", rawURL, err, scheme, !got)
 		}
 	}
 }
 
 func TestBetweenProcesses(t *testing.T) {
 	for _, rawURL := range []string{"memory:", "quorum:?store=memory:", "all:?store=quorum:%3Fstore%3Dmemory:"} {
-		_, err := open.Store(t.Context(), rawURL, open.BetweenProcesses())
-		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "seen by one process only") {
+		_, err := all.Store(t.Context(), rawURL, open.BetweenProcesses())
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "only one process can see") {
 			t.Errorf("%s: %v", rawURL, err)
 		}
 	}
-	_, err := open.Store(t.Context(), "nowhere:", open.BetweenProcesses())
+	_, err := all.Store(t.Context(), "nowhere:", open.BetweenProcesses())
 	if strings.Contains(err.Error(), "memory:") {
 		t.Errorf("%v: offers what is refused", err)
 	}
@@ -191,7 +195,7 @@ func TestNestingIsBounded(t *testing.T) {
 	for range 8 {
 		rawURL = "all:?" + url.Values{"store": {rawURL}}.Encode()
 	}
-	if _, err := open.Store(t.Context(), rawURL); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "nested") {
+	if _, err := all.Store(t.Context(), rawURL); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "nested") {
 		t.Errorf("eight levels: %v", err)
 	}
 }

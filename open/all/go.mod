@@ -1,4 +1,4 @@
-module github.com/padlock-go/padlock/open
+module github.com/padlock-go/padlock/open/all
 
 go 1.26
 
@@ -13,6 +13,6 @@ require (
 )
 
 replace (
-	github.com/padlock-go/padlock => ..
-	github.com/padlock-go/padlock/redisstore => ../redisstore
+	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )

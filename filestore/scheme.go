@@ -1,0 +1,90 @@
+package filestore
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Scheme describes the URLs file:///DIRECTORY, for package open.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:       []string{"file"},
+		Help:        "lock files in a directory of one machine",
+		Example:     "file:///var/lib/locks",
+		Guarantees:  usual,
+		Open:        openURL,
+		Symfony:     []string{"flock"},
+		FromSymfony: fromSymfony,
+		Instead:     instead,
+	}
+}
+
+// usual is what a store in a private directory promises.
+func usual() driver.Guarantees { return promise(&config{}, os.TempDir()) }
+
+func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
+	s, err := FromURL(ctx, u)
+	if err != nil {
+		return nil, err // not s: a nil *Store is not a nil driver.Store
+	}
+	return s, nil
+}
+
+// URL is the URL of a directory, whose path begins at the root or, on Windows, with a drive.
+func URL(dir string) string {
+	dir = strings.ReplaceAll(dir, `\`, "/")
+	if !strings.HasPrefix(dir, "/") {
+		dir = "/" + dir // a drive letter
+	}
+	return (&url.URL{Scheme: "file", Path: dir}).String()
+}
+
+// fromSymfony translates flock or flock:///DIRECTORY to the directory as PHP uses it, with files
+// that everybody may open.
+func fromSymfony(dsn string) (*url.URL, error) {
+	path, found := strings.CutPrefix(dsn, "flock://")
+	switch {
+	case dsn == "flock":
+		path = filepath.ToSlash(os.TempDir())
+	case !found:
+		return nil, invalid("write symfony+flock:///DIRECTORY")
+	}
+	// PHP takes everything for the path. Here parameters may follow the path.
+	path, query, _ := strings.Cut(path, "?")
+	values, err := url.ParseQuery(query)
+	switch {
+	case !strings.HasPrefix(path, "/") && !filepath.IsAbs(path):
+		return nil, invalid("the directory must begin at the root, as in symfony+flock:///var/lib/locks")
+	case err != nil:
+		return nil, invalid("the parameters cannot be read")
+	}
+	if !values.Has("group") && !values.Has("world") {
+		values.Set("world", "yes")
+	}
+	u, err := url.Parse(URL(path))
+	if err != nil {
+		return nil, invalid("the directory cannot be read")
+	}
+	u.RawQuery = values.Encode()
+	return u, nil
+}
+
+// instead recognises a DSN of PHP's Symfony.
+func instead(text string) string {
+	path, found := strings.CutPrefix(text, "flock://")
+	path, _, _ = strings.Cut(path, "?")
+	switch {
+	case !found && text != "flock" && !strings.HasPrefix(text, "flock:"):
+		return ""
+	case !found:
+		return URL(os.TempDir()) + "?world=yes"
+	case strings.Contains(path, "@"): // that may be a password
+		return "file:///DIRECTORY"
+	}
+	return URL(path)
+}

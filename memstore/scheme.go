@@ -1,0 +1,37 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Scheme describes the URL memory:, for package open. Each Open makes a new store without locks.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:      []string{"memory"},
+		Help:       "the memory of one process",
+		Example:    "memory:",
+		InProcess:  true,
+		Guarantees: func() driver.Guarantees { return guarantees },
+		Open:       openURL,
+		Instead:    instead,
+	}
+}
+
+func openURL(_ context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
+	if u.String() != "memory:" {
+		return nil, fmt.Errorf("%w: write memory: and nothing more", driver.ErrInvalid)
+	}
+	return New(), nil
+}
+
+// instead recognises the DSN of PHP's Symfony.
+func instead(text string) string {
+	if text == "in-memory" {
+		return "memory:"
+	}
+	return ""
+}

@@ -1,0 +1,33 @@
+// Package all opens every kind of store that padlock has, from its URL. It is a module of its own,
+// because it links the clients of all servers. A program that needs few of them uses package open.
+package all
+
+import (
+	"context"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// Schemes returns the schemes of all stores that are not part of package open. This list is the
+// only place that names them: package open, the command and the tests of the tree follow it.
+func Schemes() []driver.Scheme {
+	return []driver.Scheme{
+		redisstore.Scheme(),
+	}
+}
+
+// Store is open.Store with all schemes.
+func Store(ctx context.Context, rawURL string, opts ...open.Option) (driver.Store, error) {
+	return open.Store(ctx, rawURL, with(opts)...)
+}
+
+// FromEnv is open.FromEnv with all schemes.
+func FromEnv(ctx context.Context, opts ...open.Option) (driver.Store, error) {
+	return open.FromEnv(ctx, with(opts)...)
+}
+
+func with(opts []open.Option) []open.Option {
+	return append([]open.Option{open.Schemes(Schemes()...)}, opts...)
+}

@@ -1,0 +1,158 @@
+package open
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/filestore"
+)
+
+// symfonyPrefix stands before a DSN of PHP's Symfony Lock.
+const symfonyPrefix = "symfony+"
+
+var (
+	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	// addressPattern matches an address, perhaps with a port, or a path: people write these for a
+	// server or a directory. Such a text holds no secret.
+	addressPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[.~][A-Za-z0-9._~/-]*)(:[0-9]+)?$`)
+)
+
+// parse reads a URL and finds its scheme. Its errors repeat neither the URL nor what url.Parse
+// says of it, since both may hold a password.
+func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
+	none := driver.Scheme{}
+	if err := o.misspelt(rawURL); err != nil {
+		return nil, none, err
+	}
+	if dsn, ok := strings.CutPrefix(rawURL, symfonyPrefix); ok {
+		return o.symfony(dsn)
+	}
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil && !strings.Contains(rawURL, "@") && strings.Contains(err.Error(), "invalid port"):
+		return nil, none, invalid("the port in the URL of the store is not a number")
+	case err != nil || misplacedAt(u):
+		return nil, none, invalid("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
+	}
+	s, known := o.scheme(u.Scheme)
+	if !known {
+		return nil, none, o.unknown(u.Scheme)
+	}
+	return u, s, nil
+}
+
+// misspelt says what to write instead of a text that is not a URL, or that another program would
+// read as one.
+func (o *opener) misspelt(text string) error {
+	switch {
+	case text != strings.TrimSpace(text):
+		return invalid("the URL of the store begins or ends with a blank or a newline; remove it (echo adds a newline, printf %%s does not)")
+	case text == "":
+		return invalid("no store is named; write a URL such as file:///var/lib/locks")
+	case strings.HasPrefix(text, "/"):
+		return invalid("a store is named by a URL; for this directory write %s", filestore.URL(text))
+	case strings.HasPrefix(text, symfonyPrefix):
+		return nil
+	}
+	for _, s := range o.schemes {
+		if s.Instead == nil {
+			continue
+		}
+		if write := s.Instead(text); write != "" {
+			return invalid("this is how PHP or another program spells it; write %s%s", write, orSymfony(s, text))
+		}
+	}
+	const write = "a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379"
+	switch {
+	case addressPattern.MatchString(text): // the only text that is repeated, since it holds no password
+		return invalid("%q is not a URL; %s", text, write)
+	case !schemePattern.MatchString(text):
+		return invalid(write)
+	}
+	return nil
+}
+
+// orSymfony adds that the text itself may be used as a DSN of PHP's.
+func orSymfony(s driver.Scheme, text string) string {
+	name, _, _ := strings.Cut(text, ":")
+	if !slices.Contains(s.Symfony, name) {
+		return ""
+	}
+	return ", or put symfony+ before it to share the locks that PHP keeps there"
+}
+
+// symfony finds the store of a DSN and translates the DSN.
+func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
+	name, _, _ := strings.Cut(dsn, ":")
+	for _, s := range slices.Backward(o.schemes) {
+		if slices.Contains(s.Symfony, name) {
+			u, err := s.FromSymfony(dsn)
+			return u, s, err
+		}
+	}
+	return nil, driver.Scheme{}, o.unknownDSN(name)
+}
+
+// misplacedAt reports whether a slash too many or too few, or an unescaped character of a password,
+// moved the password behind the host, where it would not be treated as a secret. Only a directory
+// may have an @ in its name.
+func misplacedAt(u *url.URL) bool {
+	behind := u.EscapedPath() + u.Opaque + u.Fragment
+	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {
+		return true
+	}
+	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
+}
+
+// distinct refuses a member that is named twice, because it would have two votes.
+func (o *opener) distinct(members []string) error {
+	seen := map[string]int{}
+	for i, member := range members {
+		u, s, err := o.parse(member)
+		if err != nil || s.InProcess { // each memory: is a store of its own
+			continue
+		}
+		query := u.Query()
+		place := u.Scheme + "//" + strings.ToLower(u.Host) + u.Path + u.Opaque + "?" + query.Get("prefix") + query.Get("db")
+		if s.Composite {
+			place = member
+		}
+		if first, ok := seen[place]; ok {
+			return invalid("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
+		}
+		seen[place] = i
+	}
+	return nil
+}
+
+// Redacted returns a URL as it may be shown: without user, password and parameters. Pass the same
+// options as to Store. A DSN after symfony+ is shown as the URL that it stands for.
+func Redacted(rawURL string, opts ...Option) string { return newOpener(opts).redacted(rawURL) }
+
+func (o *opener) redacted(rawURL string) string {
+	u, s, err := o.parse(rawURL)
+	switch {
+	case err != nil:
+		return "a store whose URL cannot be read"
+	case s.Composite:
+		var members []string
+		for _, m := range u.Query()["store"] {
+			members = append(members, o.redacted(m))
+		}
+		if members == nil {
+			return u.Scheme + ":…"
+		}
+		return u.Scheme + " of " + strings.Join(members, ", ")
+	case u.Opaque != "":
+		return u.Scheme + ":…"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, OmitHost: u.OmitHost}).String()
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

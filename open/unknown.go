@@ -1,0 +1,101 @@
+package open
+
+import (
+	"slices"
+	"strings"
+)
+
+// A system is one in which other programs keep locks and for which padlock has no store. When it
+// gets one, its row goes.
+type system struct {
+	name    string
+	schemes []string // of URLs and of Symfony's DSNs; +advisory is understood
+}
+
+var unserved = []system{
+	{"PostgreSQL", []string{"postgres", "postgresql", "pgsql"}},
+	{"MySQL and MariaDB", []string{"mysql", "mysql2", "mariadb"}},
+	{"SQLite", []string{"sqlite", "sqlite3"}},
+	{"SQL Server", []string{"mssql", "sqlsrv"}},
+	{"Oracle", []string{"oci", "oci8"}},
+	{"semaphores", []string{"semaphore"}},
+	{"etcd", []string{"etcd"}},
+	{"ZooKeeper", []string{"zookeeper", "zk"}},
+	{"MongoDB", []string{"mongodb", "mongodb+srv"}},
+	{"Memcached", []string{"memcached"}},
+	{"DynamoDB", []string{"dynamodb"}},
+	{"Consul", []string{"consul"}},
+}
+
+// unservedName returns the name of the system that a scheme means, or "".
+func unservedName(scheme string) string {
+	scheme = strings.TrimSuffix(strings.ToLower(scheme), "+advisory")
+	for _, s := range unserved {
+		if slices.Contains(s.schemes, scheme) {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// unknown is the error for a URL scheme without a store.
+func (o *opener) unknown(scheme string) error {
+	if len(scheme) == 1 {
+		return invalid("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
+	}
+	if name := unservedName(scheme); name != "" {
+		return invalid("padlock has no store in %s (%s:); use %s", name, scheme, o.usable())
+	}
+	return invalid("there is no store for %s: URLs; the URL of a store begins with %s", scheme, strings.Join(o.names(), " or "))
+}
+
+// unknownDSN is the error for a DSN of Symfony's without a store.
+func (o *opener) unknownDSN(scheme string) error {
+	switch name := unservedName(scheme); {
+	case scheme == "flock+remove":
+		return invalid("PHP removes the files of flock+remove while others wait for them; give PHP flock:///DIRECTORY, and padlock symfony+flock:///DIRECTORY")
+	case scheme == "in-memory" || scheme == "null":
+		return invalid("no other process sees the locks of PHP's %s", scheme)
+	case name != "":
+		return invalid("padlock cannot share PHP's locks in %s (%s:); PHP and padlock can share %s", name, scheme, strings.Join(o.dsns(), " or "))
+	}
+	return invalid("padlock does not know this DSN of PHP's Symfony; it can share %s", strings.Join(o.dsns(), " or "))
+}
+
+// usable lists the usual URL of each store that processes can share.
+func (o *opener) usable() string {
+	var examples []string
+	for _, s := range o.schemes {
+		if !s.InProcess && !s.Composite {
+			examples = append(examples, s.Example)
+		}
+	}
+	return strings.Join(examples, " or ")
+}
+
+// names lists how URLs begin, each with its colon.
+func (o *opener) names() []string {
+	var names []string
+	for _, s := range o.schemes {
+		if s.InProcess && o.betweenProcesses {
+			continue
+		}
+		for _, n := range s.Names {
+			names = append(names, n+":")
+		}
+	}
+	slices.Sort(names)
+	return append(slices.Compact(names), o.dsns()...)
+}
+
+// dsns lists how DSNs of Symfony's begin.
+func (o *opener) dsns() []string {
+	var names []string
+	for _, s := range o.schemes {
+		for _, n := range s.Symfony {
+			names = append(names, symfonyPrefix+n+":")
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

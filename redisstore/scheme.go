@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Scheme describes the URLs of Redis, which [FromURL] lists, for package open.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names: []string{
+			"redis", "rediss", "redis+unix",
+			"redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+		},
+		Help:        "a Redis server, a server behind Sentinel, or a cluster",
+		Example:     "redis://localhost:6379",
+		Secrets:     []string{"sentinel-password"},
+		Guarantees:  usual,
+		Open:        openURL,
+		Symfony:     []string{"redis", "rediss"},
+		FromSymfony: fromSymfony,
+		Instead:     instead,
+		Servers:     servers,
+		At:          at,
+	}
+}
+
+// usual is what a store promises without options.
+func usual() driver.Guarantees {
+	c := defaults()
+	return c.guarantees()
+}
+
+func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
+	var opts []Option
+	query := u.Query()
+	if o.StateDir != "" && !query.Has("run-ids") {
+		opts = append(opts, RememberRunIDs(RunIDDir(o.StateDir)))
+	}
+	if o.Lazy && !query.Has("lazy") {
+		opts = append(opts, Lazy())
+	}
+	with := func(name, value string) {
+		query.Set(name, value)
+		there := *u
+		there.RawQuery = query.Encode()
+		u = &there
+	}
+	if o.Brief && !query.Has("fence-keep") {
+		with("fence-keep", "1m")
+	}
+	if o.Lenient {
+		with("eviction", "allow")
+		with("durable", "no")
+		with("lazy", "yes")
+	}
+	s, err := FromURL(ctx, u, opts...)
+	if err != nil {
+		return nil, err // not s: a nil *Store is not a nil driver.Store
+	}
+	return s, nil
+}
+
+func servers(u *url.URL) (addresses []string, encrypted bool) {
+	query := u.Query()
+	encrypted = strings.HasPrefix(u.Scheme, "rediss") || query.Get("tls") == "yes"
+	port := "6379"
+	if strings.HasSuffix(u.Scheme, "+sentinel") {
+		port = "26379"
+	}
+	if u.Host != "" {
+		for host := range strings.SplitSeq(u.Host, ",") {
+			addresses = append(addresses, address(host, port))
+		}
+	}
+	return append(addresses, query["node"]...), encrypted
+}
+
+func at(u *url.URL, address string) *url.URL {
+	if u.Scheme != "redis" && u.Scheme != "rediss" {
+		return nil
+	}
+	there, query := *u, u.Query()
+	if _, encrypted := servers(u); encrypted && !query.Has("server-name") {
+		query.Set("server-name", u.Hostname()) // the certificate is the server's, not the proxy's
+	}
+	there.Host, there.RawQuery = address, query.Encode()
+	return &there
+}
+
+var (
+	dsnPattern    = regexp.MustCompile(`^rediss?:[^/]`)
+	valkeyPattern = regexp.MustCompile(`^valkeys?:`)
+)
+
+// instead recognises a DSN of PHP's Symfony, and the URLs of servers that speak Redis's protocol.
+func instead(text string) string {
+	scheme, _, _ := strings.Cut(text, ":")
+	switch {
+	case dsnPattern.MatchString(text):
+		return scheme + "://USER:PASSWORD@HOST:PORT"
+	case valkeyPattern.MatchString(text):
+		return strings.Replace(scheme, "valkey", "redis", 1) + "://USER:PASSWORD@HOST:PORT"
+	}
+	return ""
+}
