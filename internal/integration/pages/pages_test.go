@@ -1,0 +1,195 @@
+package pages
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+const root = "../../.."
+
+// A block is a fenced block of a page.
+type block struct {
+	page string // from the root of the tree
+	text string
+}
+
+// blocks returns the blocks of a language in the README and in docs/.
+func blocks(t *testing.T, language string) []block {
+	t.Helper()
+	pages := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	var all []block
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split("\n"+string(text), "\n```"+language+"\n")[1:] {
+			body, _, ended := strings.Cut(part, "\n```")
+			if !ended {
+				t.Errorf("%s: a block has no end", name)
+			}
+			all = append(all, block{name, body + "\n"})
+		}
+	}
+	return all
+}
+
+// programs are the Go blocks that are whole files. Those of one page are one package.
+func programs(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, b := range blocks(t, "go") {
+		if strings.HasPrefix(b.text, "package ") {
+			all[b.page] = append(all[b.page], b.text)
+		}
+	}
+	return all
+}
+
+// write puts the files of a page into a directory and returns their names.
+func write(t *testing.T, texts []string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var names []string
+	for _, text := range texts {
+		name := filepath.Join(dir, "main.go")
+		if strings.Contains(text, "\n\t\"testing\"\n") {
+			name = filepath.Join(dir, "main_test.go")
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Fatalf("two blocks of the page are %s", filepath.Base(name))
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// Every program compiles, is formatted, and passes go vet.
+func TestProgramsCompile(t *testing.T) {
+	all := programs(t)
+	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md"} {
+		if len(all[page]) == 0 {
+			t.Errorf("%s has no program any more", page)
+		}
+	}
+	for page, texts := range all {
+		t.Run(page, func(t *testing.T) {
+			files := write(t, texts)
+			if out, err := exec.Command("go", append([]string{"vet"}, files...)...).CombinedOutput(); err != nil {
+				t.Errorf("go vet: %v\n%s", err, out)
+			}
+			if out, err := exec.Command("gofmt", append([]string{"-l"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("gofmt would change a program: %v", err)
+			}
+		})
+	}
+}
+
+// build compiles the program of a page and returns a command that runs it in a directory of its own.
+func build(t *testing.T, page string) *exec.Cmd {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range write(t, programs(t)[page]) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		binary := filepath.Join(dir, "program")
+		if out, err := exec.Command("go", "build", "-o", binary, name).CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+	}
+	return program(dir)
+}
+
+func program(dir string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(dir, "program"))
+	cmd.Dir = dir
+	return cmd
+}
+
+func TestReadmeProgram(t *testing.T) {
+	cmd := build(t, "README.md")
+	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)
+	out, err := cmd.CombinedOutput()
+	if want := "one process at a time\nlocked invoice:42\n"; err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+}
+
+// Of two that run at once one does the work, and the other says that it does not.
+func TestTwoServers(t *testing.T) {
+	first := build(t, "docs/first-program.md")
+	second := program(first.Dir)
+	var out [2]bytes.Buffer
+	url := server.Redis(t, server.RedisOptions{}).URL()
+	for i, cmd := range []*exec.Cmd{first, second} {
+		cmd.Env = append(os.Environ(), "PADLOCK_STORE="+url)
+		cmd.Stdout, cmd.Stderr = &out[i], &out[i]
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, cmd := range []*exec.Cmd{first, second} {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, out[i].String())
+		}
+	}
+	both := out[0].String() + out[1].String()
+	if strings.Count(both, "report is done") != 1 || strings.Count(both, `the other server does it: padlock: acquire "nightly-report": lock is held by `) != 1 {
+		t.Errorf("the two say:\n%s", both)
+	}
+}
+
+// The test on the page passes.
+func TestTestOfThePage(t *testing.T) {
+	files := write(t, programs(t)["docs/first-program.md"])
+	if out, err := exec.Command("go", append([]string{"test"}, files...)...).CombinedOutput(); err != nil {
+		t.Errorf("go test: %v\n%s", err, out)
+	}
+}
+
+// SIGTERM ends the program well, and at once.
+func TestShutdown(t *testing.T) {
+	cmd := build(t, "docs/shutdown.md")
+	cmd.Env = append(os.Environ(), "LOCKS="+filepath.Join(cmd.Dir, "locks"), "LISTEN=127.0.0.1:0")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Before it handles signals SIGTERM kills it.
+	for tries := 0; !handles(t, cmd.Process.Pid, syscall.SIGTERM); tries++ {
+		if tries > 3000 {
+			t.Fatalf("the program does not handle SIGTERM: %s", out.String())
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || out.Len() > 0 {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

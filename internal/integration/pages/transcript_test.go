@@ -1,0 +1,97 @@
+package pages
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// handles reports whether a process catches a signal, as /proc says.
+func handles(t *testing.T, pid int, sig syscall.Signal) bool {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(status), "SigCgt:\t")
+	hex, _, _ := strings.Cut(rest, "\n")
+	mask, err := strconv.ParseUint(hex, 16, 64)
+	return found && err == nil && mask&(1<<(sig-1)) != 0
+}
+
+// The commands of the README print what it shows. Numbers, the host and the directory of the locks
+// may differ.
+func TestReadmeTranscript(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "padlock"), "github.com/padlock-go/padlock/cmd/padlock").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	report, err := os.ReadFile(filepath.Join(root, "examples/report.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := filepath.Join(dir, "work")
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "report.sh"), report, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	for _, b := range blocks(t, "console") {
+		if b.page == "README.md" {
+			shown.WriteString(b.text)
+		}
+	}
+	script, want := split(shown.String())
+	if strings.Count(script, "padlock ") < 4 {
+		t.Fatalf("the README has no transcript of running, refused and status:\n%s", script)
+	}
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = work
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PADLOCK_STORE=file://"+filepath.Join(dir, "locks"))
+	got, err := cmd.CombinedOutput()
+	if err != nil || !regexp.MustCompile(`\A`+pattern(want)+`\z`).Match(got) {
+		t.Errorf("%v; it prints\n%s\nthe README shows\n%s", err, got, want)
+	}
+}
+
+// split parts a transcript into a script and what it prints. A command in the background has the
+// lock before the next one is run, and is killed at the end.
+func split(transcript string) (script, want string) {
+	var commands []string
+	for line := range strings.Lines(transcript) {
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		if !isCommand {
+			want += line
+			continue
+		}
+		commands = append(commands, command)
+		if strings.HasSuffix(command, "&\n") {
+			commands = append(commands, "until padlock status nightly-report >status; test $? = 75; do sleep 0.02; done\n")
+		}
+	}
+	commands = append(commands, "kill $!; wait $! || true\n")
+	return strings.Join(commands, ""), want
+}
+
+var (
+	number = regexp.MustCompile(`[0-9]+(?:\\\.[0-9]+)?`)
+	place  = regexp.MustCompile(`/home/\S*`)
+)
+
+// pattern is a regular expression for output that differs in numbers, hosts and places only.
+func pattern(text string) string {
+	p := regexp.QuoteMeta(text)
+	p = strings.ReplaceAll(p, "web-3", "HOST")
+	p = place.ReplaceAllString(p, "/PLACE")
+	p = number.ReplaceAllString(p, `[0-9.]+`)
+	p = strings.ReplaceAll(p, "ms\\)", `m?s\)`)
+	return strings.NewReplacer("HOST", `[^ :]+`, "/PLACE", `/\S+`).Replace(p)
+}
