@@ -65,11 +65,11 @@ func newLocker(t testing.TB, o rueidis.ClientOption, opts ...redisstore.Option) 
 // patient is for machines that are busier than a visitor's patience allows.
 var patient = session.MaxWait(time.Minute)
 
-var plain = session.WithCookie(session.Cookie{Insecure: true})
+var plain = session.Cookie{Insecure: true}
 
 func newManager(t testing.TB, s session.Store, l *padlock.Locker, opts ...session.Option) *session.Manager {
 	t.Helper()
-	m, err := session.New(s, append([]session.Option{session.WithLocker(l), plain, patient}, opts...)...)
+	m, err := session.New(s, append([]session.Option{session.Locker(l), plain, patient}, opts...)...)
 	noError(t, err)
 	return m
 }

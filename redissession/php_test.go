@@ -103,7 +103,7 @@ type both struct {
 func newBoth(t testing.TB, o rueidis.ClientOption, setup phpSetup, php session.PHP, mode session.Mode) *both {
 	t.Helper()
 	b := &both{t: t, raw: dial(t, o), locker: newLocker(t, o, redissession.PHPLocks()...)}
-	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), session.WithLocker(b.locker), php, plain, patient)
+	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, php, plain, patient)
 	noError(t, err)
 	b.golang = serve(t, load.Handler(m, mode))
 	b.php = load.NewClient(startPHP(t, o.InitAddress[0], setup).URL(), 200)
@@ -267,7 +267,7 @@ func TestPHPCrashed(t *testing.T) {
 	if ttl := ask(t, b.raw, "PTTL", "PHPREDIS_SESSION:"+id+"_LOCK"); ttl != "-1" {
 		t.Fatalf("PHP left a lock for %s ms", ttl)
 	}
-	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), session.WithLocker(b.locker), session.PHP{}, plain, session.MaxWait(100*time.Millisecond))
+	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, session.PHP{}, plain, session.MaxWait(100*time.Millisecond))
 	noError(t, err)
 	c := serve(t, load.Handler(m))
 	c.Cookie = b.php.Cookie
@@ -294,7 +294,7 @@ func TestPHPWaitsOverALogout(t *testing.T) {
 	b := newBoth(t, o, phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Delta)
 	b.get(b.php, "/login")
 	key := "PHPREDIS_SESSION:" + b.php.Cookie.Value
-	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), session.WithLocker(b.locker), session.PHP{}, plain, patient)
+	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, session.PHP{}, plain, patient)
 	noError(t, err)
 	inside, goOn := make(chan bool), make(chan bool)
 	c := serve(t, m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyEr
 	r.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value})
 	w := httptest.NewRecorder()
 	m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if _, err := session.From(r.Context()).Incr("n", 1); !errors.As(err, &said) {
+		if _, err := session.From(r.Context()).Incr(r.Context(), "n", 1); !errors.As(err, &said) {
 			t.Errorf("%v", err)
 		}
 	})).ServeHTTP(w, r)
@@ -39,7 +39,7 @@ func TestLockNames(t *testing.T) {
 	raw := dial(t, o)
 	locker := newLocker(t, o, redissession.PHPLocks()...)
 	for suffix, php := range map[string]session.PHP{"_LOCK": {}, ".lock": {LockSuffix: ".lock"}} {
-		m, err := session.NewPHP(newRedis(t, raw).Blobs(), session.WithLocker(locker), php, plain, session.MaxWait(100*time.Millisecond))
+		m, err := session.NewPHP(newRedis(t, raw).Blobs(), locker, php, plain, session.MaxWait(100*time.Millisecond))
 		noError(t, err)
 		c := serve(t, load.Handler(m))
 		noError(t, c.Start(t.Context()))
@@ -67,7 +67,7 @@ func TestLockNames(t *testing.T) {
 func TestPHPOnACluster(t *testing.T) {
 	t.Parallel()
 	o := at(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())
-	m, err := session.NewPHP(newRedis(t, dial(t, o)).Blobs(), session.WithLocker(newLocker(t, o, redissession.PHPLocks()...)),
+	m, err := session.NewPHP(newRedis(t, dial(t, o)).Blobs(), newLocker(t, o, redissession.PHPLocks()...),
 		session.PHP{Prefix: "PHPREDIS_CLUSTER_SESSION:"}, plain, patient)
 	noError(t, err)
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {

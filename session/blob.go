@@ -6,40 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
-
-// A BlobStore keeps one value per key: Redis strings, rows of a table. FromBlobs
-// makes a Store of it. Its methods are safe for concurrent use, and each is one
-// atomic step. Errors are as with Store. Package sessiontest checks all of this
-// (RunBlobs).
-type BlobStore interface {
-	// Get returns the value at key, or ErrNotFound.
-	Get(ctx context.Context, key string) (Blob, error)
-
-	// Swap writes data, which lives for ttl from now (0: for ever), if the
-	// value at key is still old; a nil old means that there must be none. It
-	// reports whether it did, and if not, what is there instead (nil: nothing).
-	// data may be empty or nil, which is a value without bytes.
-	Swap(ctx context.Context, key string, old *Blob, data []byte, ttl time.Duration) (done bool, now *Blob, err error)
-
-	// Remove removes the value if it is still old, and whatever it is if old
-	// is nil. It reports whether there was something that it removed.
-	Remove(ctx context.Context, key string, old *Blob) (bool, error)
-
-	// Touch makes the value live for ttl from now (0: for ever), if there is
-	// one and it does not begin with TombstonePrefix. The value is not written.
-	Touch(ctx context.Context, key string, ttl time.Duration) error
-}
-
-// A Blob is a value as it was found.
-type Blob struct {
-	Data []byte
-	// Tag is for the store, which may compare it instead of Data: a version.
-	Tag string
-	TTL time.Duration // how long it will live; 0: for ever
-}
 
 // FromBlobs makes a Store of one that keeps single values. Conditions on keys
 // are checked here, and the value is swapped if it is still what was checked;
@@ -53,16 +21,7 @@ func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 	return &blobSessions{blobs, format, traits}
 }
 
-type blobSessions struct {
-	blobs  BlobStore
-	format Format
-	traits Traits
-}
-
 func (b *blobSessions) Traits() Traits { return b.traits }
-
-// beside reports whether tombstones have keys of their own.
-func (b *blobSessions) beside() bool { return b.traits.CommitsNeedLock }
 
 // version of a value is that of its bytes: the same bytes are the same
 // session.
@@ -138,26 +97,6 @@ func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data 
 		return b.moveBeside(ctx, key, old, appendMoved(c.Move, data), c.TTL)
 	}
 	return b.blobs.Swap(ctx, key, old, appendMoved(c.Move, data), c.TTL)
-}
-
-// pause lets callers go first that ran into each other more often.
-func pause(ctx context.Context, try int) error {
-	if try < 2 {
-		return nil
-	}
-	return sleep(ctx, rand.N(min(time.Duration(try)*200*time.Microsecond, 5*time.Millisecond)))
-}
-
-// sleep waits before a step: if ctx ends, nothing was written.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return both(ErrUnavailable, ctx.Err())
-	}
 }
 
 // changed checks the conditions on one state of the session and applies the
@@ -268,4 +207,15 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 			return Moved{}, err
 		}
 	}
+}
+
+// sizeOfFields is what Change.MaxSize bounds; without a bound it is not counted.
+func sizeOfFields(doc Document, limit int) int {
+	size := 0
+	if limit > 0 {
+		for _, f := range doc.Fields() {
+			size += len(f.Key) + len(f.Value)
+		}
+	}
+	return size
 }

@@ -132,18 +132,6 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, to
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }
 
-// look is Get with nil for nothing.
-func (b *blobSessions) look(ctx context.Context, key string) (*Blob, error) {
-	blob, err := b.blobs.Get(ctx, key)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &blob, nil
-}
-
 // claim is step 1. It renews a claim that is there. It returns nil if the
 // session has left its key.
 func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {

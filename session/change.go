@@ -97,14 +97,3 @@ func addInt64(a, b int64) (int64, bool) {
 	sum := a + b
 	return sum, (sum > a) == (b > 0)
 }
-
-// sizeOfFields is what Change.MaxSize bounds; without a bound it is not counted.
-func sizeOfFields(doc Document, limit int) int {
-	size := 0
-	if limit > 0 {
-		for _, f := range doc.Fields() {
-			size += len(f.Key) + len(f.Value)
-		}
-	}
-	return size
-}

@@ -147,7 +147,7 @@ func TestCommitTwice(t *testing.T) {
 			if err := s.Put("k", 2); !errors.Is(err, session.ErrClosed) {
 				t.Errorf("Put after Commit: %v", err)
 			}
-			if _, err := s.Incr("n", 1); !errors.Is(err, session.ErrClosed) {
+			if _, err := s.Incr(bg, "n", 1); !errors.Is(err, session.ErrClosed) {
 				t.Errorf("Incr after Commit: %v", err)
 			}
 			if n := get1[int](t, s, "k"); n != 1 {
@@ -208,8 +208,8 @@ func TestReadOnly(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		b.ok(func(s *session.Session) {
-			_, err1 := s.Incr("k", 1)
-			_, _, err2 := session.TakeFlash[int](s, "k")
+			_, err1 := s.Incr(bg, "k", 1)
+			_, _, err2 := session.TakeFlash[int](bg, s, "k")
 			for _, err := range []error{s.Put("k", 2), s.Delete("k"), err1, err2, s.Regenerate(context.Background())} {
 				if !errors.Is(err, session.ErrReadOnly) {
 					t.Errorf("%v", err)
@@ -336,7 +336,7 @@ func TestBadKeysAndValues(t *testing.T) {
 			if _, err := session.Get[int](s, "text"); err == nil {
 				t.Error("text was read as a number")
 			}
-			if _, err := s.Incr("text", 1); !errors.Is(err, session.ErrNotNumber) {
+			if _, err := s.Incr(bg, "text", 1); !errors.Is(err, session.ErrNotNumber) {
 				t.Errorf("%v", err)
 			}
 			noError(t, s.Put("\x00 é|…", 1))
@@ -381,7 +381,7 @@ func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
 		b.ok(func(s *session.Session) {
 			noError(t, s.Commit(context.Background()))
 			get1[int](t, s, "k")
-			b.twin().ok(func(s *session.Session) { noError(t, s.Put("k", 2)) }, session.Exclusive, session.Wait(50*time.Millisecond))
+			b.twin().ok(func(s *session.Session) { noError(t, s.Put("k", 2)) }, session.Exclusive, session.MaxWait(50*time.Millisecond))
 		}, session.Exclusive)
 		has(b, "k", 2)
 	})

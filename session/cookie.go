@@ -12,7 +12,7 @@ import (
 // that another host of the same domain, or an attacker on plain HTTP, sets.
 const DefaultCookieName = "__Host-session"
 
-// Cookie is how clients keep the id. The zero value is the safest: HttpOnly,
+// Cookie is the Option that says how clients keep the id. Empty fields keep their defaults. The zero value is the safest: HttpOnly,
 // Secure, SameSite=Lax, for this host only, and gone when the browser ends.
 type Cookie struct {
 	Name   string // DefaultCookieName; "session" if Insecure
@@ -28,6 +28,8 @@ type Cookie struct {
 	Persist     bool
 	Partitioned bool
 }
+
+func (c Cookie) applyManager(cfg *config) { cfg.cookie = c }
 
 func (c *Cookie) setDefaults() {
 	if c.Name == "" {
@@ -87,15 +89,15 @@ func (m *Manager) idFrom(r *http.Request) string {
 
 // setCookie sends s's id if the client does not have it, or ends its cookie.
 // s.mu is held.
-func (s *Session) setCookie(h http.Header) {
+func (s *state) setCookie(h http.Header) {
 	if s.touched {
 		h.Add("Vary", "Cookie")
 	}
 	var cookie *http.Cookie
 	switch {
-	case s.ended && s.sent != "":
+	case s.standing == destroyed && s.sent != "":
 		cookie = s.m.cfg.cookie.make("", -1)
-	case !s.ended && s.id != "" && s.id != s.sent:
+	case s.standing != destroyed && s.id != "" && s.id != s.sent:
 		cookie = s.m.cfg.cookie.make(s.id, s.m.cfg.lifetime)
 	default:
 		return

@@ -2,7 +2,7 @@
 // one visitor come at once.
 //
 //	locker := padlock.New(memstore.New())
-//	sessions, err := session.New(session.NewMemory(), session.WithLocker(locker))
+//	sessions, err := session.New(session.NewMemory(), session.Locker(locker))
 //	http.ListenAndServe(addr, sessions.Middleware(mux))
 //
 //	func addToCart(w http.ResponseWriter, r *http.Request) {

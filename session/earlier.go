@@ -1,41 +1,41 @@
 package session
 
 // earlier is what a request had read before its session was loaded again, under
-// the lock. A key of it that the request then writes must still be what it was:
-// the handler may have computed the new value from the old one. A key that is
-// read again counts no more.
+// the lock. If the request then writes such a key, the key must still have the
+// value that was read, because the handler may have computed the new value from
+// it. A key that is read again no longer counts.
 type earlier struct {
 	was    map[string]Condition
-	absent bool            // all other keys were seen to be absent, by Keys
-	again  map[string]bool // of those: read again
+	absent bool            // Keys was called: all other keys were seen to be absent
+	again  map[string]bool // of those, the keys that were read again
 }
 
-// add notes what s has read since its last load, which is about to be repeated.
-func (e *earlier) add(s *Session) {
+// add notes what v has read since its last load, which is about to be repeated.
+func (e *earlier) add(v *view) {
 	if e.was == nil {
 		e.was, e.again = make(map[string]Condition), make(map[string]bool)
 	}
 	note := func(key string) {
 		if _, ok := e.at(key); !ok {
-			v, there := s.values.get(key)
-			e.was[key] = Condition{Key: key, Absent: !there, Value: v}
+			value, there := v.values.get(key)
+			e.was[key] = Condition{Key: key, Absent: !there, Value: value}
 		}
 	}
-	for key := range s.read {
+	for key := range v.read {
 		note(key)
 	}
-	for key := range s.watched {
+	for key := range v.watched {
 		note(key)
 	}
-	if s.readAll {
-		for key := range s.values.all() {
+	if v.readAll {
+		for key := range v.values.all() {
 			note(key)
 		}
 		e.absent, e.again = true, make(map[string]bool)
 	}
 }
 
-// at returns what key was, if that counts.
+// at returns the condition on key, if one counts.
 func (e *earlier) at(key string) (Condition, bool) {
 	if c, ok := e.was[key]; ok {
 		return c, true
@@ -51,7 +51,7 @@ func (e *earlier) forget(key string) {
 	}
 }
 
-// forgetAll drops all keys but those for which keep is true.
+// forgetAll drops all keys except those in keep.
 func (e *earlier) forgetAll(keep ordered[Op]) {
 	was := make(map[string]Condition)
 	for key := range keep.all() {

@@ -138,3 +138,23 @@ func both(first, second error) error {
 	}
 	return fmt.Errorf("%w: %w", first, second)
 }
+
+// wrapStore turns a store's error into the one that a handler gets. An error
+// that is none of the known ones leaves the outcome open.
+func wrapStore(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrNotFound) {
+		return ErrDestroyed
+	}
+	for _, known := range []error{
+		ErrConflict, ErrMoved, ErrNotNumber, ErrBusy, ErrTooManyWaiters, ErrUnavailable, ErrTooLarge, ErrKey, ErrRefused,
+		ErrUnsaved, ErrClosed,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return both(ErrUnsaved, err)
+}

@@ -29,11 +29,10 @@ const (
 
 // Event is one thing that happened, for metrics.
 type Event struct {
-	Kind    EventKind
-	Context context.Context // of the request
-	Key     string          // of EventInPlace
-	Took    time.Duration
-	Err     error
+	Kind EventKind
+	Key  string // of EventInPlace
+	Took time.Duration
+	Err  error
 }
 
 var loud = map[EventKind]slog.Level{
@@ -44,11 +43,10 @@ var loud = map[EventKind]slog.Level{
 
 // event reports e, with the context of the request, so that a log can name its
 // trace.
-func (s *Session) event(e Event) {
-	e.Context = s.ctx
+func (s *state) event(ctx context.Context, e Event) {
 	m := s.m
-	if m.cfg.onEvent != nil {
-		m.cfg.onEvent(e)
+	for _, f := range m.cfg.onEvent {
+		f(ctx, e)
 	}
 	if level, ok := loud[e.Kind]; ok {
 		var attrs []slog.Attr
@@ -58,6 +56,6 @@ func (s *Session) event(e Event) {
 		if e.Err != nil {
 			attrs = append(attrs, slog.Any("error", e.Err))
 		}
-		m.cfg.logger.LogAttrs(e.Context, level, "session: "+string(e.Kind), attrs...)
+		m.cfg.logger.LogAttrs(ctx, level, "session: "+string(e.Kind), attrs...)
 	}
 }

@@ -33,7 +33,7 @@ func (s *shop) handler() http.Handler {
 // an error is not handled, the answer is 503 all the same.
 func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
-	if _, err := ses.Incr("cart:"+r.PathValue("item"), 1); err != nil {
+	if _, err := ses.Incr(r.Context(), "cart:"+r.PathValue("item"), 1); err != nil {
 		return
 	}
 	if err := ses.Flash("notice", "added "+r.PathValue("item")); err != nil {
@@ -68,8 +68,8 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 func Example() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(context.Background())
-	sessions, err := session.New(session.NewMemory(), session.WithLocker(locker),
-		session.WithCookie(session.Cookie{Insecure: true})) // plain HTTP is for examples
+	sessions, err := session.New(session.NewMemory(), session.Locker(locker),
+		session.Cookie{Insecure: true}) // plain HTTP is for examples
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func ExampleTakeFlash() {
 	b.do(func(s *session.Session) { s.Flash("notice", "your order was placed") })
 	for range 2 {
 		b.do(func(s *session.Session) {
-			text, found, _ := session.TakeFlash[string](s, "notice")
+			text, found, _ := session.TakeFlash[string](bg, s, "notice")
 			fmt.Printf("%q %v\n", text, found)
 		})
 	}
@@ -173,8 +173,8 @@ func ExampleTakeFlash() {
 }
 
 // The handler runs again on the session as it is now, instead of 409.
-func ExampleOnConflict() {
-	sessions, _ := session.New(session.NewMemory(), session.OnConflict(session.RetryBodyless(3)))
+func ExampleRetryConflicts() {
+	sessions, _ := session.New(session.NewMemory(), session.RetryConflicts(3))
 	b := newBrowser(nil, sessions)
 	b.do(func(s *session.Session) { s.Put("n", 1) })
 	runs := 0

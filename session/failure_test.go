@@ -72,7 +72,7 @@ func TestStoreDown(t *testing.T) {
 			t.Errorf("what cannot be known is told as %v", err)
 		}
 	})
-	b.status(503, func(s *session.Session) { s.Incr("n", 1) })
+	b.status(503, func(s *session.Session) { s.Incr(bg, "n", 1) })
 }
 
 // locksDown are locks whose store is out of reach.
@@ -88,7 +88,7 @@ func TestLocksDown(t *testing.T) {
 	b := newBrowser(t, newManager(t, store))
 	b.put("k", 1)
 	down := *b
-	down.m = newManager(t, store, session.WithLocks(locksDown{}))
+	down.m = newManager(t, store, session.CustomLocks(locksDown{}))
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
 		down.status(503, func(s *session.Session) {
 			s.Put("k", 2)
@@ -137,7 +137,7 @@ func TestLockWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := newLocker(t)
 		defer locker.Close(bg)
-		m, err := session.New(session.NewMemory(), plain, session.WithLocker(locker))
+		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
 		noError(t, err)
 		b := newBrowser(t, m)
 		b.put("k", 1)
@@ -148,7 +148,7 @@ func TestLockWait(t *testing.T) {
 			want     time.Duration
 		}{
 			{"default", 0, []session.RouteOption{session.Exclusive}, 5 * time.Second},
-			{"route", 0, []session.RouteOption{session.Exclusive, session.Wait(time.Second)}, time.Second},
+			{"route", 0, []session.RouteOption{session.Exclusive, session.MaxWait(time.Second)}, time.Second},
 			{"70 % of the deadline", 2 * time.Second, []session.RouteOption{session.Exclusive}, 1400 * time.Millisecond},
 			{"long deadline", time.Minute, []session.RouteOption{session.Exclusive}, 5 * time.Second},
 			{"Delta at its commit", 0, nil, 5 * time.Second},
@@ -219,7 +219,7 @@ func TestMaxWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := newLocker(t)
 		defer locker.Close(bg)
-		m, err := session.New(session.NewMemory(), plain, session.WithLocker(locker))
+		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
 		noError(t, err)
 		b := newBrowser(t, m)
 		b.put("k", 1)
@@ -278,7 +278,7 @@ func TestLockLeftByPHP(t *testing.T) {
 		locker := padlock.New(phpHolds{until})
 		defer locker.Close(bg)
 		var logs bytes.Buffer
-		m, err := session.NewPHP(blobs, session.WithLocker(locker), session.PHP{}, session.Exclusive,
+		m, err := session.NewPHP(blobs, locker, session.PHP{}, session.Exclusive,
 			session.MaxWait(time.Millisecond), session.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
 		noError(t, err)
 		b := newBrowser(t, m)
@@ -319,10 +319,10 @@ func TestWrongOptions(t *testing.T) {
 	for name, opts := range map[string][]session.Option{
 		"Exclusive without locks":    {session.Exclusive},
 		"Consistent without locks":   {session.Consistent},
-		"__Host- with a path":        {session.WithCookie(session.Cookie{Name: "__Host-x", Path: "/app"})},
-		"__Host- insecure":           {session.WithCookie(session.Cookie{Name: "__Host-x", Insecure: true})},
-		"SameSite=None and insecure": {session.WithCookie(session.Cookie{SameSite: http.SameSiteNoneMode, Insecure: true})},
-		"a cookie that is none":      {session.WithCookie(session.Cookie{Name: "a b"})},
+		"__Host- with a path":        {session.Cookie{Name: "__Host-x", Path: "/app"}},
+		"__Host- insecure":           {session.Cookie{Name: "__Host-x", Insecure: true}},
+		"SameSite=None and insecure": {session.Cookie{SameSite: http.SameSiteNoneMode, Insecure: true}},
+		"a cookie that is none":      {session.Cookie{Name: "a b"}},
 		"negative time":              {session.IdleTimeout(-1)},
 		"no waiters":                 {session.MaxWaiters(0)},
 	} {
@@ -346,7 +346,7 @@ func TestWrongOptions(t *testing.T) {
 func TestNoSession(t *testing.T) {
 	s := session.From(bg)
 	_, err1 := session.Get[int](s, "k")
-	_, err2 := s.Incr("k", 1)
+	_, err2 := s.Incr(bg, "k", 1)
 	_, err3 := s.Keys()
 	for _, err := range []error{err1, err2, err3, s.Put("k", 1), s.Delete("k"), s.Commit(bg), s.Destroy(bg), s.Regenerate(bg), s.Watch("k"),
 		s.Update(bg, func(*session.Session) error { return nil })} {
@@ -359,7 +359,7 @@ func TestNoSession(t *testing.T) {
 
 func TestDevelopmentReportsChangesInPlace(t *testing.T) {
 	var found []string
-	events := session.OnEvent(func(e session.Event) {
+	events := session.OnEvent(func(_ context.Context, e session.Event) {
 		if e.Kind == session.EventInPlace {
 			found = append(found, e.Key)
 		}
@@ -395,7 +395,7 @@ func TestGoroutinesOfARequest(t *testing.T) {
 					for range 20 {
 						get1[int](t, s, "k")
 						noError(t, s.Put(string(rune('a'+i)), 1))
-						s.Incr("n", 1)
+						s.Incr(bg, "n", 1)
 						s.Keys()
 						s.Update(bg, func(tx *session.Session) error { return tx.Put("u", i) })
 					}
@@ -414,10 +414,10 @@ func TestGob(t *testing.T) {
 			noError(t, s.Put("cart", cart{[]string{"x"}}))
 			noError(t, s.Put("n", uint8(3)))
 			noError(t, s.Put("text", "12"))
-			if n, err := s.Incr("n", 4); n != 7 || err != nil {
+			if n, err := s.Incr(bg, "n", 4); n != 7 || err != nil {
 				t.Error(n, err)
 			}
-			if _, err := s.Incr("text", 1); !errors.Is(err, session.ErrNotNumber) {
+			if _, err := s.Incr(bg, "text", 1); !errors.Is(err, session.ErrNotNumber) {
 				t.Error(err)
 			}
 		})
@@ -431,5 +431,5 @@ func TestGob(t *testing.T) {
 				t.Error("a number was read as text")
 			}
 		})
-	}, session.WithCodec(session.Gob()))
+	}, session.ValueCodec(session.Gob()))
 }

@@ -60,7 +60,7 @@ func TestLazy(t *testing.T) {
 func TestCookieAndIDAtRest(t *testing.T) {
 	t.Parallel()
 	keys := &keeping{Store: session.NewMemory()}
-	m, err := session.New(keys, session.WithLocker(newLocker(t)))
+	m, err := session.New(keys, session.Locker(newLocker(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,11 @@ func newLocker(t testing.TB) *padlock.Locker {
 }
 
 // plain makes the cookie usable over httptest's plain HTTP.
-var plain = session.WithCookie(session.Cookie{Insecure: true})
+var plain = session.Cookie{Insecure: true}
 
 func newManager(t testing.TB, store session.Store, opts ...session.Option) *session.Manager {
 	t.Helper()
-	m, err := session.New(store, append([]session.Option{session.WithLocker(newLocker(t)), plain}, opts...)...)
+	m, err := session.New(store, append([]session.Option{session.Locker(newLocker(t)), plain}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

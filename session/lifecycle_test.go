@@ -102,24 +102,24 @@ func TestIncr(t *testing.T) {
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive, session.LastWriteWins} {
 		onStores(t, func(t *testing.T, b *browser) {
 			b.ok(func(s *session.Session) {
-				if n, err := s.Incr("n", 5); n != 5 || err != nil {
+				if n, err := s.Incr(bg, "n", 5); n != 5 || err != nil {
 					t.Error(n, err)
 				}
-				if n, err := s.Incr("n", -7); n != -2 || err != nil {
+				if n, err := s.Incr(bg, "n", -7); n != -2 || err != nil {
 					t.Error(n, err)
 				}
 				noError(t, s.Put("n", 100))
-				if n, err := s.Incr("n", 1); n != 101 || err != nil {
+				if n, err := s.Incr(bg, "n", 1); n != 101 || err != nil {
 					t.Errorf("after Put: %d %v", n, err)
 				}
 				noError(t, s.Delete("n"))
-				if n, err := s.Incr("n", 3); n != 3 || err != nil {
+				if n, err := s.Incr(bg, "n", 3); n != 3 || err != nil {
 					t.Errorf("after Delete: %d %v", n, err)
 				}
 				noError(t, s.Put("other", 1))
 			}, mode)
 			b.ok(func(s *session.Session) {
-				if n, err := s.Incr("n", 1); n != 4 || err != nil {
+				if n, err := s.Incr(bg, "n", 1); n != 4 || err != nil {
 					t.Error(n, err)
 				}
 				if n := get1[int](t, s, "other"); n != 1 {
@@ -141,18 +141,18 @@ func TestFlashOnce(t *testing.T) {
 			}
 			s.Keys() // both have seen it
 			other := func(s *session.Session) {
-				if m, ok, err := session.TakeFlash[string](s, "notice"); m != "saved" || !ok || err != nil {
+				if m, ok, err := session.TakeFlash[string](bg, s, "notice"); m != "saved" || !ok || err != nil {
 					t.Error(m, ok, err)
 				}
 			}
 			b.twin().ok(other)
-			if m, ok, err := session.TakeFlash[string](s, "notice"); ok {
+			if m, ok, err := session.TakeFlash[string](bg, s, "notice"); ok {
 				t.Error("taken twice", m, err)
 			}
 		}, session.LastWriteWins)
 		b.ok(func(s *session.Session) {
 			noError(t, s.Flash("notice", "again"))
-			if m, ok, err := session.TakeFlash[string](s, "notice"); m != "again" || !ok || err != nil {
+			if m, ok, err := session.TakeFlash[string](bg, s, "notice"); m != "again" || !ok || err != nil {
 				t.Errorf("in the same request: %v %v %v", m, ok, err)
 			}
 		})
@@ -219,7 +219,7 @@ func TestRegenerate(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := s.Incr("n", 1); !errors.Is(err, session.ErrMoved) {
+			if _, err := s.Incr(bg, "n", 1); !errors.Is(err, session.ErrMoved) {
 				t.Error(err)
 			}
 		})
@@ -266,7 +266,7 @@ func TestRegenerateForward(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		old := b.twin()
-		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.Forward())) })
+		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.ForwardOldID())) })
 		old.put("k", 2)
 		has(b, "k", 2)
 		b.put("k", 3)
@@ -296,7 +296,7 @@ func TestRegenerateKeepsWritesOfOthers(t *testing.T) {
 			}
 		}()
 		for range 10 {
-			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.Forward())) })
+			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.ForwardOldID())) })
 		}
 		close(stop)
 		n := <-done
@@ -321,7 +321,7 @@ func TestGraceEnds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		old := b.twin()
-		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.Grace(time.Minute))) })
+		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.GracePeriod(time.Minute))) })
 		<-time.After(59 * time.Second)
 		has(old, "k", 1) // and that does not prolong it
 		<-time.After(2 * time.Second)

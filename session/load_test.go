@@ -104,7 +104,7 @@ func TestCrowdCounts(t *testing.T) {
 // TestConflictRetried lets the handler run again until it counts.
 func TestConflictRetried(t *testing.T) {
 	t.Parallel()
-	c := start(t, session.NewMemory(), session.Delta, session.OnConflict(session.RetryBodyless(10*crowd)))
+	c := start(t, session.NewMemory(), session.Delta, session.RetryConflicts(10*crowd))
 	report(c.Run(t.Context(), load.Add(crowd, 0))).only(t, http.StatusOK)
 	if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
 		t.Errorf("counted %d of %d", n, crowd)

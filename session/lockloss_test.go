@@ -53,8 +53,8 @@ func phpBrowser(t *testing.T, opts ...session.Option) (*phpSide, *losing, *brows
 	locker := padlock.New(locks)
 	t.Cleanup(func() { locker.Close(bg) })
 	p := &phpSide{sessiontest.NewBlobs(), locker}
-	opts = append(opts, session.WithCookie(session.Cookie{Insecure: true, Name: session.PHPCookieName}))
-	m, err := session.NewPHP(p.blobs, session.WithLocker(locker), session.PHP{}, opts...)
+	opts = append(opts, session.Cookie{Insecure: true, Name: session.PHPCookieName})
+	m, err := session.NewPHP(p.blobs, locker, session.PHP{}, opts...)
 	noError(t, err)
 	p.blobs.Put(session.PHPPrefix+phpID, []byte(`k|i:1;`))
 	b := newBrowser(t, m)
@@ -156,7 +156,7 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 	for mode, m := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive, "LastWriteWins": session.LastWriteWins} {
 		for name, write := range map[string]func(s *session.Session) error{
 			"put":  func(s *session.Session) error { s.Put("go", 2); return s.Commit(bg) },
-			"incr": func(s *session.Session) error { s.Incr("go", 2); return s.Commit(bg) },
+			"incr": func(s *session.Session) error { s.Incr(bg, "go", 2); return s.Commit(bg) },
 			"update": func(s *session.Session) error {
 				return s.Update(bg, func(tx *session.Session) error { return tx.Put("go", 2) })
 			},
@@ -167,7 +167,7 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 				locker := padlock.New(locks)
 				defer locker.Close(bg)
 				blobs := &pausing{BlobStore: sessiontest.NewBlobs()}
-				m, err := session.NewPHP(blobs, session.WithLocker(locker), session.PHP{}, m)
+				m, err := session.NewPHP(blobs, locker, session.PHP{}, m)
 				noError(t, err)
 				blobs.BlobStore.(*sessiontest.Blobs).Put(session.PHPPrefix+phpID, []byte(`k|i:1;`))
 				b := newBrowser(t, m)
@@ -222,7 +222,7 @@ func TestNoSessionIDInTheLog(t *testing.T) {
 			padlock.Logger(slog.New(slog.NewTextHandler(writerFunc(note), nil))),
 			padlock.OnEvent(func(e padlock.Event) { note(e.Name); note(errorText(e.Err)) }))
 		blobs := sessiontest.NewBlobs()
-		m, err := session.NewPHP(blobs, session.WithLocker(locker), session.PHP{}, session.MaxWait(0))
+		m, err := session.NewPHP(blobs, locker, session.PHP{}, session.MaxWait(0))
 		noError(t, err)
 		blobs.Put(session.PHPPrefix+phpID, []byte(`k|i:1;`))
 		b := newBrowser(t, m)

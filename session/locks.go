@@ -42,13 +42,14 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	if shared {
 		opts = append(opts, padlock.Shared())
 	}
+	start := time.Now()
 	lock, err := p.locker.Acquire(ctx, p.ids.lock(key), opts...)
 	if shared && errors.Is(err, errors.ErrUnsupported) {
 		// An exclusive lock excludes more, and it is held for one load only.
 		lock, err = p.locker.Acquire(ctx, p.ids.lock(key), opts[:1]...)
 	}
 	if err != nil {
-		return nil, nil, p.refused(key, wait, err)
+		return nil, nil, p.refused(key, min(wait, time.Since(start)).Round(time.Millisecond), err)
 	}
 	unlock = func() error {
 		over := lock.Expired()
@@ -64,18 +65,18 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 
 // refused says what happened without the lock's name, which in PHP mode holds
 // the session's id.
-func (p *padlockLocks) refused(key string, wait time.Duration, err error) error {
+func (p *padlockLocks) refused(key string, waited time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
 		switch {
 		case errors.Is(err, padlock.ErrTooManyWaiters):
 			return ErrTooManyWaiters
 		case errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
-			return &BusyError{Waited: wait, Lock: p.ids.redacted(key)} // behind others of this process
+			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // behind others of this process
 		}
 		return p.hidden(err)
 	}
-	busy := &BusyError{Waited: wait, Lock: p.ids.redacted(key)}
+	busy := &BusyError{Waited: waited, Lock: p.ids.redacted(key)}
 	if len(held.Holds) > 0 {
 		busy.Holder = held.Holds[0].String()
 		busy.Foreign = held.Foreign() && held.Until.IsZero()
@@ -109,11 +110,8 @@ func deadlineOf(r *http.Request, start time.Time) time.Time {
 }
 
 // waitBound is how long s may still wait for its lock.
-func (s *Session) waitBound() time.Duration {
-	wait := s.m.cfg.wait
-	if s.set.hasWait {
-		wait = s.set.wait
-	}
+func (s *state) waitBound() time.Duration {
+	wait := s.set.wait
 	if !s.deadline.IsZero() {
 		wait = min(wait, time.Duration(waitShare*float64(time.Until(s.deadline))))
 	}
@@ -166,7 +164,7 @@ func ended(err error) bool {
 }
 
 // lock takes the session's lock at key, if there are locks. s.mu is held.
-func (s *Session) lock(ctx context.Context, key string, shared bool) (*heldLock, error) {
+func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, error) {
 	m := s.m
 	if m.cfg.locks == nil {
 		return &heldLock{users: 1}, nil
@@ -175,12 +173,12 @@ func (s *Session) lock(ctx context.Context, key string, shared bool) (*heldLock,
 		return nil, ErrTooManyWaiters
 	}
 	start := time.Now()
-	ctx, done := s.waits.begin(ctx)
+	waiting, done := s.waits.begin(ctx)
 	defer done()
-	held, err := m.takeLock(ctx, key, shared, s.waitBound())
+	held, err := m.takeLock(waiting, key, shared, s.waitBound())
 	m.leaveLine(key)
-	err = interrupted(ctx, lockFailure(err))
-	s.event(Event{Kind: EventWaited, Took: time.Since(start), Err: err})
+	err = interrupted(waiting, lockFailure(err))
+	s.event(ctx, Event{Kind: EventWaited, Took: time.Since(start), Err: err})
 	return held, err
 }
 
@@ -217,24 +215,24 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 // release gives up the request's lock. If it had ended, and something was saved
 // that only the lock protects, the session fails: another program may have
 // written over it.
-func (s *Session) release() {
+func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return
 	}
 	wrote, err := s.held.free()
 	s.held = nil
-	if err = s.lockEnded(err); err != nil && wrote && s.failed == nil {
+	if err = s.lockEnded(ctx, err); err != nil && wrote && s.failed == nil {
 		s.failed = err
 	}
 }
 
 // lockEnded reports what unlock returned, and makes ErrUnsaved of it if the lock
 // had ended and commits need it.
-func (s *Session) lockEnded(err error) error {
+func (s *state) lockEnded(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	s.event(Event{Kind: EventLockLost, Err: err})
+	s.event(ctx, Event{Kind: EventLockLost, Err: err})
 	if s.m.traits.CommitsNeedLock && ended(err) {
 		return both(ErrUnsaved, err)
 	}
@@ -245,11 +243,11 @@ func (s *Session) lockEnded(err error) error {
 // the way of nothing: no other request has the lock, its store just cannot be
 // reached, or gives no locks for a while after a restart. The conditions of
 // commits protect the session then, unless other programs write it.
-func (s *Session) canDoWithout(err error) bool {
+func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	if s.m.traits.CommitsNeedLock || !errors.Is(err, errLocksDown) {
 		return false
 	}
-	s.event(Event{Kind: EventUnlocked, Err: err})
+	s.event(ctx, Event{Kind: EventUnlocked, Err: err})
 	return true
 }
 
@@ -257,7 +255,7 @@ func (s *Session) canDoWithout(err error) bool {
 // request has, or one for this moment. Where only the lock protects what f
 // writes, a lock that has ended is taken again first; and if it ends during f,
 // f's outcome is open.
-func (s *Session) underLock(ctx context.Context, key string, f func() error) error {
+func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err
 	}
@@ -266,12 +264,12 @@ func (s *Session) underLock(ctx context.Context, key string, f func() error) err
 		s.held.note()
 		return err
 	}
-	if s.set.mode == lastWriteWins && !s.m.traits.CommitsNeedLock {
+	if s.set.mode == LastWriteWins && !s.m.traits.CommitsNeedLock {
 		return f()
 	}
 	held, err := s.lock(ctx, key, false)
 	if err != nil {
-		if s.canDoWithout(err) {
+		if s.canDoWithout(ctx, err) {
 			return f()
 		}
 		return err
@@ -284,7 +282,7 @@ func (s *Session) underLock(ctx context.Context, key string, f func() error) err
 	err = f()
 	_, lost := held.free()
 	held = nil
-	if lost = s.lockEnded(lost); err == nil {
+	if lost = s.lockEnded(ctx, lost); err == nil {
 		err = lost
 	}
 	return err
@@ -293,7 +291,7 @@ func (s *Session) underLock(ctx context.Context, key string, f func() error) err
 // checkHeld makes sure that the lock which the request holds still stands, where
 // commits need it, and else takes it again. What the session was meanwhile is a
 // matter of the commit's conditions.
-func (s *Session) checkHeld(ctx context.Context, key string) error {
+func (s *state) checkHeld(ctx context.Context, key string) error {
 	if s.held == nil || s.held.check == nil || !s.m.traits.CommitsNeedLock {
 		return nil
 	}
@@ -306,7 +304,7 @@ func (s *Session) checkHeld(ctx context.Context, key string) error {
 	}
 	wrote, _ := s.held.free()
 	s.held = nil
-	s.event(Event{Kind: EventLockLost, Err: err})
+	s.event(ctx, Event{Kind: EventLockLost, Err: err})
 	if wrote {
 		return both(ErrUnsaved, err) // perhaps after the lock had ended
 	}

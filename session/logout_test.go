@@ -145,7 +145,7 @@ func TestDiscardUnreadable(t *testing.T) {
 	spoil := &spoiling{BlobStore: sessiontest.NewBlobs()}
 	var kinds []session.EventKind
 	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{}), session.DiscardUnreadable(),
-		session.OnEvent(func(e session.Event) { kinds = append(kinds, e.Kind) })))
+		session.OnEvent(func(_ context.Context, e session.Event) { kinds = append(kinds, e.Kind) })))
 	b.put("k", 1)
 	old := b.cookie.Value
 	spoil.BlobStore.(*sessiontest.Blobs).Put(spoil.key, []byte("PLS\x02 of a newer version"))
@@ -199,8 +199,8 @@ func TestLocksAfterARestart(t *testing.T) {
 			locker := padlock.New(locks)
 			defer locker.Close(bg)
 			var unlocked int
-			b := newBrowser(t, newManager(t, open(), session.WithLocker(locker),
-				session.OnEvent(func(e session.Event) {
+			b := newBrowser(t, newManager(t, open(), session.Locker(locker),
+				session.OnEvent(func(_ context.Context, e session.Event) {
 					if e.Kind == session.EventUnlocked {
 						unlocked++
 					}
@@ -208,7 +208,7 @@ func TestLocksAfterARestart(t *testing.T) {
 			b.put("k", 1)
 			locks.down = true
 			b.ok(func(s *session.Session) { noError(t, s.Put("k", get1[int](t, s, "k")+1)) })
-			b.ok(func(s *session.Session) { must[int64](t)(s.Incr("n", 5)) })
+			b.ok(func(s *session.Session) { must[int64](t)(s.Incr(bg, "n", 5)) })
 			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
 			b.ok(func(s *session.Session) {
 				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("u", get1[int](t, tx, "k")) }))

@@ -1,13 +1,12 @@
 package session
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 )
 
 // A Manager gives requests their sessions. It is safe for concurrent use; a
@@ -32,7 +31,7 @@ func New(store Store, opts ...Option) (*Manager, error) {
 	}
 	m := &Manager{store: store, traits: store.Traits(), waiting: make(map[string]int)}
 	m.cfg = config{
-		codec: JSON(), idle: DefaultIdleTimeout, lifetime: DefaultLifetime, wait: DefaultWait,
+		codec: JSON(), idle: DefaultIdleTimeout, lifetime: DefaultLifetime, set: settings{wait: DefaultMaxWait},
 		maxWaiters: DefaultMaxWaiters, maxSize: DefaultMaxSize, logger: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range opts {
@@ -53,71 +52,39 @@ func New(store Store, opts ...Option) (*Manager, error) {
 // session is saved before the first byte leaves.
 func (m *Manager) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s, ok := r.Context().Value(contextKey{}).(*Session); ok && s.m == m {
+		if m.find(r.Context()) != nil {
 			next.ServeHTTP(w, r) // inside of With
 			return
 		}
-		m.serve(w, r, next, m.cfg.mode)
+		m.serve(w, r, next, m.cfg.set)
 	})
 }
 
 // With is a middleware for one route, in a mode of its own: inside of
 // Middleware or instead of it.
 //
-//	mux.Handle("POST /cart", m.With(session.Exclusive, session.Wait(2*time.Second))(cart))
+//	mux.Handle("POST /cart", m.With(session.Exclusive, session.MaxWait(2*time.Second))(cart))
 //
 // It panics when the mode needs a Locker and there is none.
 func (m *Manager) With(opts ...RouteOption) func(http.Handler) http.Handler {
-	set := m.cfg.mode
+	set := m.cfg.set
 	for _, o := range opts {
 		o.applyRoute(&set)
 	}
-	if set.needsLock() && m.cfg.locks == nil {
+	switch {
+	case set.needsLock() && m.cfg.locks == nil:
 		panic(errNeedsLocker.Error())
+	case !set.mode.valid() || set.wait < 0:
+		panic(fmt.Sprintf("session: With: there is no mode %v, or MaxWait is negative", set.mode))
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if s, ok := r.Context().Value(contextKey{}).(*Session); ok && s.m == m {
+			if s := m.find(r.Context()); s != nil {
 				s.setMode(set)
-				next.ServeHTTP(w, r)
+				next.ServeHTTP(w, r.WithContext(carry(r.Context(), s)))
 				return
 			}
 			m.serve(w, r, next, set)
 		})
 	}
-}
-
-type contextKey struct{}
-
-// From returns the request's session; nothing is loaded yet. Where there is
-// none, all methods of what it returns answer ErrNoSession. A context with
-// sessions of two Managers has that of the inner one.
-func From(ctx context.Context) *Session {
-	if s, ok := ctx.Value(contextKey{}).(*Session); ok {
-		return s
-	}
-	return &Session{failed: ErrNoSession, m: nobody, ctx: ctx}
-}
-
-// nobody manages sessions that are not there.
-var nobody = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}
-
-// ttl is how long a session lives from now.
-func (m *Manager) ttl(deadline time.Time) time.Duration {
-	ttl := m.cfg.idle
-	if !deadline.IsZero() {
-		left := max(time.Until(deadline), 1)
-		if ttl == 0 || left < ttl {
-			ttl = left
-		}
-	}
-	return ttl
-}
-
-// newDeadline is the end of a session that is made now.
-func (m *Manager) newDeadline() time.Time {
-	if m.cfg.lifetime == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(m.cfg.lifetime).Truncate(time.Millisecond)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // onConflict runs every handler up to three times.
-var onConflict = session.OnConflict(session.RetryBodyless(2))
+var onConflict = session.RetryConflicts(2)
 
 // TestSecondRunKeepsTheNewID: the first run changed the id and met a conflict.
 // The second one goes on with that id, and the client gets it.
@@ -42,7 +42,7 @@ func TestSecondRunKeepsWhatWasMade(t *testing.T) {
 		run := 0
 		b.ok(func(s *session.Session) {
 			run++
-			must[int64](t)(s.Incr("n", 1))
+			must[int64](t)(s.Incr(bg, "n", 1))
 			k := get1[int](t, s, "k")
 			if run == 1 {
 				noError(t, session.Interfere(s, "k", 7))
@@ -160,7 +160,7 @@ func TestReadBeforeExclusive(t *testing.T) {
 			func(s *session.Session, _ int) { s.Put("n", get1[int](t, s, "n")+1) }, 200},
 		{"put outside", func(s *session.Session) int { n := get1[int](t, s, "n"); s.Put("n", n+1); return n },
 			func(s *session.Session, _ int) { s.Has("x") }, 409},
-		{"incr", func(s *session.Session) int { return get1[int](t, s, "n") }, func(s *session.Session, _ int) { s.Incr("n", 1) }, 409},
+		{"incr", func(s *session.Session) int { return get1[int](t, s, "n") }, func(s *session.Session, _ int) { s.Incr(bg, "n", 1) }, 409},
 		{"all keys", func(s *session.Session) int { s.Keys(); return 1 }, func(s *session.Session, n int) { s.Put("n", n+1) }, 409},
 		{"all keys, read again", func(s *session.Session) int { s.Keys(); return 1 },
 			func(s *session.Session, _ int) { s.Keys(); s.Put("n", get1[int](t, s, "n")+1) }, 200},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session/phpcodec"
 )
 
@@ -51,12 +52,12 @@ func (p *PHP) setDefaults() {
 //
 // A lock's name holds the session's id. The Locker writes it shortened in its log
 // and its events: NewPHP tells it so, with Locker.ShowNames.
-func NewPHP(blobs BlobStore, locks Option, php PHP, opts ...Option) (*Manager, error) {
+func NewPHP(blobs BlobStore, locker *padlock.Locker, php PHP, opts ...Option) (*Manager, error) {
 	if blobs == nil {
 		return nil, errors.New("session: NewPHP: blobs is nil")
 	}
-	if locks == nil {
-		return nil, errors.New("session: NewPHP: locks is nil; PHP writes its sessions under a lock, so WithLocker is needed")
+	if locker == nil {
+		return nil, errors.New("session: NewPHP: locker is nil; PHP writes its sessions under a lock, so one is needed")
 	}
 	php.setDefaults()
 	format := PHPFormat(php.Handler)
@@ -73,7 +74,7 @@ func NewPHP(blobs BlobStore, locks Option, php PHP, opts ...Option) (*Manager, e
 		}
 	})
 	store := FromBlobs(blobs, format, Traits{CommitsNeedLock: true, NoDeadline: true})
-	return New(store, append(append([]Option{own, locks}, opts...), name)...)
+	return New(store, append(append([]Option{own, Locker(locker)}, opts...), name)...)
 }
 
 // PHPCodec encodes single values as PHP does: see phpcodec.Marshal.

@@ -47,8 +47,8 @@ func (p *phpSide) request(t testing.TB, edit func(d *phpcodec.Document)) {
 
 func newPHP(t testing.TB, opts ...session.Option) (*phpSide, *session.Manager) {
 	p := &phpSide{sessiontest.NewBlobs(), newLocker(t)}
-	opts = append(opts, session.WithCookie(session.Cookie{Insecure: true, Name: session.PHPCookieName}), session.MaxWait(time.Minute))
-	m, err := session.NewPHP(p.blobs, session.WithLocker(p.locker), session.PHP{}, opts...)
+	opts = append(opts, session.Cookie{Insecure: true, Name: session.PHPCookieName}, session.MaxWait(time.Minute))
+	m, err := session.NewPHP(p.blobs, p.locker, session.PHP{}, opts...)
 	noError(t, err)
 	p.blobs.Put(session.PHPPrefix+phpID, []byte(`started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`))
 	return p, m
@@ -94,7 +94,7 @@ func TestPHPValues(t *testing.T) {
 		if u := get1[phpcodec.Object](t, s, "user"); u.Class != "User" {
 			t.Errorf("%+v", u)
 		}
-		if n, err := s.Incr("started", 2); n != 3 || err != nil {
+		if n, err := s.Incr(bg, "started", 2); n != 3 || err != nil {
 			t.Error(n, err)
 		}
 		noError(t, s.Put("cart", []string{"x"}))
@@ -104,7 +104,7 @@ func TestPHPValues(t *testing.T) {
 			}
 		}
 		s.IgnoreRefused()
-		if _, err := s.Incr("f", 1); !errors.Is(err, session.ErrNotNumber) {
+		if _, err := s.Incr(bg, "f", 1); !errors.Is(err, session.ErrNotNumber) {
 			t.Error(err)
 		}
 	})
@@ -196,7 +196,7 @@ func TestPHPDamagedSession(t *testing.T) {
 }
 
 func TestPHPNeedsLocks(t *testing.T) {
-	if _, err := session.NewPHP(sessiontest.NewBlobs(), session.Exclusive, session.PHP{}); err == nil {
+	if _, err := session.NewPHP(sessiontest.NewBlobs(), nil, session.PHP{}, session.Exclusive); err == nil {
 		t.Error("no locks, no error")
 	}
 }

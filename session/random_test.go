@@ -19,10 +19,10 @@ func TestRandomUse(t *testing.T) {
 	modes := []session.Mode{session.Delta, session.Exclusive, session.ReadOnly, session.Consistent, session.LastWriteWins}
 	for name, open := range stores {
 		for _, locks := range []bool{true, false} {
-			opts := []session.Option{plain, session.MaxWait(50 * time.Millisecond), session.OnConflict(session.RetryBodyless(1)), session.MaxSize(3000)}
+			opts := []session.Option{plain, session.MaxWait(50 * time.Millisecond), session.RetryConflicts(1), session.MaxSize(3000)}
 			use := modes
 			if locks {
-				opts = append(opts, session.WithLocker(newLocker(t)))
+				opts = append(opts, session.Locker(newLocker(t)))
 			} else {
 				use = []session.Mode{session.Delta, session.ReadOnly, session.LastWriteWins}
 			}
@@ -80,16 +80,16 @@ func anything(s *session.Session, depth int) {
 		func() { s.Put(key, rand.IntN(100)) },
 		func() { s.Put(key, make([]int, rand.IntN(800))) },
 		func() { s.Delete(key) },
-		func() { s.Incr("n"+key, 1) },
-		func() { session.Take[any](s, key) },
+		func() { s.Incr(bg, "n"+key, 1) },
+		func() { session.Take[any](bg, s, key) },
 		func() { s.Keys() },
 		func() { s.Watch(key) },
 		func() { s.Update(ctx, func(tx *session.Session) error { anything(tx, depth+1); return nil }) },
 		func() {
 			s.Update(ctx, func(tx *session.Session) error { anything(tx, depth+1); return errors.New("no") })
 		},
-		func() { s.Regenerate(ctx, session.Grace(time.Duration(rand.IntN(100))*time.Millisecond)) },
-		func() { s.Regenerate(ctx, session.Forward()) },
+		func() { s.Regenerate(ctx, session.GracePeriod(time.Duration(rand.IntN(100))*time.Millisecond)) },
+		func() { s.Regenerate(ctx, session.ForwardOldID()) },
 		func() { s.IgnoreRefused() },
 	}
 	rare := []func(){func() { s.Destroy(ctx) }, func() { s.Commit(ctx) }, s.Abandon}

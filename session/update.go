@@ -25,10 +25,10 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 	}
 	end := time.Now().Add(s.waitBound() + saveTime)
 	for {
-		if err := s.use(false); err != nil {
+		if err := s.use(ctx, false); err != nil {
 			return err
 		}
-		if s.frozen {
+		if s.standing == frozen {
 			return s.refuse(ErrMoved)
 		}
 		err, own := s.updateOnce(ctx, fn)
@@ -37,36 +37,31 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 			return err
 		case errors.Is(err, ErrConflict) && time.Now().Before(end) && ctx.Err() == nil:
 			continue
-		case !s.saved:
+		case s.stage == open:
 			s.refuse(err) // the answer does not say that it was saved
 		}
 		return err
 	}
 }
 
-// unlocked calls f without s.mu, so that f may use s.
-func (s *Session) unlocked(f func()) {
-	s.mu.Unlock()
-	defer s.mu.Lock()
-	f()
-}
-
 // updateOnce runs fn once. own says that the error is fn's.
-func (s *Session) updateOnce(ctx context.Context, fn func(tx *Session) error) (err error, own bool) {
-	tx := s.newTx(ctx)
-	s.unlocked(func() { err, own = tx.runAndSave(fn) })
+func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err error, own bool) {
+	tx := s.newTx()
+	s.unlocked(func() { err, own = tx.runAndSave(ctx, fn) })
 	s.takeOver(tx)
 	return err, own
 }
 
 // newTx returns the session that fn uses. It goes by the id that this request
 // knows: an id from before Regenerate sees no more in fn than outside.
-func (s *Session) newTx(ctx context.Context) *Session {
-	tx := &Session{m: s.m, ctx: ctx, started: s.started, deadline: s.deadline, parent: s, sent: s.sent, begun: s.begun}
+func (s *state) newTx() *state {
+	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}
 	tx.adopt(s.id)
-	tx.existed = s.key != "" // and is not made anew by what fn writes
-	tx.done = make(map[string]bool)
-	tx.set = settings{mode: exclusive, lockOptional: true, wait: s.set.wait, hasWait: s.set.hasWait}
+	if s.key != "" {
+		tx.standing = reload // what fn writes does not make it again
+	}
+	tx.wrote = make(map[string]bool)
+	tx.set = settings{mode: Exclusive, lockOptional: true, wait: s.set.wait}
 	if s.m.cfg.locks == nil {
 		tx.set.mode = optimistic
 	}
@@ -74,46 +69,49 @@ func (s *Session) newTx(ctx context.Context) *Session {
 	return tx
 }
 
-func (s *Session) runAndSave(fn func(*Session) error) (err error, own bool) {
+func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err error, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		s.pending, s.saved, s.begun = ordered[Op]{}, true, true
-		s.release()
+		s.pending, s.stage = ordered[Op]{}, begun
+		s.release(ctx)
 	}()
-	if err := s.use(false); err != nil {
+	if err := s.use(ctx, false); err != nil {
 		return err, false
 	}
-	s.unlocked(func() { err = fn(s) })
+	s.unlocked(func() { err = fn(&Session{s, ctx}) })
 	switch {
-	case s.ended:
+	case s.standing == destroyed:
 		return err, true
 	case err != nil:
 		return err, s.failure() == nil
 	}
-	return s.save(s.ctx), false
+	return s.save(ctx), false
 }
 
 // takeOver makes what tx did s's own. The request's view stays what it loaded,
 // with what tx wrote on top.
-func (s *Session) takeOver(tx *Session) {
+func (s *state) takeOver(tx *state) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	if s.ended || s.abandoned {
+	if s.standing == destroyed || s.abandoned {
 		return
 	}
-	if tx.ended {
+	if tx.standing == destroyed {
 		s.end()
 		return
 	}
 	if tx.id != "" && tx.id != s.id { // it made the session, or changed its id
 		s.adopt(tx.id)
-		s.expires, s.existed, s.followed = tx.expires, true, false
+		s.expires = tx.expires
+		if s.standing == followed {
+			s.standing = loaded
+		}
 	}
 	if s.version == tx.base { // else another request changed the session between the loads
 		s.version, s.base = tx.version, tx.version
 	}
-	for key := range tx.done {
+	for key := range tx.wrote {
 		if v, ok := tx.values.get(key); ok {
 			s.store(key, v)
 		} else {

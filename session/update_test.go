@@ -78,9 +78,9 @@ func TestUpdateInExclusiveOfGoroutines(t *testing.T) {
 func TestGoroutinesMakeOneSession(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
-			for _, locks := range []session.Option{session.WithLocker(newLocker(t)), session.WithLocks(nil)} {
+			for _, locks := range []session.Option{session.Locker(newLocker(t)), session.Delta} {
 				created := 0
-				m, err := session.New(open(), plain, locks, session.OnEvent(func(e session.Event) {
+				m, err := session.New(open(), plain, locks, session.OnEvent(func(_ context.Context, e session.Event) {
 					if e.Kind == session.EventCreated {
 						created++
 					}
@@ -105,8 +105,8 @@ func TestGoroutinesMakeOneSession(t *testing.T) {
 					}
 					update("a", func(tx *session.Session) error { return tx.Put("a", 1) })
 					update("b", func(tx *session.Session) error { return tx.Put("b", 1) })
-					update("c", func(tx *session.Session) error { _, err := tx.Incr("c", 1); return err })
-					wg.Go(func() { begun.Wait(); must[int64](t)(s.Incr("d", 1)) })
+					update("c", func(tx *session.Session) error { _, err := tx.Incr(bg, "c", 1); return err })
+					wg.Go(func() { begun.Wait(); must[int64](t)(s.Incr(bg, "d", 1)) })
 					wg.Wait()
 				})
 				for _, key := range []string{"a", "b", "c", "d"} {
@@ -154,7 +154,7 @@ func TestUpdateBesideDestroy(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		b.ok(func(s *session.Session) { // the other way round: it was saved, and then ended
-			noError(t, s.Update(bg, func(tx *session.Session) error { _, err := tx.Incr("n", 1); noError(t, s.Destroy(bg)); return err }))
+			noError(t, s.Update(bg, func(tx *session.Session) error { _, err := tx.Incr(bg, "n", 1); noError(t, s.Destroy(bg)); return err }))
 		})
 		has(b, "k", 0)
 	})

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 )
@@ -17,7 +18,7 @@ func Get[T any](s *Session, key string) (T, error) {
 func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(false); err != nil {
+	if err := s.use(s.ctx, false); err != nil {
 		return v, false, err
 	}
 	raw, found := s.see(key)
@@ -37,10 +38,10 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 // Take removes a key and returns what it was, at once and in the store: of
 // several requests exactly one gets it. If that request then fails, the value is
 // gone.
-func Take[T any](s *Session, key string) (v T, found bool, err error) {
+func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.now(Op{Kind: OpTake, Key: key})
+	raw, err := s.now(ctx, Op{Kind: OpTake, Key: key})
 	if err != nil || raw == nil {
 		return v, false, err
 	}
@@ -58,15 +59,15 @@ const flashPrefix = "flash:"
 func (s *Session) Flash(key string, message any) error { return s.Put(flashPrefix+key, message) }
 
 // TakeFlash returns a message once: see Take.
-func TakeFlash[T any](s *Session, key string) (message T, found bool, err error) {
-	return Take[T](s, flashPrefix+key)
+func TakeFlash[T any](ctx context.Context, s *Session, key string) (message T, found bool, err error) {
+	return Take[T](ctx, s, flashPrefix+key)
 }
 
 // Has tells whether key has a value.
 func (s *Session) Has(key string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(false); err != nil {
+	if err := s.use(s.ctx, false); err != nil {
 		return false, err
 	}
 	_, found := s.see(key)
@@ -86,20 +87,20 @@ func (s *Session) Put(key string, v any) error {
 	if err != nil {
 		err = fmt.Errorf("session: value of %q: %w", key, err)
 	}
-	return s.write(Op{Kind: OpPut, Key: key, Value: raw}, err)
+	return s.write(s.ctx, Op{Kind: OpPut, Key: key, Value: raw}, err)
 }
 
 // Delete removes key, as Put sets it. Where there is no session, it makes none.
-func (s *Session) Delete(key string) error { return s.write(Op{Kind: OpDelete, Key: key}, nil) }
+func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDelete, Key: key}, nil) }
 
 // Incr adds delta to the integer at key, 0 if there is none, and returns the
 // sum. It is done at once and in the store, so that no count is lost, whatever
 // becomes of the request. ErrNotNumber if the value is no integer; that error
 // alone does not replace the answer.
-func (s *Session) Incr(key string, delta int64) (int64, error) {
+func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.now(Op{Kind: OpIncr, Key: key, Delta: delta})
+	raw, err := s.now(ctx, Op{Kind: OpIncr, Key: key, Delta: delta})
 	if err != nil {
 		return 0, err
 	}
@@ -115,15 +116,10 @@ func (s *Session) Incr(key string, delta int64) (int64, error) {
 func (s *Session) Watch(keys ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(false); err != nil {
+	if err := s.use(s.ctx, false); err != nil {
 		return err
 	}
-	if s.watched == nil {
-		s.watched = make(map[string]bool)
-	}
-	for _, k := range keys {
-		s.watched[k] = true
-	}
+	s.watch(keys)
 	return nil
 }
 
@@ -133,23 +129,10 @@ func (s *Session) Watch(keys ...string) error {
 func (s *Session) Keys() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(false); err != nil {
+	if err := s.use(s.ctx, false); err != nil {
 		return nil, err
 	}
-	s.readAll = true
-	s.earlier.forgetAll(s.pending)
-	var keys []string
-	for k := range s.values.all() {
-		if _, ok := s.view(k); ok {
-			keys = append(keys, k)
-		}
-	}
-	for k, op := range s.pending.all() {
-		if !s.values.has(k) && op.Kind == OpPut {
-			keys = append(keys, k)
-		}
-	}
-	return keys, nil
+	return s.seeAll(), nil
 }
 
 // A Value is an encoded value of a session.
@@ -174,7 +157,7 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 	defer s.mu.Unlock()
 	values := make([]Value, len(keys))
 	for i, k := range keys {
-		raw, _ := s.view(k)
+		raw, _ := s.at(k)
 		values[i] = Value{raw, s.m.cfg.codec}
 	}
 	return func(yield func(string, Value) bool) {
@@ -186,32 +169,11 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 	}, nil
 }
 
-// view is what the request sees at key.
-func (s *Session) view(key string) ([]byte, bool) {
-	if op, ok := s.pending.get(key); ok {
-		return op.Value, op.Kind == OpPut
-	}
-	return s.values.get(key)
-}
-
-// see is view that counts as having read the key, unless this request wrote it
-// itself.
-func (s *Session) see(key string) ([]byte, bool) {
-	if !s.pending.has(key) {
-		if s.read == nil {
-			s.read = make(map[string]bool)
-		}
-		s.read[key] = true
-		s.earlier.forget(key)
-	}
-	return s.view(key)
-}
-
 // write notes an op for the commit. codec is why its value could not be encoded.
-func (s *Session) write(op Op, codec error) error {
+func (s *state) write(ctx context.Context, op Op, codec error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(true); err != nil {
+	if err := s.use(ctx, true); err != nil {
 		return err
 	}
 	if codec != nil {
@@ -225,39 +187,6 @@ func (s *Session) write(op Op, codec error) error {
 	if op.Kind == OpPut && size > limit && size > s.size {
 		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
 	}
-	s.pending.set(op.Key, op)
-	s.size += s.sizeOf(op.Key) - was
+	s.plan(op)
 	return nil
-}
-
-func (m *Manager) checkKey(key string) error {
-	if key == "" || len(key) > MaxKey {
-		return fmt.Errorf("%w: it has %d bytes, 1 to %d are allowed", ErrKey, len(key), MaxKey)
-	}
-	if m.cfg.checkKey != nil {
-		return m.cfg.checkKey(key)
-	}
-	return nil
-}
-
-// handOut remembers a value for Development.
-func (s *Session) handOut(key string, v any) {
-	if raw, err := s.m.cfg.codec.Marshal(v); err == nil {
-		s.handed = append(s.handed, handedOut{key, v, string(raw)})
-	}
-}
-
-// reportInPlace reports values that changed in the handler's hands and were
-// not put.
-func (s *Session) reportInPlace() {
-	told := make(map[string]bool)
-	for _, h := range s.handed {
-		raw, err := s.m.cfg.codec.Marshal(h.value)
-		if err != nil || string(raw) == h.was || s.pending.has(h.key) || told[h.key] {
-			continue
-		}
-		told[h.key] = true
-		s.event(Event{Kind: EventInPlace, Key: h.key})
-	}
-	s.handed = nil
 }

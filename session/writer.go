@@ -11,9 +11,9 @@ import (
 )
 
 func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handler, set settings) {
-	var prev *Session
+	var prev *state
 	for attempt := 1; r != nil; attempt++ {
-		s := m.newSession(r, set)
+		s := m.newState(r, set)
 		if prev != nil {
 			s.succeed(prev)
 		}
@@ -24,10 +24,10 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 
 // run lets the handler work once. It returns the request with which it is to
 // work again, or nil.
-func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *Session, attempt int) *http.Request {
+func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
 	defer rw.end()
-	next.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), contextKey{}, s)))
+	next.ServeHTTP(rw, r.WithContext(carry(r.Context(), s)))
 	if !rw.begun {
 		rw.begin(http.StatusOK)
 	}
@@ -44,14 +44,14 @@ func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler,
 func (w *writer) end() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())
-	w.s.drop()
+	w.s.drop(w.r.Context())
 }
 
 // sendID sets the cookie, unless the answer has begun.
-func (s *Session) sendID(h http.Header) {
+func (s *state) sendID(h http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun {
+	if s.stage != begun {
 		s.setCookie(h)
 	}
 }
@@ -60,7 +60,7 @@ func (s *Session) sendID(h http.Header) {
 // at a time, as every ResponseWriter.
 type writer struct {
 	http.ResponseWriter
-	s       *Session
+	s       *state
 	r       *http.Request
 	attempt int
 	before  http.Header // before the handler ran
@@ -94,7 +94,7 @@ func (w *writer) begin(code int) bool {
 		return true
 	}
 	if code >= 400 {
-		w.s.event(Event{Kind: EventFailed, Err: err})
+		w.s.event(w.r.Context(), Event{Kind: EventFailed, Err: err})
 		return true
 	}
 	w.refused = err
@@ -103,7 +103,7 @@ func (w *writer) begin(code int) bool {
 }
 
 // close saves before the answer. The client's leaving does not end it.
-func (s *Session) close(ctx context.Context, h http.Header) error {
+func (s *state) close(ctx context.Context, h http.Header) error {
 	s.waits.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Session) close(ctx context.Context, h http.Header) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
 	defer cancel()
 	err := s.save(ctx)
-	s.begun = true
+	s.stage = begun
 	s.setCookie(h)
 	return err
 }
@@ -121,14 +121,14 @@ func (w *writer) refuse(err error) {
 	m := w.s.m
 	w.resetHeader()
 	if errors.Is(err, ErrConflict) {
-		w.s.event(Event{Kind: EventConflict, Err: err})
-		if m.cfg.onConflict != nil {
-			if w.again = m.cfg.onConflict(w.r, w.attempt); w.again != nil {
+		w.s.event(w.r.Context(), Event{Kind: EventConflict, Err: err})
+		if w.attempt <= m.cfg.retries {
+			if w.again = repeatable(w.r); w.again != nil {
 				return
 			}
 		}
 	} else {
-		w.s.event(Event{Kind: EventFailed, Err: err})
+		w.s.event(w.r.Context(), Event{Kind: EventFailed, Err: err})
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if m.cfg.onError != nil {
@@ -140,6 +140,23 @@ func (w *writer) refuse(err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	http.Error(w.ResponseWriter, publicText(err), code)
+}
+
+// repeatable returns the request with which the handler of r can run again, or nil.
+func repeatable(r *http.Request) *http.Request {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r
+	}
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	r = r.WithContext(r.Context())
+	r.Body = body
+	return r
 }
 
 // resetHeader makes the header what it was before the handler ran, and keeps a

@@ -117,8 +117,8 @@ func openBacking(ctx context.Context, redis string) (*backing, error) {
 }
 
 func newShop(locker *padlock.Locker, store session.Store, values stampede.Values) (*shop, error) {
-	sessions, err := session.New(store, session.WithLocker(locker),
-		session.WithCookie(session.Cookie{Insecure: true})) // plain HTTP is for examples
+	sessions, err := session.New(store, session.Locker(locker),
+		session.Cookie{Insecure: true}) // plain HTTP is for examples
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	if err := ses.Put(shownKey, catalogue); err != nil {
 		return // the answer is 503, by the middleware
 	}
-	notice, found, err := session.TakeFlash[string](ses, "notice")
+	notice, found, err := session.TakeFlash[string](r.Context(), ses, "notice")
 	if err != nil {
 		return
 	}
@@ -175,7 +175,7 @@ func sells(w http.ResponseWriter, r *http.Request) (sku string, ok bool) {
 // waits, and none is lost.
 func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	if sku, ok := sells(w, r); ok {
-		if _, err := session.From(r.Context()).Incr(cartKey(sku), 1); err == nil {
+		if _, err := session.From(r.Context()).Incr(r.Context(), cartKey(sku), 1); err == nil {
 			home(w, r)
 		}
 	}
@@ -232,7 +232,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	}
 	time.Sleep(300 * time.Millisecond) // the bank
 	ses := session.From(r.Context())
-	number, err := ses.Incr("orders", 1)
+	number, err := ses.Incr(r.Context(), "orders", 1)
 	if err != nil {
 		return
 	}

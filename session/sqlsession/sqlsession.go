@@ -3,7 +3,7 @@
 //
 //	store, err := sqlsession.New(db, sqlsession.Postgres)
 //	err = store.CreateTable(ctx)
-//	sessions, err := session.New(store, session.WithLocker(locker))
+//	sessions, err := session.New(store, session.Locker(locker))
 //
 // A session is one row. A commit is one UPDATE that asks for the row's version,
 // so it needs no transaction; it is right at every isolation level, and what

@@ -108,12 +108,12 @@ func (d database) crowd(t *testing.T) {
 		mode session.Mode
 		opts []session.Option
 	}{
-		"Delta":         {session.Delta, []session.Option{session.WithLocker(locker)}},
-		"Exclusive":     {session.Exclusive, []session.Option{session.WithLocker(locker)}},
+		"Delta":         {session.Delta, []session.Option{session.Locker(locker)}},
+		"Exclusive":     {session.Exclusive, []session.Option{session.Locker(locker)}},
 		"without locks": {session.Delta, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts := append(c.opts, session.MaxWait(time.Minute), session.WithCookie(session.Cookie{Insecure: true}))
+			opts := append(c.opts, session.MaxWait(time.Minute), session.Cookie{Insecure: true})
 			m, err := session.New(d.store(t, d.open(t)), opts...)
 			noError(t, err)
 			srv := httptest.NewServer(load.Handler(m, c.mode))

@@ -58,8 +58,8 @@ func (d database) batches(t *testing.T) {
 func (d database) phpEmpty(t *testing.T) {
 	locker := padlock.New(memstore.New())
 	t.Cleanup(func() { locker.Close(context.Background()) })
-	m, err := session.NewPHP(d.store(t, d.open(t), sqlsession.Table("php")).Blobs(), session.WithLocker(locker), session.PHP{},
-		session.MaxWait(time.Minute), session.WithCookie(session.Cookie{Insecure: true, Name: session.PHPCookieName}))
+	m, err := session.NewPHP(d.store(t, d.open(t), sqlsession.Table("php")).Blobs(), locker, session.PHP{},
+		session.MaxWait(time.Minute), session.Cookie{Insecure: true, Name: session.PHPCookieName})
 	noError(t, err)
 	var cookie *http.Cookie
 	for i, f := range []func(s *session.Session) error{

@@ -20,7 +20,7 @@ func Handler(m *session.Manager, writers ...session.RouteOption) http.Handler {
 	write("/set", set)
 	write("/add", add)
 	write("/incr", func(s *session.Session, r *request) (string, error) {
-		n, err := s.Incr(r.FormValue("key"), 1)
+		n, err := s.Incr(r.Context(), r.FormValue("key"), 1)
 		return fmt.Sprint(n), err
 	})
 	write("/logout", func(s *session.Session, r *request) (string, error) { return "", s.Destroy(r.Context()) })

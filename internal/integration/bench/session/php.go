@@ -45,8 +45,7 @@ func (b *builder) besidePHP(m session.Mode, locks string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := options(l)
-	sessions, err := session.NewPHP(r.Blobs(), o[0], session.PHP{}, o[1:]...)
+	sessions, err := session.NewPHP(r.Blobs(), l, session.PHP{}, options(l)...)
 	if err != nil {
 		return nil, err
 	}

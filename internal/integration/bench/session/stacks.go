@@ -62,7 +62,7 @@ func (b *builder) serve(h http.Handler) string {
 // options let requests wait for as long as a hundred of them work, and send
 // the cookie over plain HTTP.
 func options(l *padlock.Locker) []session.Option {
-	return []session.Option{session.WithLocker(l), session.MaxWait(time.Minute), session.WithCookie(session.Cookie{Insecure: true})}
+	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }
 
 func (b *builder) manager(s session.Store, l *padlock.Locker, m session.Mode) ([]string, error) {

@@ -18,16 +18,18 @@ type regenerateOption func(*regeneration)
 
 func (o regenerateOption) applyRegenerate(r *regeneration) { o(r) }
 
-// Grace is for how long the old id may still be used; the default is
-// DefaultGrace. 0 ends it at once: requests under way then get 409 when they write.
-func Grace(d time.Duration) RegenerateOption {
+// GracePeriod sets for how long the old id may still be used; the default is DefaultGrace. 0 ends
+// the old id at once: requests under way then get 409 when they write.
+func GracePeriod(d time.Duration) RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.grace = d })
 }
 
-// Forward makes the old id another name of the session for the time of grace.
-// It is for ids that are changed now and then. Do not use it at a login: who
-// knows the old id is logged in too.
-func Forward() RegenerateOption { return regenerateOption(func(r *regeneration) { r.forward = true }) }
+// ForwardOldID makes the old id another name of the session for the grace period. It is for ids
+// that are changed now and then. Do not use it at a login: a client that knows the old id would be
+// logged in too.
+func ForwardOldID() RegenerateOption {
+	return regenerateOption(func(r *regeneration) { r.forward = true })
+}
 
 // Regenerate gives the session a new id, at once and in the store: at every
 // login, and when rights change. What was put and not committed goes to the
@@ -48,13 +50,13 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(true); err != nil {
+	if err := s.use(ctx, true); err != nil {
 		return err
 	}
-	if s.begun {
+	if s.answered() {
 		return ErrClosed
 	}
-	if s.followed {
+	if s.standing == followed {
 		return ErrMoved // a client with the old id does not get the new one
 	}
 	if s.key == "" {
@@ -66,13 +68,23 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 	return nil
 }
 
-// regenerate moves the session. That of a tx moves for the request too, which
-// sends the id.
-func (s *Session) regenerate(ctx context.Context, r regeneration) error {
-	if of := s.request(); of != s {
+// answered reports whether the answer to the request has begun.
+func (s *state) answered() bool {
+	of := s.root()
+	if of != s {
 		of.mu.Lock()
 		defer of.mu.Unlock()
-		if of.begun {
+	}
+	return of.stage == begun
+}
+
+// regenerate moves the session. That of a tx moves for the request too, which
+// sends the id.
+func (s *state) regenerate(ctx context.Context, r regeneration) error {
+	if of := s.root(); of != s {
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		if of.stage == begun {
 			return ErrClosed
 		}
 		defer func() { of.id, of.key = s.id, s.key }()
@@ -92,7 +104,7 @@ func (s *Session) regenerate(ctx context.Context, r regeneration) error {
 
 // moveOnce copies the session to a new id and then makes the old one a
 // tombstone, if it is still what was copied.
-func (s *Session) moveOnce(ctx context.Context, r regeneration) (bool, error) {
+func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	rec, err := s.m.store.Load(ctx, s.key)
 	if err != nil {
 		return false, err
@@ -100,7 +112,7 @@ func (s *Session) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	if rec.Moved.To != "" {
 		return false, &MovedError{rec.Moved}
 	}
-	if s.set.mode == exclusive && !s.followed && rec.Version != s.version {
+	if s.set.mode == Exclusive && s.standing != followed && rec.Version != s.version {
 		return false, &ConflictError{}
 	}
 	id := s.m.cfg.ids.newID()
@@ -138,7 +150,7 @@ func definite(err error) bool {
 }
 
 // leave turns the old id into a tombstone, which ends at once without grace.
-func (s *Session) leave(ctx context.Context, version string, to Moved, grace time.Duration) error {
+func (s *state) leave(ctx context.Context, version string, to Moved, grace time.Duration) error {
 	c := Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
 	_, err := s.m.store.Commit(ctx, s.key, c)
 	return err
@@ -149,108 +161,4 @@ func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)
 	}
-}
-
-// Destroy ends the session at once and in the store, and the client's cookie
-// with the answer. Requests under way cannot save any more (ErrDestroyed), and
-// what this one has put is dropped. Where programs other than padlock write
-// the session, Destroy waits for the lock.
-//
-// An id from before Regenerate cannot end the session, which has a new one: the
-// error is ErrMoved, and nothing is changed. Destroy ends also a session that
-// cannot be read (ErrRefused), and one whose lock is not to be had.
-func (s *Session) Destroy(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.m == nobody:
-		return ErrNoSession
-	case s.abandoned:
-		return ErrAbandoned
-	case s.ended:
-		return nil
-	}
-	s.touched = true
-	if err := s.destroy(ctx); err != nil {
-		if errors.Is(err, ErrMoved) {
-			return s.refuse(err)
-		}
-		return s.fail(wrapStore(err))
-	}
-	s.failed = nil
-	if s.release(); s.failed != nil {
-		return s.failed // the lock had ended: another program may bring the session back
-	}
-	s.end()
-	s.event(Event{Kind: EventDestroyed})
-	return nil
-}
-
-// end makes it a session that was destroyed.
-func (s *Session) end() {
-	s.pending, s.values, s.size, s.ended = ordered[Op]{}, ordered[[]byte]{}, 0, true
-}
-
-// destroy deletes the session, and what it moved to since this request loaded
-// it. It needs neither the session's lock nor its data, unless commits need the
-// lock.
-func (s *Session) destroy(ctx context.Context) error {
-	key, frozen := s.key, s.frozen
-	if !s.loaded && key != "" {
-		var err error
-		if key, frozen, err = s.find(ctx); err != nil {
-			return err
-		}
-	}
-	if frozen {
-		return ErrMoved
-	}
-	for range maxHops {
-		if key == "" {
-			return nil
-		}
-		var moved Moved
-		drop := func() (err error) {
-			moved, err = s.m.store.Delete(ctx, key)
-			return err
-		}
-		lock := func(_ context.Context, _ string, f func() error) error { return f() }
-		if s.m.traits.CommitsNeedLock {
-			lock = s.underLock
-		}
-		if err := lock(ctx, key, drop); err != nil {
-			return err
-		}
-		if moved.To != "" {
-			s.release() // it is the lock of the old key
-		}
-		key = moved.To
-	}
-	return nil
-}
-
-// find looks where the session stands: at key, which is "" if there is none, and
-// whether the client's id may end it. Data that cannot be read are not in the way.
-func (s *Session) find(ctx context.Context) (key string, frozen bool, err error) {
-	key = s.key
-	for range maxHops {
-		rec, err := s.m.store.Load(ctx, key)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			return "", false, nil
-		case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To == "":
-			return key, false, nil
-		case err != nil:
-			return "", false, err
-		case !rec.Moved.Frozen:
-			key = rec.Moved.To
-			continue
-		}
-		alive, err := s.m.alive(ctx, rec.Moved.To)
-		if err != nil || !alive {
-			return key, false, err // a tombstone of nothing
-		}
-		return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
-	}
-	return key, false, nil
 }

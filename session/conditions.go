@@ -1,0 +1,55 @@
+package session
+
+// unchanged lists what must still be so for c to be committed. whole says that
+// the commit depends on all that was read, followed that the session got a new
+// id since.
+func (v *view) unchanged(c *Change, whole, followed bool) []Condition {
+	keys := make(map[string]bool)
+	if whole {
+		v.addRead(keys)
+	} else {
+		for k := range v.watched {
+			keys[k] = true
+		}
+	}
+	for _, op := range c.Ops {
+		if v.read[op.Key] || v.readAll || followed && op.Kind == OpTake {
+			keys[op.Key] = true
+		}
+	}
+	conditions := v.unchangedEarlier(c, keys)
+	for k := range keys {
+		conditions = append(conditions, v.was(k))
+	}
+	return conditions
+}
+
+// addRead adds all keys that were read.
+func (v *view) addRead(keys map[string]bool) {
+	for k := range v.read {
+		keys[k] = true
+	}
+	if v.readAll {
+		for k := range v.values.all() {
+			keys[k] = true
+		}
+	}
+}
+
+// unchangedEarlier lists the conditions on what was read before the session was
+// loaded again, and removes their keys from keys.
+func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
+	add := func(key string) {
+		if was, ok := v.earlier.at(key); ok {
+			conditions = append(conditions, was)
+			delete(keys, key)
+		}
+	}
+	for _, op := range c.Ops {
+		add(op.Key)
+	}
+	for k := range v.watched {
+		add(k)
+	}
+	return conditions
+}

@@ -1,0 +1,65 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+)
+
+// carried is what a request's context holds: its sessions, the innermost first.
+type carried struct {
+	s     *state
+	outer *carried
+}
+
+type contextKey struct{}
+
+func sessionsIn(ctx context.Context) *carried {
+	c, _ := ctx.Value(contextKey{}).(*carried)
+	return c
+}
+
+// carry returns ctx with s as its innermost session.
+func carry(ctx context.Context, s *state) context.Context {
+	c := sessionsIn(ctx)
+	if c != nil && c.s == s {
+		return ctx
+	}
+	return context.WithValue(ctx, contextKey{}, &carried{s, c})
+}
+
+// find returns m's session in ctx, or nil.
+func (m *Manager) find(ctx context.Context) *state {
+	for c := sessionsIn(ctx); c != nil; c = c.outer {
+		if c.s.m == m {
+			return c.s
+		}
+	}
+	return nil
+}
+
+// From returns the session of the request that ctx belongs to; nothing is loaded yet. The first
+// use loads it with ctx: see Session. If there is no session, all methods return ErrNoSession. If a
+// program has several Managers, From returns the session of the innermost Middleware or With, and
+// Manager.From that of one Manager.
+func From(ctx context.Context) *Session {
+	if c := sessionsIn(ctx); c != nil {
+		return &Session{c.s, ctx}
+	}
+	return none(ctx)
+}
+
+// From is the function From for a program with several Managers: it returns the session of m.
+func (m *Manager) From(ctx context.Context) *Session {
+	if s := m.find(ctx); s != nil {
+		return &Session{s, ctx}
+	}
+	return none(ctx)
+}
+
+// none is a session that is not there.
+func none(ctx context.Context) *Session {
+	return &Session{&state{failed: ErrNoSession, m: nobody}, ctx}
+}
+
+// nobody manages sessions that are not there.
+var nobody = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}

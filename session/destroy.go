@@ -1,0 +1,105 @@
+package session
+
+import (
+	"context"
+	"errors"
+)
+
+// Destroy ends the session at once and in the store, and the client's cookie
+// with the answer. Requests under way cannot save any more (ErrDestroyed), and
+// what this one has put is dropped. Where programs other than padlock write
+// the session, Destroy waits for the lock.
+//
+// An id from before Regenerate cannot end the session, which has a new one: the
+// error is ErrMoved, and nothing is changed. Destroy ends also a session that
+// cannot be read (ErrRefused), and one whose lock is not to be had.
+func (s *Session) Destroy(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.m == nobody:
+		return ErrNoSession
+	case s.abandoned:
+		return ErrAbandoned
+	case s.standing == destroyed:
+		return nil
+	}
+	s.touched = true
+	if err := s.destroy(ctx); err != nil {
+		if errors.Is(err, ErrMoved) {
+			return s.refuse(err)
+		}
+		return s.fail(wrapStore(err))
+	}
+	s.failed = nil
+	if s.release(ctx); s.failed != nil {
+		return s.failed // the lock had ended: another program may bring the session back
+	}
+	s.end()
+	s.event(ctx, Event{Kind: EventDestroyed})
+	return nil
+}
+
+// destroy deletes the session, and what it moved to since this request loaded
+// it. It needs neither the session's lock nor its data, unless commits need the
+// lock.
+func (s *state) destroy(ctx context.Context) error {
+	key, old := s.key, s.standing == frozen
+	if !s.isLoaded() && key != "" {
+		var err error
+		if key, old, err = s.find(ctx); err != nil {
+			return err
+		}
+	}
+	if old {
+		return ErrMoved
+	}
+	for range maxHops {
+		if key == "" {
+			return nil
+		}
+		var moved Moved
+		drop := func() (err error) {
+			moved, err = s.m.store.Delete(ctx, key)
+			return err
+		}
+		lock := func(_ context.Context, _ string, f func() error) error { return f() }
+		if s.m.traits.CommitsNeedLock {
+			lock = s.underLock
+		}
+		if err := lock(ctx, key, drop); err != nil {
+			return err
+		}
+		if moved.To != "" {
+			s.release(ctx) // it is the lock of the old key
+		}
+		key = moved.To
+	}
+	return nil
+}
+
+// find looks where the session stands: at key, which is "" if there is none, and
+// whether the client's id may end it. Data that cannot be read are not in the way.
+func (s *state) find(ctx context.Context) (key string, old bool, err error) {
+	key = s.key
+	for range maxHops {
+		rec, err := s.m.store.Load(ctx, key)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return "", false, nil
+		case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To == "":
+			return key, false, nil
+		case err != nil:
+			return "", false, err
+		case !rec.Moved.Frozen:
+			key = rec.Moved.To
+			continue
+		}
+		alive, err := s.m.alive(ctx, rec.Moved.To)
+		if err != nil || !alive {
+			return key, false, err // a tombstone of nothing
+		}
+		return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
+	}
+	return key, false, nil
+}

@@ -1,0 +1,24 @@
+package session
+
+import "context"
+
+// handOut remembers a value for Development.
+func (s *state) handOut(key string, v any) {
+	if raw, err := s.m.cfg.codec.Marshal(v); err == nil {
+		s.handed = append(s.handed, handedOut{key, v, string(raw)})
+	}
+}
+
+// reportInPlace reports values that the handler changed in place and did not put.
+func (s *state) reportInPlace(ctx context.Context) {
+	reported := make(map[string]bool)
+	for _, h := range s.handed {
+		raw, err := s.m.cfg.codec.Marshal(h.value)
+		if err != nil || string(raw) == h.was || s.pending.has(h.key) || reported[h.key] {
+			continue
+		}
+		reported[h.key] = true
+		s.event(ctx, Event{Kind: EventInPlace, Key: h.key})
+	}
+	s.handed = nil
+}

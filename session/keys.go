@@ -1,0 +1,13 @@
+package session
+
+import "fmt"
+
+func (m *Manager) checkKey(key string) error {
+	if key == "" || len(key) > MaxKey {
+		return fmt.Errorf("%w: it has %d bytes, 1 to %d are allowed", ErrKey, len(key), MaxKey)
+	}
+	if m.cfg.checkKey != nil {
+		return m.cfg.checkKey(key)
+	}
+	return nil
+}

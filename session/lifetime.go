@@ -1,0 +1,47 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ttl is how long a session lives from now.
+func (m *Manager) ttl(deadline time.Time) time.Duration {
+	ttl := m.cfg.idle
+	if !deadline.IsZero() {
+		left := max(time.Until(deadline), 1)
+		if ttl == 0 || left < ttl {
+			ttl = left
+		}
+	}
+	return ttl
+}
+
+// newDeadline is the end of a session that is made now.
+func (m *Manager) newDeadline() time.Time {
+	if m.cfg.lifetime == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(m.cfg.lifetime).Truncate(time.Millisecond)
+}
+
+// tooOld reports whether the absolute lifetime is over, by this clock.
+func tooOld(rec Record) bool {
+	return !rec.Deadline.IsZero() && !time.Now().Before(rec.Deadline)
+}
+
+// alive reports whether a session lives at key, or at the key that it moved to from there.
+func (m *Manager) alive(ctx context.Context, key string) (bool, error) {
+	for range maxHops {
+		rec, err := m.store.Load(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			return false, nil
+		}
+		if err != nil || rec.Moved.To == "" {
+			return err == nil && !tooOld(rec), err
+		}
+		key = rec.Moved.To
+	}
+	return false, nil
+}

@@ -1,0 +1,138 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// use is the beginning of every call: it finds out whether the session may be used, and loads it.
+// s.mu is held.
+func (s *state) use(ctx context.Context, write bool) error {
+	switch {
+	case s.abandoned:
+		return ErrAbandoned
+	case s.failed != nil:
+		return s.failed
+	case s.standing == destroyed:
+		return ErrDestroyed
+	case write && s.set.mode.readOnly():
+		return ErrReadOnly
+	case write && s.stage != open:
+		if s.stage == begun {
+			s.event(ctx, Event{Kind: EventLost, Err: ErrClosed})
+		}
+		return ErrClosed
+	}
+	if !s.isLoaded() {
+		if err := s.load(ctx); err != nil {
+			return s.fail(err)
+		}
+	}
+	if write && s.standing == frozen {
+		return s.refuse(ErrMoved)
+	}
+	return nil
+}
+
+// maxHops bounds how often an id may have been changed during its grace.
+const maxHops = 16
+
+// load reads the session, under the lock if the mode wants it.
+func (s *state) load(ctx context.Context) error {
+	s.touched = true
+	start := time.Now()
+	hops := 0
+	for s.key != "" && !s.isLoaded() {
+		if hops++; hops > maxHops {
+			return both(ErrUnavailable, errors.New("too many tombstones in a row"))
+		}
+		if err := s.loadLocked(ctx); err != nil {
+			return err
+		}
+	}
+	if !s.isLoaded() {
+		if s.standing == reload {
+			return ErrDestroyed // and this request's writes do not make it again
+		}
+		s.release(ctx)
+		s.keep(Record{}) // the first write makes the session
+	}
+	s.event(ctx, Event{Kind: EventLoaded, Took: time.Since(start)})
+	return nil
+}
+
+// loadLocked loads the record at s.key. Afterwards the session is loaded, or s.key is "" or
+// another key.
+func (s *state) loadLocked(ctx context.Context) error {
+	if s.set.needsLock() && s.held == nil && s.stage == open {
+		held, err := s.lock(ctx, s.key, s.set.mode == Consistent)
+		switch {
+		case err == nil:
+			s.held = held
+		case s.set.lockOptional && s.canDoWithout(ctx, err):
+			s.set.mode = optimistic
+		default:
+			return err
+		}
+	}
+	rec, err := s.m.store.Load(ctx, s.key)
+	if s.set.mode == Consistent || err != nil || rec.Moved.To != "" {
+		s.release(ctx)
+	}
+	switch {
+	case errors.Is(err, ErrRefused) && s.m.cfg.discardUnreadable:
+		s.event(ctx, Event{Kind: EventUnreadable, Err: err})
+		s.adopt("")
+		return nil
+	case errors.Is(err, ErrNotFound) || err == nil && tooOld(rec):
+		s.release(ctx)
+		s.adopt("")
+		return nil
+	case err != nil:
+		return err
+	case rec.Moved.To != "":
+		return s.loadMoved(ctx, rec)
+	}
+	s.keep(rec)
+	s.prolong(ctx, rec)
+	return nil
+}
+
+// prolong moves the end of the idle time when a tenth of it has passed. If that fails, the worst
+// case is that the session ends too early; the next request tries again.
+func (s *state) prolong(ctx context.Context, rec Record) {
+	want := s.m.ttl(rec.Deadline)
+	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
+		if err := s.m.store.Touch(ctx, s.key, want); err != nil {
+			s.m.cfg.logger.WarnContext(ctx, "session: the idle time was not prolonged", "error", err)
+		}
+	}
+}
+
+// loadMoved handles an id from before Regenerate. A tombstone counts only while the session that
+// it points to lives: a logout there ends it too.
+func (s *state) loadMoved(ctx context.Context, rec Record) error {
+	s.event(ctx, Event{Kind: EventOldID})
+	if !rec.Moved.Frozen {
+		s.key = rec.Moved.To
+		return nil
+	}
+	alive, err := s.m.alive(ctx, rec.Moved.To)
+	if err != nil {
+		return err
+	}
+	if !alive {
+		s.adopt("")
+		return nil
+	}
+	s.keep(rec)
+	// A request that began before the id was changed may still write. It could have done so a
+	// moment earlier, and its writes would have been copied.
+	s.standing = followed
+	if !s.started.Before(rec.Moved.At) {
+		s.standing = frozen
+	}
+	s.key = rec.Moved.To
+	return nil
+}
