@@ -101,7 +101,7 @@ func (r *run) benchWait(ctx context.Context, s driver.Store, q *driver.Request) 
 		<-time.After(time.Millisecond)
 		return nil
 	}
-	g, err := s.(driver.Waiter).Wait(ctx, *q, true)
+	g, err := ability[driver.Waiter](s).Wait(ctx, *q, true)
 	if err == nil && !handed(g) {
 		q.Token = newToken()
 	}

@@ -78,5 +78,5 @@ func (s counting) Release(ctx context.Context, name, token string, keep time.Dur
 }
 
 func (s counting) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	return s.Store.(driver.Waiter).Wait(ctx, r, reserve)
+	return ability[driver.Waiter](s.Store).Wait(ctx, r, reserve)
 }

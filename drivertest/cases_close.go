@@ -31,6 +31,9 @@ var closeCases = []testCase{
 			if c.has.list {
 				_, errs["List"] = cl.List(c.ctx, r.Name)
 			}
+			if c.has.identify {
+				_, errs["StoreID"] = cl.StoreID(c.ctx)
+			}
 			for method, err := range errs {
 				if !errors.Is(err, driver.ErrClosed) {
 					c.errorf("%s after Close: want ErrClosed, got: %v", method, orGranted(err))

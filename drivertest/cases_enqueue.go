@@ -83,7 +83,7 @@ var enqueueCases = []testCase{
 			if a := c.get(w, "in the queue of a store that was closed"); !errors.Is(a.err, driver.ErrClosed) {
 				c.failf("Enqueue of a store that was closed: want ErrClosed, got: %v", orGranted(a.err))
 			}
-			_, err := cl.store.(driver.Enqueuer).Enqueue(c.request(l.req.Name), func(driver.Grant, error) {})
+			_, err := ability[driver.Enqueuer](cl.store).Enqueue(c.request(l.req.Name), func(driver.Grant, error) {})
 			if !errors.Is(err, driver.ErrClosed) {
 				c.failf("Enqueue after Close: want ErrClosed, got: %v", orGranted(err))
 			}
@@ -97,7 +97,7 @@ var enqueueCases = []testCase{
 		about:  "Enqueuer.Enqueue ErrInvalid",
 		needs:  []need{enqueues},
 		f: func(c *check) {
-			_, err := c.a.store.(driver.Enqueuer).Enqueue(c.request(""), func(driver.Grant, error) {})
+			_, err := ability[driver.Enqueuer](c.a.store).Enqueue(c.request(""), func(driver.Grant, error) {})
 			c.invalid(err, "name", "Enqueue for an empty name")
 		},
 	},
@@ -108,7 +108,7 @@ var enqueueCases = []testCase{
 func (c *check) enqueue(cl *client, r driver.Request) *turn {
 	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
 	sent := c.now()
-	leave, err := cl.store.(driver.Enqueuer).Enqueue(r, func(g driver.Grant, err error) {
+	leave, err := ability[driver.Enqueuer](cl.store).Enqueue(r, func(g driver.Grant, err error) {
 		t.done <- answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
 	})
 	if err != nil {

@@ -16,6 +16,12 @@ type client struct {
 	store driver.Store
 }
 
+// ability finds what the store was probed for.
+func ability[T any](s driver.Store) T {
+	t, _ := driver.As[T](s)
+	return t
+}
+
 // call is one request that was answered.
 type call struct {
 	op     string
@@ -91,7 +97,7 @@ func (cl *client) Release(ctx context.Context, name, token string, keep time.Dur
 
 // Wait may take its time.
 func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	g, err := cl.store.(driver.Waiter).Wait(ctx, r, reserve)
+	g, err := ability[driver.Waiter](cl.store).Wait(ctx, r, reserve)
 	if err != nil || handed(g) {
 		cl.forget(r.Name, r.Token)
 	}
@@ -102,7 +108,7 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	o, g, err := cl.store.(driver.Passer).Pass(ctx, token, next)
+	o, g, err := ability[driver.Passer](cl.store).Pass(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(next.Name, next.Token)
 	}
@@ -113,7 +119,7 @@ func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (
 func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	g, err := cl.store.(driver.Converter).Convert(ctx, r)
+	g, err := ability[driver.Converter](cl.store).Convert(ctx, r)
 	cl.saw(&call{"Convert", []string{r.Token}, g, err == nil, err})
 	return g, err
 }
@@ -121,7 +127,7 @@ func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, 
 func (cl *client) Inspect(ctx context.Context, name string) (driver.State, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	s, err := cl.store.(driver.Inspector).Inspect(ctx, name)
+	s, err := ability[driver.Inspector](cl.store).Inspect(ctx, name)
 	cl.saw(&call{op: "Inspect", err: err})
 	return s, err
 }
@@ -129,7 +135,7 @@ func (cl *client) Inspect(ctx context.Context, name string) (driver.State, error
 func (cl *client) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	s, err := cl.store.(driver.Lister).List(ctx, prefix)
+	s, err := ability[driver.Lister](cl.store).List(ctx, prefix)
 	cl.saw(&call{op: "List", err: err})
 	return s, err
 }
@@ -137,7 +143,7 @@ func (cl *client) List(ctx context.Context, prefix string) ([]driver.State, erro
 func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	f, err := cl.store.(driver.Breaker).Break(ctx, name, seenFence)
+	f, err := ability[driver.Breaker](cl.store).Break(ctx, name, seenFence)
 	cl.saw(&call{op: "Break", err: err})
 	return f, err
 }
@@ -145,21 +151,29 @@ func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (uin
 func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	err := cl.store.(driver.FenceRaiser).RaiseFence(ctx, name, token, fence)
+	err := ability[driver.FenceRaiser](cl.store).RaiseFence(ctx, name, token, fence)
 	cl.saw(&call{op: "RaiseFence", tokens: []string{token}, err: err})
 	return err
 }
 
 func (cl *client) File(name, token string) (*os.File, error) {
-	f, err := cl.store.(driver.FilePasser).File(name, token)
+	f, err := ability[driver.FilePasser](cl.store).File(name, token)
 	cl.saw(&call{op: "File", tokens: []string{token}, err: err})
 	return f, err
+}
+
+func (cl *client) StoreID(ctx context.Context) (string, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	id, err := ability[driver.Identifier](cl.store).StoreID(ctx)
+	cl.saw(&call{op: "StoreID", err: err})
+	return id, err
 }
 
 func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()
-	f, err := cl.store.(driver.Reporter).Status(ctx)
+	f, err := ability[driver.Reporter](cl.store).Status(ctx)
 	cl.saw(&call{op: "Status", err: err})
 	return f, err
 }

@@ -42,6 +42,10 @@ var (
 	raises   = able("FenceRaiser", func(a *abilities) bool { return a.raise })
 	files    = able("FilePasser", func(a *abilities) bool { return a.file })
 	reports  = able("Reporter", func(a *abilities) bool { return a.report })
+	places   = able("SamePlacer", func(a *abilities) bool { return a.place })
+
+	identifies = able("Identifier", func(a *abilities) bool { return a.identify })
+
 	replaces = able("Replaces", func(a *abilities) bool { return a.replace })
 
 	restart   = hooked("Restart", func(h *Harness) bool { return h.Restart != nil })
@@ -82,7 +86,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities are the optional methods that a store has. A method that answers
 // errors.ErrUnsupported is as good as missing.
 type abilities struct {
-	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace bool
+	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place bool
 }
 
 // probe finds out what the store can do. What goes wrong here, other than
@@ -92,17 +96,23 @@ func (r *run) probe() (has abilities) {
 	defer cancel()
 	s, name := r.a, r.uniqueStem()+"probe"
 	q := driver.Request{Name: name, Token: newToken(), TTL: r.long(), Shared: r.g.Shared}
-	if w, ok := s.(driver.Waiter); ok {
+	if w, ok := driver.As[driver.Waiter](s); ok {
 		_, err := w.Wait(ctx, q, false)
 		has.wait = supported(err)
 		s.Release(ctx, name, q.Token, 0)
 	}
-	_, has.enqueue = s.(driver.Enqueuer)
+	if w, ok := driver.As[driver.Enqueuer](s); ok {
+		leave, err := w.Enqueue(q, func(driver.Grant, error) {})
+		if has.enqueue = supported(err); err == nil {
+			leave()
+		}
+		s.Release(ctx, name, q.Token, 0)
+	}
 	swap := q
 	swap.Token, swap.Replaces = newToken(), newToken()
 	_, err := s.Acquire(ctx, swap)
 	has.replace = supported(err)
-	if v, ok := s.(driver.Passer); ok {
+	if v, ok := driver.As[driver.Passer](s); ok {
 		next := q
 		next.Token, next.Shared = newToken(), false
 		_, _, err := v.Pass(ctx, newToken(), next)
@@ -115,30 +125,35 @@ func (r *run) probe() (has abilities) {
 }
 
 func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
-	if v, ok := r.a.(driver.Converter); ok {
+	if v, ok := driver.As[driver.Converter](r.a); ok {
 		_, err := v.Convert(ctx, q)
 		has.convert = supported(err)
 	}
-	if v, ok := r.a.(driver.Inspector); ok {
+	if v, ok := driver.As[driver.Inspector](r.a); ok {
 		_, err := v.Inspect(ctx, q.Name)
 		has.inspect = supported(err)
 	}
-	if v, ok := r.a.(driver.Lister); ok {
+	if v, ok := driver.As[driver.Lister](r.a); ok {
 		_, err := v.List(ctx, q.Name)
 		has.list = supported(err)
 	}
-	if v, ok := r.a.(driver.Breaker); ok {
+	if v, ok := driver.As[driver.Breaker](r.a); ok {
 		_, err := v.Break(ctx, q.Name, driver.MaxFence-1)
 		has.breaks = supported(err)
 	}
-	if v, ok := r.a.(driver.FenceRaiser); ok {
+	if v, ok := driver.As[driver.FenceRaiser](r.a); ok {
 		has.raise = supported(v.RaiseFence(ctx, q.Name, q.Token, 1))
 	}
-	if v, ok := r.a.(driver.Reporter); ok {
+	if v, ok := driver.As[driver.Reporter](r.a); ok {
 		_, err := v.Status(ctx)
 		has.report = supported(err)
 	}
-	if v, ok := r.a.(driver.FilePasser); ok {
+	if v, ok := driver.As[driver.Identifier](r.a); ok {
+		_, err := v.StoreID(ctx)
+		has.identify = supported(err)
+	}
+	_, has.place = driver.As[driver.SamePlacer](r.a)
+	if v, ok := driver.As[driver.FilePasser](r.a); ok {
 		f, err := v.File(q.Name, q.Token)
 		has.file = supported(err)
 		if err == nil {
@@ -152,7 +167,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary says what the store was found to be and what went unchecked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, places} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

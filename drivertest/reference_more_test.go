@@ -126,6 +126,29 @@ func (s *ref) Status(ctx context.Context) ([]driver.Finding, error) {
 	return []driver.Finding{{Name: "uptime", Value: driver.Unknown}}, ctx.Err()
 }
 
+// StoreID implements driver.Identifier.
+func (s *ref) StoreID(ctx context.Context) (id string, err error) {
+	err = s.ask(ctx, func() error { id = fmt.Sprint("reference-", s.w.starts); return nil })
+	switch {
+	case s.is(idPerProcess):
+		id = fmt.Sprintf("reference-%p", s)
+	case s.is(idIsAnAddress):
+		id = "user:secret@host"
+	}
+	return id, err
+}
+
+// SamePlace implements driver.SamePlacer.
+func (s *ref) SamePlace(other driver.Store) bool {
+	if s.is(placeIsAnywhere) {
+		return true
+	}
+	o, ok := other.(interface{ world() *world })
+	return ok && o.world() == s.w
+}
+
+func (s *ref) world() *world { return s.w }
+
 // harness opens stores on w and has every hook.
 func (w *world) harness() Harness {
 	open := w.open
@@ -151,6 +174,9 @@ func (w *world) fill(on bool) error {
 func (w *world) restart(keepData bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !keepData || w.bug == idChangesAtRestart {
+		w.starts++
+	}
 	for name, e := range w.names {
 		if !keepData || w.bug == restartLosesAll {
 			delete(w.names, name)

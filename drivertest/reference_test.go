@@ -31,6 +31,7 @@ type world struct {
 	silent chan struct{} // closed when the server answers again; nil while it does
 	opens  []*ref
 	full   bool
+	starts int           // with no data
 	linger time.Duration // how long a reservation that nobody claims stays in the way; 0: MaxReservation
 	leak   chan struct{} // ends goroutines that were left behind
 	floor  uint64        // of all names' fences, for a bug

@@ -14,7 +14,7 @@ func init() {
 		acquireCases, heldCases, extendCases, releaseCases, coolDownCases, atLeastCases, replacesCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
 		waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
-		nameCases, limitCases, inspectCases, listCases, breakCases,
+		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)
 }

@@ -19,9 +19,6 @@ var uncheckable = map[string]string{
 	"Finding.Advice":              "prose, and empty if there is none",
 	"Hold.Holder":                 "embedded: see Holder",
 	"Request.Validate":            "a method of package driver, which tests it",
-	"Identifier.StoreID":          "cases follow",
-	"SamePlacer.SamePlace":        "cases follow",
-	"MaxStoreID":                  "cases follow",
 	"Unknown":                     "a constant that Status may use",
 }
 
