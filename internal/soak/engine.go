@@ -28,6 +28,10 @@ type Run struct {
 	// Stages are the configurations of the workers' stores: in each stage one
 	// for each worker. Workers go from stage to stage one after the other.
 	Stages [][]string
+	// Programs are the programs that play the workers: in each stage one for each worker, "" for this
+	// one. Empty, this program plays them all. Another build of a program that calls [PlayWorker]
+	// can play a worker as long as both agree on the wire; see wire.go.
+	Programs [][]string
 	// Args are what this program is started with as a worker; see [PlayWorker].
 	Args []string
 	// Open opens one in this process, for the last look; and all of them if
@@ -63,6 +67,25 @@ type Outcome struct {
 	harm
 	From, To int64 // the time of work
 	Quiet    int64 // since when there were no faults
+}
+
+// GrantsOfBoth counts the grants to workers that this program plays and to those that another program
+// plays; see Run.Programs.
+func (o *Outcome) GrantsOfBoth() (this, other int) {
+	type life struct{ worker, life int }
+	others := map[life]bool{}
+	for _, e := range o.Events {
+		switch {
+		case e.Op == Other:
+			others[life{e.Worker, e.Life}] = true
+		case e.Op != Acquired && e.Op != Adopted:
+		case others[life{e.Worker, e.Life}]:
+			other++
+		default:
+			this++
+		}
+	}
+	return this, other
 }
 
 // Left notes it as a violation when this process has more than before the run.

@@ -49,6 +49,8 @@ const (
 	// goroutines before and after in Fence and Until.
 	Started Op = "started"
 	Ended   Op = "ended"
+	// Other: in this life another program plays the worker.
+	Other Op = "other program"
 	// Voting: the first event where a majority of several servers decides.
 	Voting Op = "voting"
 	// Regrants: among the first events where a conversion lets others in between.

@@ -24,7 +24,7 @@ type process struct {
 // start starts worker id for its life-th life. The caller of all but the first
 // holds mu.
 func (r *Run) start(id, life int) error {
-	self, err := os.Executable()
+	program, err := r.program(id, life)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (r *Run) start(id, life int) error {
 	if err != nil {
 		return err
 	}
-	p := &process{cmd: exec.Command(self, r.Args...), life: life, done: make(chan struct{})}
+	p := &process{cmd: exec.Command(program, r.Args...), life: life, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	p.cmd.Stderr = &p.stderr
 	if err := launch(p.cmd); err != nil {
@@ -45,6 +45,18 @@ func (r *Run) start(id, life int) error {
 	}()
 	r.workers[id] = p
 	return nil
+}
+
+// program returns the program that plays worker id in its stage. The history keeps which lives of a
+// worker another program played.
+func (r *Run) program(id, life int) (string, error) {
+	if len(r.Programs) > 0 {
+		if other := r.Programs[r.stage[id]][id]; other != "" {
+			r.court.Log(Event{Op: Other, Worker: id, Life: life, At: now()})
+			return other, nil
+		}
+	}
+	return os.Executable()
 }
 
 // workerTargets are the workers' names for faults.

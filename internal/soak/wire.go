@@ -6,7 +6,12 @@ import (
 	"sync"
 )
 
-// A call goes from a worker's process to the court. Log is not answered.
+// The wire is what the engine and a worker's process exchange: an order in the environment (JSON),
+// then calls and replies over a socket (gob). Workers of an older build speak it too, so its fields
+// may be added to, but not renamed or removed, and each zero value means what was true before the
+// field existed. TestWire holds this.
+
+// A call goes from a worker's process to the court. A call to log has no reply.
 type call struct {
 	Do    string
 	Event Event

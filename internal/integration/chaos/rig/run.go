@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	}
 	r = &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: 8,
-		Load: soak.DefaultLoad(), Stages: set.stages, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
+		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load
@@ -67,5 +68,10 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		}
 	}
 	out, err = r.Do(ctx)
+	if err == nil && len(set.programs) > 0 {
+		if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {
+			err = fmt.Errorf("%d grants went to this padlock and %d to the older one: the two did not meet", this, older)
+		}
+	}
 	return r, out, err
 }

@@ -28,10 +28,11 @@ type Row struct {
 
 // setup is a row that stands.
 type setup struct {
-	stages [][]string
-	open   soak.Opener
-	faults []soak.Fault
-	voting bool // a majority of servers decides
+	stages   [][]string
+	programs [][]string // by stage and worker, as in soak.Run
+	open     soak.Opener
+	faults   []soak.Fault
+	voting   bool // a majority of servers decides
 }
 
 // Rows is the table: a later store adds a line.
@@ -45,9 +46,11 @@ func Rows() []Row {
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
+		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling(files)},
 		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
 		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
 		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
+		{"redis guard strict, older and newer padlock", "restarts", lossy, rolling(redis(plain, strict))},
 		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},

@@ -1,0 +1,97 @@
+package rig
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// olderText names the commit of the older padlock that works next to this one in some rows.
+//
+//go:embed older.txt
+var olderText string
+
+// olderCommit returns the commit that a text such as older.txt names.
+func olderCommit(text string) (string, error) {
+	var commits []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			commits = append(commits, line)
+		}
+	}
+	if len(commits) != 1 {
+		return "", fmt.Errorf("older.txt names %d commits, want one", len(commits))
+	}
+	return commits[0], nil
+}
+
+// older builds this program as it was at a commit and returns the path of the binary. The source
+// comes from the history of the clone in which the soak runs.
+func (s *Site) older(commit string) (string, error) {
+	root, err := git("rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", fmt.Errorf("an older padlock is built from the git history: %w", err)
+	}
+	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
+		return "", fmt.Errorf("older.txt names %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err)
+	}
+	dir := filepath.Join(s.dir, "older")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	source, binary := filepath.Join(s.dir, "older.tar"), filepath.Join(s.dir, "older-chaos")
+	if _, err := git("-C", root, "archive", "-o", source, commit); err != nil {
+		return "", err
+	}
+	if _, err := output(exec.Command("tar", "-xf", source, "-C", dir)); err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./chaos")
+	build.Dir = filepath.Join(dir, "internal", "integration")
+	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
+	_, err = output(build)
+	return binary, err
+}
+
+// git runs git in the current directory, even if the clone belongs to another user.
+func git(args ...string) (string, error) {
+	return output(exec.Command("git", append([]string{"-c", "safe.directory=*"}, args...)...))
+}
+
+// output returns what a command prints. An error has what the command says of it.
+func output(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// rolling makes a row of another one in which every worker begins as the older padlock, is replaced
+// by this one, and goes back: a rolling deploy and its reversal. Until the last worker is replaced,
+// both builds use the same names.
+func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		set, err := build(s)
+		if err != nil {
+			return nil, err
+		}
+		commit, err := olderCommit(olderText)
+		if err != nil {
+			return nil, err
+		}
+		older, err := s.older(commit)
+		if err != nil {
+			return nil, err
+		}
+		old, this := slices.Repeat([]string{older}, s.Workers), make([]string, s.Workers)
+		set.stages = slices.Repeat(set.stages[:1], 3)
+		set.programs = [][]string{old, this, old}
+		return set, nil
+	}
+}
