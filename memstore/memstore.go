@@ -6,7 +6,6 @@ package memstore
 
 import (
 	"context"
-	"crypto/rand"
 	"sync/atomic"
 	"time"
 
@@ -20,26 +19,27 @@ type Store struct {
 }
 
 // Option configures New.
-type Option func(*space)
+type Option func(*config)
 
-// WithClock makes the store judge leases by c instead of driver.SystemClock.
-func WithClock(c driver.Clock) Option { return func(s *space) { s.clock = c } }
+type config struct{ clock driver.Clock }
+
+// WithClock makes the store measure leases by c instead of driver.SystemClock.
+func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
 // New returns a store with no locks in it.
 func New(opts ...Option) *Store {
-	s := &space{id: rand.Text(), entries: make(map[string]*entry), raised: make(map[string]uint64)}
+	var cfg config
 	for _, o := range opts {
-		o(s)
+		o(&cfg)
 	}
-	if s.clock == nil {
-		s.clock = driver.SystemClock()
+	if cfg.clock == nil {
+		cfg.clock = driver.SystemClock()
 	}
-	s.wallBase, s.clockBase = time.Now().UnixMicro(), s.clock.Now()
-	return handle(s)
+	return handle(newSpace(cfg.clock))
 }
 
-// Open returns a second handle on the same locks, as a second process would
-// have on a server. Each handle is closed on its own.
+// Open returns another handle on the same locks. It stands for another process
+// that is connected to the same server. Each handle is closed on its own.
 func (s *Store) Open() *Store { return handle(s.space) }
 
 func handle(s *space) *Store { return &Store{space: s} }

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"crypto/rand"
 	"maps"
 	"sync"
 	"time"
@@ -32,6 +33,13 @@ type space struct {
 	// on by the lease clock: a wall clock that is set does not move them.
 	wallBase  int64
 	clockBase driver.Instant
+}
+
+func newSpace(c driver.Clock) *space {
+	return &space{
+		id: rand.Text(), clock: c, wallBase: time.Now().UnixMicro(), clockBase: c.Now(),
+		entries: make(map[string]*entry), raised: make(map[string]uint64),
+	}
 }
 
 // entry is one name that is held, was held until its lease ran out, cools
