@@ -70,6 +70,10 @@ fuzz: ## Every fuzz target for FUZZTIME (10s)
 test-windows: ## What needs no server, as Windows programs under Debian's wine (docs/windows.md)
 	@.ci/test-windows
 
+.PHONY: golden
+golden: ## Accept changes of the API: what go doc prints, in internal/house/testdata/api
+	@go test ./internal/house -run 'TestAPI$$' -count=1 -args -update
+
 .PHONY: tidy
 tidy: ## go mod tidy
 	@.ci/steps tidy
