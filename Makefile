@@ -59,7 +59,7 @@ soak: ## Every store under faults for about ten seconds each, as CI does
 	@.ci/steps soak
 
 .PHONY: chaos
-chaos: ## Every store under faults, promised beside measured; CHAOSFLAGS="-only redis -for 5m -append ../../docs/measured.md"
+chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append ../../docs/measured-log.md"
 	@.ci/steps chaos
 
 .PHONY: fuzz

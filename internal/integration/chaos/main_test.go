@@ -17,11 +17,11 @@ import (
 // The page of the results takes a line in each of its tables, and knows then
 // what was done.
 func TestPublish(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/measured.md")
+	text, err := os.ReadFile("../../../docs/measured-log.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := filepath.Join(t.TempDir(), "measured.md")
+	page := filepath.Join(t.TempDir(), "measured-log.md")
 	if err := os.WriteFile(page, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
