@@ -63,7 +63,7 @@ func (o *opener) misspelt(text string) error {
 			continue
 		}
 		if write := s.Instead(text); write != "" {
-			return invalid("this is how PHP or another program spells it; write %s%s", write, orSymfony(s, text))
+			return invalid("write %s instead%s", write, orSymfony(s, text))
 		}
 	}
 	const write = "a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379"
@@ -82,7 +82,7 @@ func orSymfony(s driver.Scheme, text string) string {
 	if !slices.Contains(s.Symfony, name) {
 		return ""
 	}
-	return ", or put symfony+ before it to share the locks that PHP keeps there"
+	return ", or put symfony+ before the DSN to share the locks that PHP keeps there"
 }
 
 // symfony finds the store of a DSN and translates the DSN.

@@ -46,7 +46,7 @@ func (o *opener) unknown(scheme string) error {
 	if name := unservedName(scheme); name != "" {
 		return invalid("padlock has no store in %s (%s:); use %s", name, scheme, o.usable())
 	}
-	return invalid("there is no store for %s: URLs; the URL of a store begins with %s", scheme, strings.Join(o.names(), " or "))
+	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.names(), ", "))
 }
 
 // unknownDSN is the error for a DSN of Symfony's without a store.
@@ -73,19 +73,16 @@ func (o *opener) usable() string {
 	return strings.Join(examples, " or ")
 }
 
-// names lists how URLs begin, each with its colon.
+// names lists how the usual URL of each store begins, with its colon.
 func (o *opener) names() []string {
 	var names []string
 	for _, s := range o.schemes {
-		if s.InProcess && o.betweenProcesses {
-			continue
-		}
-		for _, n := range s.Names {
-			names = append(names, n+":")
+		if !s.InProcess || !o.betweenProcesses {
+			names = append(names, s.Names[0]+":")
 		}
 	}
 	slices.Sort(names)
-	return append(slices.Compact(names), o.dsns()...)
+	return slices.Compact(names)
 }
 
 // dsns lists how DSNs of Symfony's begin.

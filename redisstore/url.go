@@ -21,6 +21,7 @@ import (
 //	redis+unix://[USER:PASSWORD@]/PATH, redis:///PATH    a unix socket
 //	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  what Sentinel calls SET
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
+//	rediss+sentinel://…, rediss+cluster://…              the same with TLS
 //
 // Of several hosts, either all or only the last may have a port; the parameter
 // node takes any.
@@ -123,8 +124,11 @@ func (p *parser) user() {
 
 // place reads host and path, which mean something else in each scheme.
 func (p *parser) place() {
-	path := strings.TrimPrefix(p.u.Path, "/")
-	switch p.u.Scheme {
+	path, scheme := strings.TrimPrefix(p.u.Path, "/"), p.u.Scheme
+	if rest, ok := strings.CutPrefix(scheme, "rediss+"); ok && rest != "unix" {
+		p.tls, scheme = true, "redis+"+rest
+	}
+	switch scheme {
 	case "redis+unix":
 		p.socket()
 	case "redis", "rediss":
@@ -148,7 +152,7 @@ func (p *parser) place() {
 			p.fail("a cluster has one database only, so the URL has no path")
 		}
 	default:
-		p.fail("the URL begins with redis:, rediss:, redis+unix:, redis+sentinel: or redis+cluster:")
+		p.fail("the URL must begin with redis:, redis+unix:, redis+sentinel: or redis+cluster:, or with rediss instead of redis for TLS")
 	}
 }
 

@@ -46,6 +46,8 @@ func TestURLPlaces(t *testing.T) {
 		{"redis+sentinel://a,b:7/main", []string{"a:26379", "b:7"}, 0, "", "main", false},
 		{"redis+sentinel://a/main/5?tls=yes&node=c:1&node=d:2", []string{"a:26379", "c:1", "d:2"}, 5, "", "main", true},
 		{"redis+cluster://a,b:1", []string{"a:6379", "b:1"}, 0, "", "", false},
+		{"rediss+sentinel://a,b:7/main", []string{"a:26379", "b:7"}, 0, "", "main", true},
+		{"rediss+cluster://a,b:1?server-name=c", []string{"a:6379", "b:1"}, 0, "", "", true},
 	} {
 		p, _ := parsed(t, row.raw)
 		c := &p.server

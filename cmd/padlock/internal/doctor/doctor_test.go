@@ -264,16 +264,16 @@ func TestUnknownIsAValue(t *testing.T) {
 // Who may be succeeded by a replica is told so, also while there is none.
 func TestFailover(t *testing.T) {
 	for _, c := range []struct {
-		url, replicas string
-		want          State
-		seen, do      string
+		url, mode, replicas string
+		want                State
+		seen, do            string
 	}{
-		{"redis://a", "0", Good, "none can take over", ""},
-		{"redis://a", "2", Problem, "2 replicas", "replicas=N in the URL"},
-		{"redis+sentinel://a/locks", "0", Problem, "sentinel: replicas take over; connected now: 0", "quorum:"},
-		{"redis+cluster://a?replicas=1", "1", Problem, "cluster: replicas take over; connected now: 1", "check fences"},
+		{"redis://a", "standalone", "0", Good, "none can take over", ""},
+		{"redis://a", "standalone", "2", Problem, "2 replicas", "replicas=N in the URL"},
+		{"redis+sentinel://a/locks", "sentinel", "0", Problem, "sentinel: replicas take over; connected now: 0", "quorum:"},
+		{"redis+cluster://a?replicas=1", "cluster", "1", Problem, "cluster: replicas take over; connected now: 1", "check fences"},
 	} {
-		v := &visit{Options: Options{Schemes: every}, place: placeOf(c.url, every)}
+		v := &visit{Options: Options{Schemes: every}, place: placeOf(c.url, every), mode: c.mode}
 		v.failover(node{"connected-replicas": {Value: c.replicas}})
 		f := of(t, v.found, "failover")
 		if f.State != c.want || !strings.Contains(f.Seen, c.seen) || !strings.Contains(f.Do, c.do) {
