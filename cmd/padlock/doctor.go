@@ -74,7 +74,7 @@ func (a *app) doctorCommand() *cobra.Command {
 func (a *app) doctor(ctx context.Context, set *examination) error {
 	url, err := a.url()
 	if err != nil {
-		return fail(1, "finding", "", "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
+		return noURL("", err)
 	}
 	ctx, stop := interruptible(ctx)
 	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Schemes: schemes, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d})

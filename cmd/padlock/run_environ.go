@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -12,21 +14,18 @@ import (
 
 // ownVariables are the variables that say under which lock a command runs.
 var ownVariables = map[string]bool{
-	"PADLOCK_NAME": true, "PADLOCK_STORE": true, "PADLOCK_FENCE": true,
+	"PADLOCK_NAME": true, open.EnvStore: true, open.EnvStoreFile: true, "PADLOCK_FENCE": true,
 	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true,
 }
 
 // variables are those of this lock. Secrets that the job would not have anyway
 // are passed on with --pass-key only.
 func (f *front) variables() ([]string, error) {
-	store, err := f.url()
+	store, err := f.storeVariable()
 	if err != nil {
 		return nil, err
 	}
-	if f.storeURL != "" && !f.set.passKey {
-		store = withoutPassword(store)
-	}
-	vars := []string{"PADLOCK_NAME=" + f.name, "PADLOCK_STORE=" + store}
+	vars := []string{"PADLOCK_NAME=" + f.name, store}
 	if fence := f.lock.Fence(); fence != 0 {
 		vars = append(vars, "PADLOCK_FENCE="+strconv.FormatUint(fence, 10))
 	}
@@ -44,6 +43,20 @@ func (f *front) variables() ([]string, error) {
 		vars = append(vars, "PADLOCK_EXPIRES="+strconv.FormatInt(time.Now().Add(left).Unix(), 10))
 	}
 	return vars, nil
+}
+
+// storeVariable names the store to the job as it was named to padlock. A password in --store is
+// passed on with --pass-key only.
+func (f *front) storeVariable() (string, error) {
+	if f.from() == open.EnvStoreFile {
+		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory
+		return open.EnvStoreFile + "=" + file, err
+	}
+	store, err := f.url()
+	if f.storeURL != "" && !f.set.passKey {
+		store = withoutPassword(store)
+	}
+	return open.EnvStore + "=" + store, err
 }
 
 // exported is the key with which another process takes the lock over.

@@ -86,7 +86,25 @@ func (f *front) run() error {
 		return lost
 	}
 	f.status = f.job.Exit().Status()
+	f.ambiguous()
 	return nil
+}
+
+// ambiguous says that the command itself exited with a status that padlock uses, so that nobody
+// takes it for padlock's.
+func (f *front) ambiguous() {
+	flag, meaning := "-E", "the lock is held"
+	switch f.status {
+	case 0:
+		return
+	case int(f.set.lost):
+		flag, meaning = "--lost-exit-code", "the lock was lost"
+	case int(f.set.conflict):
+	default:
+		return
+	}
+	n := fail(f.status, "ambiguous", f.name, "%s ran and itself exited with %d, which padlock uses for \"%s\"; %s chooses another status for that", show(f.args[0]), f.status, meaning, flag).note
+	f.say(n)
 }
 
 // acquire waits for the lock, or for a signal to give up.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/padlock-go/padlock/open"
 )
 
 // ownLock reports whether the lock is held by the padlock run under which this
@@ -15,7 +17,8 @@ func (f *front) ownLock() bool {
 		return false
 	}
 	store, err := f.url()
-	if err != nil || withoutPassword(store) != withoutPassword(os.Getenv("PADLOCK_STORE")) {
+	outer, _, outerErr := open.EnvURL()
+	if err != nil || outerErr != nil || withoutPassword(store) != withoutPassword(outer) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

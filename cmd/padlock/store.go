@@ -27,17 +27,26 @@ var openStore = func(ctx context.Context, url string, opts ...open.Option) (padl
 	return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses())...)
 }
 
-// url is where locks are kept, or "" if that cannot be told.
+// url returns the URL of the store: that of --store, of the environment, or the default one.
 func (a *app) url() (string, error) {
-	for _, url := range []string{a.storeURL, os.Getenv("PADLOCK_STORE")} {
-		if url != "" {
-			return url, nil
-		}
+	if a.storeURL != "" {
+		return a.storeURL, nil
 	}
-	return open.DefaultURL()
+	url, _, err := open.EnvURL()
+	return url, err
 }
 
-// place is where locks are kept, as it may be shown.
+// noURL is the failure of url.
+func noURL(name string, err error) *failure {
+	if errors.Is(err, padlock.ErrInvalid) { // a variable is wrong
+		return fail(exitUsage, "usage", name, "%s", reason(err))
+	}
+	why := fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s", reason(err))
+	why.note.Do = ownStore()
+	return why
+}
+
+// place names the store as it may be shown.
 func (a *app) place() string {
 	url, err := a.url()
 	if err != nil {
@@ -46,9 +55,8 @@ func (a *app) place() string {
 	return "the store " + open.Redacted(url, schemes)
 }
 
-// looker opens the store for verbs that only look. They do not make a directory,
-// whose name may be misspelt: where there is none, nothing is held, and a remark
-// on the terminal says so.
+// looker opens the store for verbs that only look. They make no directory, because its name may be
+// misspelt. If there is none, no lock is held, and a remark on the terminal says why.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
 	rawURL, err := a.url()
 	if err != nil || a.from() == "" {
@@ -79,9 +87,7 @@ func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) 
 func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
 	rawURL, err := a.url()
 	if err != nil {
-		why := fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s", reason(err))
-		why.note.Do = ownStore()
-		return nil, why
+		return nil, noURL(name, err)
 	}
 	return a.opened(ctx, name, rawURL, opts...)
 }
@@ -100,17 +106,15 @@ func (a *app) opened(ctx context.Context, name, rawURL string, opts ...padlock.L
 
 // from says where the URL of the store comes from, or "" for the default.
 func (a *app) from() string {
-	switch {
-	case a.storeURL != "":
+	if a.storeURL != "" {
 		return "--store"
-	case os.Getenv("PADLOCK_STORE") != "":
-		return "PADLOCK_STORE"
 	}
-	return ""
+	_, variable, _ := open.EnvURL()
+	return variable
 }
 
-// ownStore is what an administrator and a user without a home of its own, such
-// as www-data, can do to have a store.
+// ownStore returns the commands that make a store for a user without a home directory, such as
+// www-data.
 func ownStore() []string {
 	name, dir := strconv.Itoa(os.Getuid()), "/var/lib/padlock-"+strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil && u.Username != "" && !strings.ContainsAny(u.Username, "'\\/ ") {
@@ -119,8 +123,8 @@ func ownStore() []string {
 	return []string{"as root:  install -d -o " + name + " -m 700 " + dir, "then:     export PADLOCK_STORE=file://" + dir}
 }
 
-// closePatience is how long an exit may be held up by a store that does not
-// answer; what is left then runs out by its lease.
+// closePatience is how long a store that does not answer may delay the exit. Locks that are not
+// released by then end with their leases.
 var closePatience = 5 * time.Second
 
 func (a *app) close(l *padlock.Locker) {

@@ -114,7 +114,7 @@ const (
 func (v *verification) do(ctx context.Context) error {
 	url, err := v.app.url()
 	if err != nil {
-		return fail(exitUnavailable, "unavailable", "", "there is no default store for this user: %s; --store and PADLOCK_STORE name another", reason(err))
+		return noURL("", err)
 	}
 	v.url = url
 	if err := v.prepare(ctx); err != nil {
