@@ -1,0 +1,87 @@
+package all_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
+)
+
+// stores are the packages of stores that open and open/all import, by their directory.
+func stores(t *testing.T) []string {
+	var dirs []string
+	for _, file := range []string{"../open.go", "all.go"} {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			target, _ := strconv.Unquote(spec.Path.Value)
+			if dir, ok := strings.CutPrefix(target, "github.com/padlock-go/padlock/"); ok && dir != "driver" && dir != "open" {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
+// A user finds each store that can be opened in the README, and its page in docs/stores. The other
+// way round, each package that describes a scheme can be opened.
+func TestEveryStoreIsDocumented(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, dir := range stores(t) {
+		known[dir] = true
+		if !strings.Contains(string(readme), "| `"+dir+"` |") {
+			t.Errorf("the README's table of stores has no row for %s", dir)
+		}
+		if _, err := os.Stat("../../docs/stores/" + strings.TrimSuffix(dir, "store") + ".md"); err != nil && dir != "memstore" {
+			t.Errorf("%s has no page: %v", dir, err)
+		}
+	}
+	files, err := filepath.Glob("../../*/scheme.go")
+	if err != nil || len(files) < len(known) {
+		t.Fatalf("%v: found %q", err, files)
+	}
+	for _, file := range files {
+		if dir := filepath.Base(filepath.Dir(file)); dir != "driver" && !known[dir] {
+			t.Errorf("%s describes the URLs of a store, and open/all does not open it", file)
+		}
+	}
+}
+
+// Each scheme has what the command and the docs show of it, and its example is a URL of its own.
+func TestSchemesAreComplete(t *testing.T) {
+	for _, s := range open.Known(every()) {
+		_, found, err := open.Parse(s.Example, every())
+		switch {
+		case s.Help == "" || s.Open == nil:
+			t.Errorf("%q: has no help, or cannot be opened", s.Names)
+		case err != nil || found.Names[0] != s.Names[0]:
+			t.Errorf("%q: its example %s is of %q, %v", s.Names, s.Example, found.Names, err)
+		case s.Guarantees == nil && !s.Composite:
+			t.Errorf("%q: says nothing of its promises", s.Names)
+		case (s.FromSymfony == nil) != (len(s.Symfony) == 0):
+			t.Errorf("%q: DSNs without a translation, or the reverse", s.Names)
+		}
+	}
+}
+
+// A system that padlock has a store for is not among those that it has none for.
+func TestServedIsNotUnserved(t *testing.T) {
+	for _, name := range names() {
+		_, err := all.Store(t.Context(), name+"://user@/?nothing=here")
+		if err == nil || strings.Contains(err.Error(), "padlock has no store in") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package open_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/open"
+)
+
+func fileURL(dir string) string {
+	return (&url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(dir), "/")}).String()
+}
+
+// works takes and releases a lock.
+func works(t *testing.T, store driver.Store, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	l := padlock.New(store)
+	if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOwnSchemes(t *testing.T) {
+	for _, rawURL := range []string{
+		"memory:", fileURL(t.TempDir()),
+		"all:?store=" + url.QueryEscape(fileURL(t.TempDir())) + "&store=memory:",
+		"quorum:?store=memory:&store=memory:&store=memory:",
+	} {
+		store, err := open.Store(t.Context(), rawURL)
+		works(t, store, err)
+	}
+}
+
+// toy is a scheme of a program's own.
+func toy(name string) driver.Scheme {
+	return driver.Scheme{
+		Names: []string{name}, Help: "a toy", Example: name + ":",
+		Open: func(context.Context, *url.URL, driver.Opening) (driver.Store, error) { return memstore.New(), nil },
+	}
+}
+
+func TestSchemesArePassed(t *testing.T) {
+	_, err := open.Store(t.Context(), "toy://host")
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "there is no store for toy: URLs; there are stores for all:, file:, memory:, quorum:") {
+		t.Error(err)
+	}
+	store, err := open.Store(t.Context(), "toy://host", open.Schemes(toy("toy")))
+	works(t, store, err)
+	_, err = open.Store(t.Context(), "nowhere:", open.Schemes(toy("toy")))
+	if err == nil || !strings.HasSuffix(err.Error(), ", toy:") {
+		t.Errorf("%v: does not name toy:", err)
+	}
+	store, err = open.Store(t.Context(), "quorum:?store=toy://a&store=toy://b&store=toy://c", open.Schemes(toy("toy")))
+	works(t, store, err)
+	store, err = open.Store(t.Context(), "file:///nowhere/at/all", open.Schemes(toy("file"))) // replaces the usual one
+	works(t, store, err)
+}
+
+// What a program says about the opening reaches the store, and the members of a quorum may be down.
+func TestOpeningReachesTheStore(t *testing.T) {
+	var got []driver.Opening
+	s := toy("toy")
+	s.Open = func(_ context.Context, _ *url.URL, o driver.Opening) (driver.Store, error) {
+		o.Member = nil
+		got = append(got, o)
+		return memstore.New(), nil
+	}
+	for _, rawURL := range []string{"toy:", "quorum:?store=toy://a", "all:?store=toy://a"} {
+		store, err := open.Store(t.Context(), rawURL, open.Schemes(s), open.StateDir("/state"), open.Brief(), open.Lenient())
+		works(t, store, err)
+	}
+	for i, lazy := range []bool{false, true, false} {
+		want := driver.Opening{StateDir: "/state", Brief: true, Lenient: true, Lazy: lazy}
+		if len(got) != 3 || got[i].StateDir != want.StateDir || got[i].Brief != want.Brief || got[i].Lenient != want.Lenient || got[i].Lazy != want.Lazy {
+			t.Errorf("opening %d of 3: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+func TestFromEnv(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_STATE_HOME", home)
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("memory:\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ store, file, from string }{
+		{"", "", ""}, {fileURL(dir), "", "PADLOCK_STORE"}, {"", secret, "PADLOCK_STORE_FILE"},
+	} {
+		t.Setenv("PADLOCK_STORE", c.store)
+		t.Setenv("PADLOCK_STORE_FILE", c.file)
+		if _, from, err := open.EnvURL(); err != nil || from != c.from {
+			t.Errorf("%+v: %q, %v", c, from, err)
+		}
+		store, err := open.FromEnv(t.Context())
+		works(t, store, err)
+	}
+}
+
+func TestFromEnvErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ store, file, text, want string }{
+		{"memory:", "f", "memory:", "PADLOCK_STORE and PADLOCK_STORE_FILE are both set"},
+		{"canary", "", "", "PADLOCK_STORE: "},
+		{"", "nowhere", "", "cannot be read"},
+		{"", ".", "", "cannot be read"},
+		{"", "f", "\n", "is empty"},
+		{"", "f", "memory:\ncanary", "must hold one line"},
+		{"", "f", "canary" + strings.Repeat("x", 1<<17), "must hold one line"},
+		{"", "f", "redis://:canary/@host", "PADLOCK_STORE_FILE: "},
+	} {
+		if c.text != "" {
+			if err := os.WriteFile(filepath.Join(dir, "f"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.file != "" {
+			c.file = filepath.Join(dir, c.file)
+		}
+		t.Setenv("PADLOCK_STORE", c.store)
+		t.Setenv("PADLOCK_STORE_FILE", c.file)
+		_, err := open.FromEnv(t.Context())
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
