@@ -10,5 +10,7 @@ func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)
 	}
+	everyStore = readStores()
+	arrows = arrowTable()
 	os.Exit(m.Run())
 }
