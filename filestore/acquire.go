@@ -155,6 +155,9 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
+	if rec.newer || s.hasNewerQueue(c, b.in[:b.got]) {
+		return nil, newer(f.path)
+	}
 	if no := admit(rec, r.Shared, wall); no != nil {
 		return nil, no
 	}

@@ -46,6 +46,9 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec, wall := b.read(h.conn), s.config.wall()
+	if rec.newer {
+		return newer(f.path)
+	}
 	if rec.intent != 0 && rec.intent != h.slotID && rec.intentEnd.left(wall) > 0 {
 		return driver.ErrPromotionConflict
 	}

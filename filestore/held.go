@@ -136,9 +136,9 @@ func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	if l.pid <= 0 { // a process out of sight: whose lock it is cannot be known
 		return driver.Hold{Shared: l.shared}
 	}
-	foreign := driver.Hold{Shared: l.shared, Foreign: true}
-	foreign.Host, foreign.PID = machine().host, l.pid
-	return foreign
+	h := driver.Hold{Shared: l.shared, Foreign: !rec.newer}
+	h.Host, h.PID = machine().host, l.pid
+	return h
 }
 
 // seenFromHere gives a holder in another pid namespace, such as a container, the

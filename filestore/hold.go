@@ -67,7 +67,7 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
-	if rec.fence > h.fence {
+	if rec.fence > h.fence || rec.newer {
 		s.lose(f, h) // a child unlocked it, and somebody had it since
 		return false, nil
 	}

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	if err != nil {
 		return driver.State{}, unavailable(path, err)
+	}
+	if rec.newer {
+		return driver.State{}, newer(path)
 	}
 	locks, complete, err := s.locksOn(c, path, slots)
 	state := s.stateOf(c, rec, slots, locks)
@@ -91,9 +95,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if state, ok := s.stateOfEntry(entry.Name(), prefix, locks); ok {
+		state, ok, readErr := s.stateOfEntry(entry.Name(), prefix, locks)
+		if ok {
 			states = append(states, state)
 		}
+		err = cmp.Or(err, readErr)
 	}
 	if err == nil && !complete {
 		err = errContainer
@@ -102,34 +108,38 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 }
 
 // stateOfEntry returns the state of a file if it is held or cools down, and
-// its name begins with prefix or may do so.
-func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (driver.State, bool) {
+// its name begins with prefix or may do so. The only error is that of a file
+// that a newer padlock has written.
+func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {
-		return driver.State{}, false
+		return driver.State{}, false, nil
 	}
 	path := filepath.Join(s.dir, file)
 	c, rec, slots, err := readState(path)
 	if err != nil {
-		return driver.State{}, false // it went away
+		return driver.State{}, false, nil // it went away
 	}
 	on := locks[c.ino]
 	if s.config.probes {
 		if on, err = s.locksByTrying(path, slots); err != nil {
-			return driver.State{}, false
+			return driver.State{}, false, nil
 		}
 	}
-	state := s.stateOf(c, rec, slots, on)
+	if rec.newer {
+		err = newer(path)
+	}
+	state = s.stateOf(c, rec, slots, on)
 	state.Path = path
 	state.Name = string(rec.name)
 	if !rec.valid {
 		state.Name = nameOf(file)
 	}
 	if len(state.Holds) == 0 {
-		return state, false
+		return state, false, err
 	}
 	state.Waiters = s.waitingAt(path)
-	return state, state.Name == "" || strings.HasPrefix(state.Name, prefix)
+	return state, state.Name == "" || strings.HasPrefix(state.Name, prefix), err
 }
 
 // waitingAt counts who waits for the lock file at path; -1 if that is unknown.
@@ -180,6 +190,9 @@ func readState(path string) (c *conn, rec record, slots map[int]slot, err error)
 	for range 3 {
 		if rec = *b.read(c); rec.valid {
 			return c, rec, readSlots(c, rec.epoch), nil
+		}
+		if rec.newer {
+			break
 		}
 	}
 	return c, rec, nil, nil

@@ -19,25 +19,30 @@ type order struct {
 // inOrder reports whether waiters can have tickets at all.
 func inOrder(c *config, dir string) bool { return !c.network && hasPipes(dir) }
 
-// enlist takes a ticket for w, if it wants one and has none that is good. The
-// caller holds f.mu.
-func (s *Store) enlist(f *file, w *waiter) {
+// enlist takes a ticket for w, if it wants one and has none that is good. If none can be had, w
+// waits without one; the only error is that of a queue that a newer padlock made. The caller holds
+// f.mu.
+func (s *Store) enlist(f *file, w *waiter) error {
 	if w.aside || !s.guarantees.FIFO || f.spare == nil {
-		return
+		return nil
 	}
 	if t := w.ticket; t.queue != nil && t.queue.of(f.spare) && t.valid() && s.order.pipe.is(t.word.pipe()) {
-		return
+		return nil
 	}
 	s.delist(w, false)
 	t, err := s.takeTicket(f, w.shared)
-	if err != nil {
+	switch {
+	case err == errNewerQueue:
+		return newer(f.path)
+	case err != nil:
 		s.noTicket(err)
 		f.queue.set(w, false, false)
-		return
+		return nil
 	}
 	w.ticket = t
 	f.queue.set(w, true, false)
 	s.order.pipe.add(t, w)
+	return nil
 }
 
 func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
@@ -126,6 +131,12 @@ func (s *Store) position(w *waiter) (ahead int) {
 	return ahead
 }
 
+// hasNewerQueue reports whether c's file has a queue that this build cannot read. in is the start of
+// the file.
+func (s *Store) hasNewerQueue(c *conn, in []byte) bool {
+	return s.guarantees.FIFO && c.queueHeader(in).newer()
+}
+
 // yield refuses a lock that c has to a newcomer, or to a waiter, if somebody
 // living waits before it: nil if nobody does. in is the start of the file.
 // The caller holds f.mu.
@@ -208,7 +219,10 @@ func (w *waiter) taken() {
 // offer notes that the lock of c is about to be free, if somebody waits for
 // it. size is that of the file. The caller holds f.mu and has the lock.
 func (s *Store) offer(f *file, c *conn, size int64) {
-	if !s.guarantees.FIFO || size <= ticketOffset || c.queueHeader(nil).empty() {
+	if !s.guarantees.FIFO || size <= ticketOffset {
+		return
+	}
+	if h := c.queueHeader(nil); h.empty() || h.newer() {
 		return
 	}
 	if q, err := f.queueOf(c); err == nil {
@@ -219,7 +233,15 @@ func (s *Store) offer(f *file, c *conn, size int64) {
 // wakeNext wakes the first waiter, after the lock of c was given back, or let
 // readers in: then the first is woken if it is one. The caller holds f.mu.
 func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
-	if !s.guarantees.FIFO || c.queueHeader(nil).empty() {
+	if !s.guarantees.FIFO {
+		return
+	}
+	h := c.queueHeader(nil)
+	switch {
+	case h.newer():
+		touch(c) // a newer padlock watches the file as every padlock does
+		return
+	case h.empty():
 		return
 	}
 	if q, err := f.queueOf(c); err == nil && !s.wakeFirst(q, onlyReader) {
@@ -263,7 +285,10 @@ func (s *Store) waiting(c *conn) int {
 // someoneWaits reports whether somebody living waits in order. The caller holds
 // f.mu, and f.spare is not nil.
 func (s *Store) someoneWaits(f *file) (waits bool) {
-	if !s.guarantees.FIFO || f.spare.queueHeader(nil).empty() {
+	if !s.guarantees.FIFO {
+		return false
+	}
+	if h := f.spare.queueHeader(nil); h.empty() || h.newer() {
 		return false
 	}
 	q, err := f.queueOf(f.spare)

@@ -22,7 +22,9 @@ func (order) trouble(*Store) (int, time.Time, error) { return 0, time.Time{}, ni
 
 func (*file) dropQueue() {}
 
-func (*Store) enlist(*file, *waiter) {}
+func (*Store) enlist(*file, *waiter) error { return nil }
+
+func (*Store) hasNewerQueue(*conn, []byte) bool { return false }
 
 func (*Store) delist(*waiter, bool) {}
 

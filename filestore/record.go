@@ -13,24 +13,39 @@ import (
 // it holds, in little-endian numbers:
 //
 //	0      the head record, see record
+//	1984   the queue of the waiters, see ticketQueue
 //	4096   slots of 640 bytes, one for each shared holder, see slot
 //
 // Its size says whether somebody waits: sizeWaited, or anything else. So the
 // call that finds out whether the file was removed tells this too.
 //
-// The head is written under an exclusive lock, or under the gate by somebody
-// who has a shared lock. Nothing is ever synced: a record that is missing, cut
-// or garbled counts as none, and all that it cost is a name for the holder and
-// the rest of a cool-down.
+// The head is written under an exclusive lock, or under the gate by a process
+// that has a shared lock. Nothing is ever synced: a record that is missing, cut
+// or garbled counts as none. Then the name of the holder and the rest of a
+// cool-down are lost, and nothing else.
+//
+// Every format of the head begins with the same ten bytes, so that each build
+// knows the head of a newer one and leaves it alone:
+//
+//	0   "PLK"
+//	3   the format, '1' so far; it rises when an older build could do harm to
+//	    the head or to the slots. Without that, a newer build may only add
+//	    bytes at the end.
+//	4   CRC-32C of all that follows
+//	8   length of the whole, at most queueOffset
 const (
 	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel
 	headFixed = 16 + 8*14 + 16 + 6
+	headStart = 10 // what every format begins with
 
 	sizeCalm   = 1 << 16
 	sizeWaited = sizeCalm + 1
 )
 
-const magic = "PLK1"
+const (
+	magic  = "PLK" // every format
+	format = '1'   // the newest that this build knows
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -56,6 +71,7 @@ type owner struct {
 // record is the head of a lock file.
 type record struct {
 	valid     bool
+	newer     bool // not valid, since its format is newer than this build
 	mode      mode
 	boot      [16]byte
 	fence     uint64 // the highest minted
@@ -71,7 +87,7 @@ type record struct {
 // encode appends the record to b, which is empty.
 func (r *record) encode(b []byte) []byte {
 	le := binary.LittleEndian
-	b = append(b, magic...)
+	b = append(append(b, magic...), format)
 	b = append(b, 0, 0, 0, 0, 0, 0, byte(r.mode), 0, 0, 0, 0, 0)
 	b = append(b, r.boot[:]...)
 	for _, v := range [...]uint64{
@@ -105,7 +121,7 @@ func seal(b []byte) {
 
 // sealed returns the bytes of the record at the start of b, or nil.
 func sealed(b []byte, magic string, fixed int) []byte {
-	if len(b) < fixed || string(b[:4]) != magic {
+	if len(b) < fixed || string(b[:len(magic)]) != magic {
 		return nil
 	}
 	n := int(binary.LittleEndian.Uint16(b[8:]))
@@ -115,12 +131,16 @@ func sealed(b []byte, magic string, fixed int) []byte {
 	return b[:n]
 }
 
-// decode reads a head record. The result is not valid if b holds none.
-// Moments of another boot lose their reading of the boot clock.
+// decode reads a head record. The result is not valid if b holds none that
+// this build can read. Moments of another boot lose their reading of the boot
+// clock.
 func (r *record) decode(b []byte) {
 	*r = record{}
-	b = sealed(b, magic, headFixed)
+	b = sealed(b, magic, headStart)
 	if b == nil {
+		return
+	}
+	if r.newer = b[3] > format; b[3] != format || len(b) < headFixed {
 		return
 	}
 	d := decoder{b: b[16:]}

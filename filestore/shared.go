@@ -89,7 +89,11 @@ func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	if h.shared {
-		b.next.share(f, h, b.read(h.conn), s.config.wall())
+		rec := b.read(h.conn)
+		if rec.newer {
+			return newer(f.path)
+		}
+		b.next.share(f, h, rec, s.config.wall())
 	} else {
 		b.next.own(f, h)
 	}

@@ -90,15 +90,18 @@ func (c *conn) queueHeader(in []byte) (h queueHeader) {
 			return h
 		}
 	}
-	h.next, h.head, h.free = binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]), binary.NativeEndian.Uint64(b[16:])
-	return h
+	number := binary.NativeEndian.Uint64
+	return queueHeader{number(b[:]), number(b[8:]), number(b[16:]), number(b[24:])}
 }
 
-// readTickets counts the tickets that wait, without a mapping. living tells
-// whether the process of a ticket lives; it is asked once for each process.
+// readTickets counts the tickets that wait, without a mapping, or returns -1 if
+// this build cannot read them. living tells whether the process of a ticket lives; it is asked once for each process.
 func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
 	h := c.queueHeader(nil)
-	if h.empty() || h.next-h.head > ticketRoom {
+	switch {
+	case h.newer():
+		return -1
+	case h.empty() || h.next-h.head > ticketRoom:
 		return 0
 	}
 	words := make([]byte, 8*ticketRoom)

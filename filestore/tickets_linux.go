@@ -15,6 +15,8 @@ import (
 //	1984   next, the number of the next ticket
 //	1992   head: every ticket with a lower number is gone
 //	2000   since when the lock lies free, in ns of the boot clock; 0 if unknown
+//	2008   format of the queue, 0 so far; it rises when an older build could do
+//	       harm to the queue. A build leaves a newer queue alone.
 //	24576  one word for each of ticketRoom tickets, the ticket n at n mod ticketRoom
 //
 // A word holds the ticket's state (4 bits), its number modulo 2^20 (20 bits)
@@ -37,11 +39,12 @@ import (
 // is the same as gone.
 const (
 	queueOffset  = 1984
-	queueSize    = 24
+	queueSize    = 32
 	ticketHead   = queueOffset + queueSize // all that is read before a lock is granted
 	ticketOffset = 24576                   // behind the slots
 	ticketRoom   = 4096
 	ticketEnd    = ticketOffset + 8*ticketRoom
+	queueFormat  = 0 // the newest that this build knows
 )
 
 // ticketQueue is the queue of one lock file, mapped. Its methods may be called
@@ -61,8 +64,9 @@ type ticket struct {
 }
 
 var (
-	errQueueFull = errors.New("too many wait for the name")
-	errQueueGone = errors.New("the lock file was cut short")
+	errQueueFull  = errors.New("too many wait for the name")
+	errQueueGone  = errors.New("the lock file was cut short")
+	errNewerQueue = errors.New("the queue is of a newer padlock")
 )
 
 func (q *ticketQueue) at(offset int) *atomic.Uint64 {
@@ -72,6 +76,8 @@ func (q *ticketQueue) at(offset int) *atomic.Uint64 {
 func (q *ticketQueue) next() *atomic.Uint64 { return q.at(queueOffset) }
 func (q *ticketQueue) head() *atomic.Uint64 { return q.at(queueOffset + 8) }
 func (q *ticketQueue) free() *atomic.Uint64 { return q.at(queueOffset + 16) }
+
+func (q *ticketQueue) format() *atomic.Uint64 { return q.at(queueOffset + 24) }
 
 func (q *ticketQueue) word(number uint64) *atomic.Uint64 {
 	return q.at(ticketOffset + 8*int(number%ticketRoom))
@@ -116,6 +122,9 @@ func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, e
 }
 
 func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, error) {
+	if q.format().Load() > queueFormat {
+		return ticket{}, errNewerQueue
+	}
 	for {
 		q.first(math.MaxUint64) // which raises head
 		head, n := q.bounds()

@@ -35,7 +35,10 @@ func (t ticketWord) is(number uint64) bool {
 
 func (t ticketWord) waits(number uint64) bool { return t.is(number) && t.state() != ticketGone }
 
-// queueHeader is a copy of the three numbers.
-type queueHeader struct{ next, head, free uint64 }
+// queueHeader is a copy of the four numbers before the tickets.
+type queueHeader struct{ next, head, free, format uint64 }
+
+// newer reports whether this build must leave the queue alone.
+func (h queueHeader) newer() bool { return h.format > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

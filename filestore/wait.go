@@ -60,8 +60,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	w := newWaiter(!reserve || h != nil)
 	w.shared = r.Shared
 	f.queue.join(w)
-	if s.refresh(f) == nil { // else the first look says why
-		s.enlist(f, w)
+	if s.refresh(f) == nil {
+		_ = s.enlist(f, w) // the first look reports what is wrong
 	}
 	s.leave(f)
 
@@ -173,7 +173,9 @@ func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look,
 		if err := s.refresh(f); err != nil {
 			return l, err
 		}
-		s.enlist(f, w)
+		if err := s.enlist(f, w); err != nil {
+			return l, err
+		}
 		if w.ticket.queue == nil || l.told {
 			l.told = s.subscribe(f)
 		}
