@@ -81,7 +81,9 @@ func refusal(text string) error {
 	text, _, _ = strings.Cut(text, ", with args")
 	code, rest, _ := strings.Cut(text, " ")
 	switch {
-	case code == "PADLOCKTYPE":
+	case code == codeVersion:
+		return versionError(rest)
+	case code == codeType:
 		return invalid("name: the key holds a %s, which is no lock of this layout", rest)
 	case code == "WRONGTYPE":
 		return invalid("name: the key holds something that is no lock of this layout")
@@ -101,6 +103,15 @@ func refusal(text string) error {
 		return unavailable("%s", text)
 	}
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
+}
+
+// versionError refuses a name whose note was written by a later version of padlock.
+func versionError(flag string) error {
+	if v := versionOf(flag); v > noteVersion {
+		return unavailable("a newer padlock has used this name, with notes of version %d; this one knows version %d: "+
+			"upgrade this program, or stop the newer one and wait until its notes have expired", v, noteVersion)
+	}
+	return unavailable("the note of this name is damaged: it begins with %q; delete the note", flag)
 }
 
 // unconnected says what to do about a connection that could not be made, or "".

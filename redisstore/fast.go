@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,38 +79,23 @@ func ceilMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// counted is a token after its length in three digits.
-func counted(token string) string {
-	n := len(token)
-	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)}) + token
-}
-
 // fastHeld reads the note of the holder in the way, the end of its lease and
 // the server's time. It is nil if the note cannot be read.
 func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	parts, err := m.AsStrSlice()
-	if err != nil || len(parts) < 3 || len(parts[0]) < 21 {
+	if err != nil || len(parts) < 3 {
 		return nil
 	}
-	note, end, now := parts[0], atoi(parts[1]), atoi(parts[2])
-	n, err := strconv.Atoi(note[17:20])
-	start := 21 + n
-	if err != nil || len(note) < start {
+	holder, since, more, ok := readNote(parts[0])
+	if !ok {
 		return nil
 	}
-	since := atoi(note[1:14]) // the first digits of the fence
-	if note[start-1:start] != heldNow {
-		if start += noteTimes; len(note) < start {
-			return nil
-		}
-		since = atoi(note[start-13 : start])
-	}
-	wall := time.Now()
-	h := driver.Hold{Holder: readHolder(note[start:]), Until: wall.Add(time.Duration(end-now) * time.Millisecond)}
+	end, now, wall := atoi(parts[1]), atoi(parts[2]), time.Now()
+	h := driver.Hold{Holder: holder, Until: wall.Add(time.Duration(end-now) * time.Millisecond)}
 	h.Since = wall.Add(time.Duration(since-now) * time.Millisecond)
 	finishHold(&h)
 	held := &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
-	if strings.HasPrefix(note, "-") {
+	if !more {
 		held.Waiters = 0
 	}
 	return held

@@ -29,10 +29,6 @@ type ttlFormat struct {
 	note  string // ms that the note is kept
 }
 
-// heldNow is, in a note, a hold without an at-least, since when its fence says.
-// In place of it there may be h or r, with these times before the holder.
-const heldNow, noteTimes = "H", 13 + 13
-
 // holder is h as others are told.
 func (f *formats) holder(h *driver.Holder) *holderFormat {
 	if last := f.lastHolder.Load(); last != nil && last.holder == *h {
@@ -42,7 +38,7 @@ func (f *formats) holder(h *driver.Holder) *holderFormat {
 	if err != nil {
 		text = nil // strings and numbers can be written
 	}
-	next := &holderFormat{*h, string(text), heldNow + string(text)}
+	next := &holderFormat{*h, string(text), stateHeldNow + string(text)}
 	f.lastHolder.Store(next)
 	return next
 }

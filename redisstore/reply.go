@@ -169,6 +169,28 @@ func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	return holds
 }
 
+// readNote returns the last exclusive hold that a note tells of, when it began in ms since 1970,
+// and whether it may have waiters. ok is false if the note tells of none, or has another version.
+func readNote(note string) (h driver.Holder, since int64, more, ok bool) {
+	if len(note) < tokenAt || note[0] > lastFlag {
+		return h, 0, false, false
+	}
+	n, err := strconv.Atoi(note[lengthAt:tokenAt])
+	state := tokenAt + n
+	holder := state + stateBytes
+	if err != nil || n < 0 || len(note) < holder {
+		return h, 0, false, false
+	}
+	since = atoi(note[fenceAt : fenceAt+timeBytes]) // the first digits of a fence are ms
+	if note[state:holder] != stateHeldNow {
+		if holder += 2 * timeBytes; len(note) < holder {
+			return h, 0, false, false
+		}
+		since = atoi(note[holder-timeBytes : holder])
+	}
+	return readHolder(note[holder:]), since, note[0] != flagSimple, true
+}
+
 func finishHold(h *driver.Hold) {
 	if h.Plan > 0 && !h.Since.IsZero() {
 		h.PlannedEnd = h.Since.Add(h.Plan)

@@ -20,12 +20,13 @@ type script struct{ text, sha string }
 
 func newScript(files ...string) *script {
 	var text strings.Builder
+	text.WriteString(spell("-- padlock, notes of version NOTE_VERSION\n"))
 	for _, f := range files {
 		b, err := sources.ReadFile("lua/" + f + ".lua")
 		if err != nil {
 			panic(err) // only a misspelt name, which any test finds
 		}
-		text.Write(b)
+		text.WriteString(spell(string(b)))
 	}
 	sum := sha1.Sum([]byte(text.String()))
 	return &script{text.String(), hex.EncodeToString(sum[:])}
@@ -47,8 +48,8 @@ func newScripts(layout string) *scripts {
 		fastExtend:  newScript("fast_extend_" + layout),
 		fastClaim:   newScript("fast_claim_" + layout),
 		join:        newScript("join"),
-		pass:        newScript("pass_" + layout),
-		swap:        newScript("swap_"+layout, "pass_"+layout),
+		pass:        newScript("handover", "key_"+layout, "pass"),
+		swap:        newScript("handover", "key_"+layout, "swap", "pass"),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
 		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
 	}

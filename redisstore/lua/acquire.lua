@@ -12,9 +12,9 @@ if e then
   local til = math.max(e, ms + math.max(ttl, atleast))
   if not r and spent(was, above) then return { 'U' } end
   if not r then -- taken without a note, or the note is gone
-    r = { token = token, shared = was, fence = mint(was and count() > 1, above), since = ms, state = 'h', atleast = 0, holder = holder }
-  elseif r.state == 'r' then
-    r.state, r.since, r.holder = 'h', ms, holder
+    r = { token = token, shared = was, fence = newFence(was and count() > 1, above), since = ms, state = NOTE_HELD, atleast = 0, holder = holder }
+  elseif r.state == NOTE_RESERVED then
+    r.state, r.since, r.holder = NOTE_HELD, ms, holder
   end
   if atleast > 0 then r.atleast = math.max(r.atleast, ms + atleast) end
   put(r)
@@ -32,9 +32,9 @@ if old ~= '' then
   forget(old)
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
-  local fence = grant(token, was, til, above, holder, 'h', math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
+  local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
   if was then -- beside others it got theirs, but who was swapped must be below
-    fence = mint(false, above)
+    fence = newFence(false, above)
     local n = record(token)
     n.fence = fence
     put(n)
@@ -49,6 +49,6 @@ if blocked(shared) or redis.call('ZCARD', Q) > 0 then
 end
 if spent(shared, above) then return { 'U' } end
 local til = ms + math.max(ttl, atleast)
-local fence = grant(token, shared, til, above, holder, 'h', atleast > 0 and ms + atleast or 0)
+local fence = grant(token, shared, til, above, holder, NOTE_HELD, atleast > 0 and ms + atleast or 0)
 finish()
 return { 'G', int(fence), int(til - ms) }

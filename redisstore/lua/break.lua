@@ -9,7 +9,7 @@ for _, f in ipairs(redis.call('HKEYS', H)) do
   local kind = string.sub(f, 1, 1)
   if kind ~= 'w' then redis.call('HDEL', H, f) end
 end
-local fence = mint(false, 0)
+local fence = newFence(false, 0)
 dispatch(nil, true)
 finish()
 return { 'G', int(fence), '0' }

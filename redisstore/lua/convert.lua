@@ -5,7 +5,7 @@ begin()
 purge()
 local e = live(token)
 if not e then return lost(token) end
-local r = record(token) or { token = token, shared = not writing(), fence = 0, since = ms, state = 'h', atleast = 0, holder = '' }
+local r = record(token) or { token = token, shared = not writing(), fence = 0, since = ms, state = NOTE_HELD, atleast = 0, holder = '' }
 local til = math.max(e, ms + ttl)
 if shared == not writing() then -- the mode it has
   withdraw(token)
@@ -19,7 +19,7 @@ elseif only(token) then
   if spent(false, above) then return { 'U' } end
   forget(token)
   r.shared = false
-  r.fence = mint(false, above)
+  r.fence = newFence(false, above)
   put(r)
   withdraw(token)
 else

@@ -1,13 +1,14 @@
--- The exclusive hold of a name that nobody has and nobody waits for.
--- KEYS: 1 name 2 note
--- ARGV: 1 length of the token (3 digits) and token 2 ttl 3 ttl + KEEP 4 end of the note
--- Answers the fence, {note, end, now} of the holder in the way, or 0: ask acquire.lua.
+-- Takes the exclusive hold of a name that nobody holds and nobody waits for.
+-- KEYS: 1 name  2 note
+-- ARGV: 1 token after its length  2 ttl  3 ttl + KEEP  4 end of the note
+-- Returns the fence; {note, end, now} if another hold is in the way; or 0: use acquire.lua.
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 if call('EXISTS', K) == 1 then
   local v = call('GET', F)
-  if not v or #v < 22 then return 0 end
-  local token = string.sub(v, 21, 20 + tonumber(string.sub(v, 18, 20)))
-  if token == string.sub(a, 4) then return 0 end
+  if not v or #v <= NOTE_TOKEN then return 0 end
+  local n = tonumber(string.sub(v, NOTE_LENGTH, NOTE_LENGTH_END))
+  local token = n and string.sub(v, NOTE_TOKEN, NOTE_LENGTH_END + n)
+  if not n or token == string.sub(a, COUNTED_TOKEN) then return 0 end
   local z = redis.pcall('ZRANGE', K, 0, 2, 'WITHSCORES')
   if #z ~= 4 or (z[1] ~= '__write__' or z[3] ~= token) and (z[3] ~= '__write__' or z[1] ~= token) then return 0 end
   local t = call('TIME')
@@ -20,12 +21,13 @@ local s, u = t[1], t[2]
 local f = s .. string.sub('00000' .. u, -6) -- 16 digits, and so ordered as a string
 local us = s * 1000000 + u
 local til = string.format('%.0f', math.floor(us / 1000) + ARGV[2]) -- before anything is written
-local v = call('SET', F, '-' .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
-if v and (string.byte(v) ~= 45 or string.sub(v, 2, 17) >= f) then -- 45: -
-  local ms = math.ceil(math.max(tonumber(string.sub(v, 2, 17)), tonumber(f)) / 1000)
+local v = call('SET', F, NOTE_SIMPLE .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
+local last = v and string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
+if v and (string.byte(v) ~= BYTE_SIMPLE or last >= f) then
+  local ms = math.ceil(math.max(tonumber(last), tonumber(f)) / 1000)
   call('SET', F, v, 'PXAT', ms + ARGV[3])
   return 0
 end
-call('ZADD', K, til, string.sub(a, 4), til, '__write__')
+call('ZADD', K, til, string.sub(a, COUNTED_TOKEN), til, '__write__')
 call('PEXPIREAT', K, til)
 return us

@@ -1,14 +1,15 @@
--- The hold of a name that nobody has and nobody waits for, with a fence.
--- KEYS: 1 name 2 note
--- ARGV: 1 length of the token (3 digits) and token 2 ttl 3 ttl + KEEP 4 end of the note
--- Answers the fence, {note, end, now} of the holder in the way, or 0: ask acquire.lua.
+-- Takes the hold of a name that nobody holds and nobody waits for, with a fence.
+-- KEYS: 1 name  2 note
+-- ARGV: 1 token after its length  2 ttl  3 ttl + KEEP  4 end of the note
+-- Returns the fence; {note, end, now} if another hold is in the way; or 0: use acquire.lua.
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
-if not call('SET', K, string.sub(a, 4), 'NX', 'PX', ARGV[2]) then
+if not call('SET', K, string.sub(a, COUNTED_TOKEN), 'NX', 'PX', ARGV[2]) then
   local v = call('GET', F)
-  if not v or #v < 22 then return 0 end
-  local token = string.sub(v, 21, 20 + tonumber(string.sub(v, 18, 20)))
+  if not v or #v <= NOTE_TOKEN then return 0 end
+  local n = tonumber(string.sub(v, NOTE_LENGTH, NOTE_LENGTH_END))
+  local token = n and string.sub(v, NOTE_TOKEN, NOTE_LENGTH_END + n)
   local left = call('PTTL', K)
-  if left <= 0 or token == string.sub(a, 4) or redis.pcall('GET', K) ~= token then return 0 end
+  if not n or left <= 0 or token == string.sub(a, COUNTED_TOKEN) or redis.pcall('GET', K) ~= token then return 0 end
   local t = call('TIME')
   local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
   return { v, string.format('%.0f', ms + left), string.format('%.0f', ms) }
@@ -16,9 +17,10 @@ end
 local t = call('TIME')
 local s, u = t[1], t[2]
 local f = s .. string.sub('00000' .. u, -6) -- 16 digits, and so ordered as a string
-local v = call('SET', F, '-' .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
-if v and (string.byte(v) ~= 45 or string.sub(v, 2, 17) >= f) then -- 45: -
-  local ms = math.ceil(math.max(tonumber(string.sub(v, 2, 17)), tonumber(f)) / 1000)
+local v = call('SET', F, NOTE_SIMPLE .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
+local last = v and string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
+if v and (string.byte(v) ~= BYTE_SIMPLE or last >= f) then
+  local ms = math.ceil(math.max(tonumber(last), tonumber(f)) / 1000)
   call('SET', F, v, 'PXAT', ms + ARGV[3])
   call('DEL', K)
   return 0

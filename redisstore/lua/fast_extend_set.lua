@@ -1,10 +1,12 @@
 -- Makes the lease of an exclusive hold longer.
--- KEYS: 1 name 2 note   ARGV: 1 length of the token (3 digits) and token 2 ttl 3 KEEP
--- Answers {fence, ms left, 1 if it is shared: PHP may have demoted it}, or 0: ask extend.lua.
+-- KEYS: 1 name  2 note
+-- ARGV: 1 token after its length  2 ttl  3 KEEP
+-- Returns {fence, ms left, 1 if the hold is shared: PHP may have demoted it}, or 0: use extend.lua.
 local v = redis.call('GET', KEYS[2])
 local a = ARGV[1]
-if not v or string.sub(v, 18, 17 + #a) ~= a then return 0 end
-local token = string.sub(a, 4)
+if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
+if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
+local token = string.sub(a, COUNTED_TOKEN)
 local e = redis.pcall('ZSCORE', KEYS[1], token)
 if type(e) ~= 'string' then return 0 end
 local t = redis.call('TIME')
@@ -12,7 +14,7 @@ local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local til = ms + ARGV[2]
 e = tonumber(e)
 if e <= ms then return 0 end
-local f = tonumber(string.sub(v, 2, 17))
+local f = tonumber(string.sub(v, NOTE_FENCE, NOTE_FENCE_END))
 if til > e then
   e = til
   redis.call('PEXPIREAT', KEYS[1], til) -- first: a server without memory refuses a script that begins with ZADD

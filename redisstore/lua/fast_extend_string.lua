@@ -1,15 +1,18 @@
 -- Makes a lease longer.
--- KEYS: 1 name 2 note   ARGV: 1 token 2 ttl 3 KEEP
--- Answers {fence, ms left}, or 0: ask extend.lua.
+-- KEYS: 1 name  2 note
+-- ARGV: 1 token  2 ttl  3 KEEP
+-- Returns {fence, ms left}, or 0: use extend.lua.
 local v = redis.call('MGET', KEYS[1], KEYS[2])
 if v[1] ~= ARGV[1] then return 0 end
+local note = v[2]
+if note and string.byte(note) > BYTE_LAST_FLAG then return 0 end
 local left, ttl = redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])
 if left <= 0 then return 0 end
-local f = v[2] and tonumber(string.sub(v[2], 2, 17)) or 0
+local f = note and tonumber(string.sub(note, NOTE_FENCE, NOTE_FENCE_END)) or 0
 if left < ttl then
   left = ttl
   redis.call('PEXPIRE', KEYS[1], ttl)
-  if v[2] then
+  if note then
     local t = redis.call('TIME')
     local til = math.floor((t[1] * 1000000 + t[2]) / 1000) + ttl
     redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])

@@ -1,22 +1,23 @@
--- Joins the queue of a name that is taken, to have it alone.
--- KEYS: 1 name 2 note 3 records 4 queue   ARGV: 1 token 2 channel, id, mode, above and holder
--- Answers when to look, in ms, or 0: ask wait.lua.
+-- Joins the queue of a name that is held, to get an exclusive hold.
+-- KEYS: 1 name  2 note  3 records  4 queue
+-- ARGV: 1 token  2 channel, id, mode, above and holder
+-- Returns in how many ms the waiter looks next, or 0: use wait.lua.
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
 local flag = call('GETRANGE', KEYS[2], 0, 0)
-if left <= 0 or flag == '' then return 0 end
+if left <= 0 or flag ~= NOTE_SIMPLE and flag ~= NOTE_MORE then return 0 end
 local t = call('TIME')
 local us = t[1] * 1000000 + t[2]
 local ms = math.floor(us / 1000)
 local last = call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
 if last then us = math.max(us, last + 1) end
 if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return 0 end
-local look = last and 500 or math.min(left + 1, 1000)
+local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
-if not last or us - last > 30000000 then -- who came last did this
-  call('PEXPIRE', KEYS[3], math.max(left, 45000) + 60000)
-  call('PEXPIRE', KEYS[4], 105000)
+if not last or us - last > 30000000 then -- otherwise the waiter before this one did it
+  call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
+  call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)
 end
-if flag ~= '!' then call('SETRANGE', KEYS[2], 0, '!') end
+if flag == NOTE_SIMPLE then call('SETRANGE', KEYS[2], 0, NOTE_MORE) end
 return look

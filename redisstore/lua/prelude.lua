@@ -1,52 +1,53 @@
--- What every script but the fast ones begins with. After it comes one of
--- set.lua and string.lua, which know the key itself, then queue.lua.
+-- The beginning of every full script. set.lua or string.lua follows, which work on the key itself,
+-- then queue.lua, then the script itself.
 --
--- KEYS: 1 the name, as other programs see it   2 its note   3 records (hash)
---       4 queue (zset)   5 bells (zset)   6 tokens that came too late (zset)
--- ARGV: 1 what the store is set to: "KEEP COUNTS YIELDS ALONE"
+-- KEYS: 1 the name, as other programs see it  2 its note  3 records (hash)  4 queue (zset)
+--       5 waiters without a place (zset)  6 tokens that were released while they held nothing (zset)
+-- ARGV: 1 the settings of the store: "KEEP COUNTS YIELDS ALONE"
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
-local KEEP = tonumber(keep)  -- ms for which the note outlives what it tells of
-local COUNTS = counts == '1' -- PUBLISH tells how many listen, all over
-local YIELDS = yields == '1' -- programs that poll have a share in the names
+local KEEP = tonumber(keep)  -- ms for which the note outlives the lease and the fence
+local COUNTS = counts == '1' -- PUBLISH returns the number of all subscribers
+local YIELDS = yields == '1' -- programs that poll use the same names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 
-local RESERVE, STAGGER, SIGN, LINGER = 500, 10, 45000, 60000 -- ms
-local BUSY, GAP = 1000, 130                     -- ms, of YIELDS
-local INTENT = 2000                             -- ms for which a wish to be promoted is remembered
-local LAST = 9007199254740991                   -- the last fence, 2^53 - 1
+local STAGGER = 10            -- ms between the looks of two waiters
+local BUSY, GAP = 1000, 130   -- ms, with YIELDS
+local INTENT = 2000           -- ms for which a wish to be promoted is remembered
+local LAST = 9007199254740991 -- the last fence, 2^53 - 1
 local WRITE, COOL, LOOK = '__write__', 'padlock:cool:', 'padlock:look'
 
-local T = redis.call('TIME') -- once: it does not stand still in a script before Redis 7.2
+local T = redis.call('TIME') -- once: before Redis 7.2 time goes on while a script runs
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
--- A server without memory refuses a script's commands that may need some, but
--- only until the script has written anything. So whatever ends or keeps a hold,
--- and needs no memory to speak of, begins with a write that changes nothing.
+-- A server without memory refuses commands that may need some, but only until the script has
+-- written anything. So a script that ends or keeps a hold, and needs hardly any memory, begins with
+-- a write that changes nothing.
 local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 
--- The note: flag, fence (16 digits), and of the last exclusive hold length of
--- the token (3 digits), token, state (h held, r reserved), at-least and since
--- (13 digits each, ms) and holder. State H stands for a hold without an at-least
--- that began when its fence says; the 26 digits are left out then. The flag is !
--- when there is more than the fast scripts can know.
+-- The note: note.go has the table of its fields.
 local note = { fence = 0 }
 local said = redis.call('GET', F)
 if said then
-  note.fence = tonumber(string.sub(said, 2, 17))
-  if #said > 17 then
-    local n = tonumber(string.sub(said, 18, 20))
-    note.token = string.sub(said, 21, 20 + n)
-    note.state = string.sub(said, 21 + n, 21 + n)
-    if note.state == 'H' then
-      note.state, note.atleast, note.since = 'h', 0, math.floor(note.fence / 1000)
-      note.holder = string.sub(said, 22 + n)
+  if (string.byte(said) or 255) > BYTE_LAST_FLAG then
+    return redis.error_reply(REFUSED_VERSION .. ' ' .. string.sub(said, 1, 1))
+  end
+  note.fence = tonumber(string.sub(said, NOTE_FENCE, NOTE_FENCE_END))
+  local n = tonumber(string.sub(said, NOTE_LENGTH, NOTE_LENGTH_END)) -- nil if it tells of no hold
+  if n then
+    local at = NOTE_TOKEN + n
+    note.token, note.state = string.sub(said, NOTE_TOKEN, at - 1), string.sub(said, at, at)
+    at = at + NOTE_STATE
+    if note.state == NOTE_HELD_NOW then
+      note.state, note.atleast, note.since = NOTE_HELD, 0, math.floor(note.fence / 1000)
     else
-      note.atleast = tonumber(string.sub(said, 22 + n, 34 + n))
-      note.since = tonumber(string.sub(said, 35 + n, 47 + n))
-      note.holder = string.sub(said, 48 + n)
+      note.atleast = tonumber(string.sub(said, at, at + NOTE_TIME - 1))
+      at = at + NOTE_TIME
+      note.since = tonumber(string.sub(said, at, at + NOTE_TIME - 1))
+      at = at + NOTE_TIME
     end
+    note.holder = string.sub(said, at)
   end
 end
 
@@ -74,12 +75,11 @@ local function put(r)
   end
 end
 
--- mint makes the next fence: microseconds since 1970, or one more than the
--- last. Who reads beside others shares theirs. The first of them may not: what
--- stands in the note may be older than the last writer, if the server has lost
--- its last second.
-local function mint(beside, above)
-  if not beside or note.fence == 0 or note.fence <= above then
+-- newFence makes the next fence: microseconds since 1970, or one more than the last. A reader that
+-- joins other readers shares their fence. The first reader may not take the fence of the note: if
+-- the server has lost its last second, that fence may be older than the last writer.
+local function newFence(joins, above)
+  if not joins or note.fence == 0 or note.fence <= above then
     note.fence = math.max(note.fence + 1, us, above + 1)
   end
   return note.fence

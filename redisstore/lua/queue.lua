@@ -68,7 +68,7 @@ local function spent(shared, above)
   return note.fence >= LAST and not (shared and taken() and note.fence > above)
 end
 local function grant(token, shared, til, above, holder, state, atleast)
-  local fence, first = mint(shared and taken(), above), YIELDS and not ours()
+  local fence, first = newFence(shared and taken(), above), YIELDS and not ours()
   add(token, shared, til)
   if YIELDS and shared then redis.call('ZADD', K, 1, LOOK) end
   put({ token = token, shared = shared, fence = fence, since = ms, state = state, atleast = atleast, holder = holder })
@@ -140,7 +140,7 @@ local function dispatch(own, moved)
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
     if not head then break end
     local w = waiter(head)
-    if not w or w.seen + SIGN < ms then
+    if not w or w.seen + MS_ALIVE < ms then
       leave(head) -- gone: it did not look for so long
       moved = true
     elseif blocked(w.shared) or spent(w.shared, w.above) then
@@ -149,7 +149,7 @@ local function dispatch(own, moved)
     else
       leave(head)
       moved = true
-      local fence = grant(head, w.shared, ms + RESERVE, w.above, w.holder, 'r', 0)
+      local fence = grant(head, w.shared, ms + MS_RESERVE, w.above, w.holder, NOTE_RESERVED, 0)
       if head ~= own and not tell(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
         remove(head) -- nobody listens any more
         forget(head)
@@ -164,15 +164,15 @@ end
 -- is kept until the clock is far beyond its fence: a fence that is forgotten
 -- is not minted again.
 local function finish()
-  if note.token and note.state == 'r' and not live(note.token) then note.token = nil end
-  local slow = note.token and (note.state == 'r' or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
-  local til = math.max(top() < ms + 1e9 and top() or ms, ms + SIGN) + LINGER
+  if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
+  local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
+  local til = math.max(top() < ms + 1e9 and top() or ms, ms + MS_ALIVE) + MS_LINGER
   if slow then redis.call('PEXPIREAT', H, til) end
   if not slow and not note.token and note.fence == 0 then return redis.call('DEL', F) end
-  local v = (slow and '!' or '-') .. string.format('%016.0f', note.fence)
+  local v = (slow and NOTE_MORE or NOTE_SIMPLE) .. string.format(FORMAT_FENCE, note.fence)
   if note.token then
-    v = v .. string.format('%03d', #note.token) .. note.token .. note.state
-      .. string.format('%013.0f%013.0f', note.atleast, note.since) .. note.holder
+    v = v .. string.format(FORMAT_LENGTH, #note.token) .. note.token .. note.state
+      .. string.format(FORMAT_TIME, note.atleast) .. string.format(FORMAT_TIME, note.since) .. note.holder
   end
   redis.call('SET', F, v, 'PXAT', math.max(math.ceil(note.fence / 1000), til) + KEEP)
 end

@@ -22,8 +22,8 @@ else
   forget(token)
   -- An acquire of this token may still be on its way.
   redis.call('ZREMRANGEBYSCORE', X, '-inf', int(ms))
-  redis.call('ZADD', X, ms + LINGER, token)
-  redis.call('PEXPIRE', X, LINGER)
+  redis.call('ZADD', X, ms + MS_LINGER, token)
+  redis.call('PEXPIRE', X, MS_LINGER)
 end
 withdraw(token)
 dispatch(nil, moved)

@@ -6,7 +6,7 @@ local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then
   plain = true
 elseif kind ~= 'zset' and kind ~= 'none' then
-  return redis.error_reply('PADLOCKTYPE ' .. kind)
+  return redis.error_reply(REFUSED_TYPE .. ' ' .. kind)
 end
 
 local function live(token) -- the end of its lease, or nil

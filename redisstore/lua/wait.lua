@@ -23,7 +23,7 @@ if reserve and not mine then
     redis.call('ZADD', Q, came, token)
   end
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
-  redis.call('PEXPIRE', Q, SIGN + LINGER)
+  redis.call('PEXPIRE', Q, MS_ALIVE + MS_LINGER)
 end
 local moved = dispatch(token)
 if reserve then
@@ -42,9 +42,9 @@ else
   if mine then
     redis.call('HSET', H, 'p', chan .. ' ' .. id .. ' ' .. token)
   else
-    redis.call('ZREMRANGEBYSCORE', B, int(SIGN - ms), int(ms - SIGN)) -- of the dead
+    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- of the dead
     redis.call('ZADD', B, shared and -ms or ms, chan .. ' ' .. id)
-    redis.call('PEXPIRE', B, SIGN + LINGER)
+    redis.call('PEXPIRE', B, MS_ALIVE + MS_LINGER)
   end
 end
 
@@ -62,9 +62,9 @@ elseif not reserve then
   look = math.min(look, 2000)
 elseif rank == 0 then
   look = math.min(look, 1000)
-elseif us - came < RESERVE * 1000 then
-  look = RESERVE -- pass relies on it
-elseif rank <= 2 or moved or ARGV[9] == '1' and look <= RESERVE then
+elseif us - came < MS_RESERVE * 1000 then
+  look = MS_RESERVE -- pass relies on it
+elseif rank <= 2 or moved or ARGV[9] == '1' and look <= MS_RESERVE then
   look = math.min(math.max(look + STAGGER * math.min(rank, 2), 250), 15000)
 else
   look = 15000

@@ -1,0 +1,42 @@
+-- Ends an exclusive hold and hands the name over to the first waiter in the queue, if that waiter
+-- wants an exclusive hold. handover.lua lists KEYS and ARGV. If the first waiter is the caller of
+-- the same process, it hears of it by the reply, and has the whole lease.
+-- Returns 1: handed over; the new fence: handed over to the caller of the same process; 2: ended,
+-- but the process of the first waiter is gone; 0: use release.lua.
+local first = call('ZRANGE', Q, 0, 0, 'WITHSCORES')
+local head, came = first[1], first[2]
+local own = head and ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
+local w = head and call('HGET', H, 'w' .. head)
+if not w then return 0 end
+local seen, chan, id, holder = string.match(w, '^(%d+) %d+ (%x+) (%d+) x 0 (.*)$')
+local f = t[1] .. string.sub('00000' .. t[2], -6) -- 16 digits, and so ordered as a string
+if not seen or seen + MS_ALIVE < ms or last >= f or not held() then return 0 end
+call('ZREM', Q, head)
+call('HDEL', H, 'w' .. head)
+replace(head, own and ARGV[5] or MS_RESERVE)
+if own then
+  call('SET', F, NOTE_MORE .. f .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
+else
+  local counted = string.format(FORMAT_LENGTH, #head) .. head
+  call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. ms .. holder, 'PX', ARGV[2])
+end
+if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f) == 0 and ARGV[3] == '1' then
+  remove(head)
+  call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
+  return 2
+end
+
+-- Some waiter must look when the reservation ends, in case it is not claimed. Waiters that came
+-- less than MS_RESERVE ago do so anyway, and if the first one did, all did. Otherwise some are
+-- asked to, at most four times a second: the next three, and two that will still be in the queue
+-- when these have gone.
+local recent = us - came < MS_RESERVE * 1000
+if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
+local n = call('ZCARD', Q)
+local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
+for i = 1, 5 do
+  local other = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and call('ZRANGE', Q, ranks[i], ranks[i])[1]
+  local chan, id = string.match(other and call('HGET', H, 'w' .. other) or '', '^%d+ %d+ (%x+) (%d+)')
+  if chan then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' ' .. MS_RESERVE - 10 + 10 * i) end
+end
+return own and us or 1

@@ -1,0 +1,15 @@
+-- Ends an exclusive hold and grants the name to the next caller of the same process, if no
+-- waiter is in the queue. If one is, pass.lua follows. handover.lua lists KEYS and ARGV.
+-- Returns the new fence, or what pass.lua returns.
+do
+  local successor = string.sub(ARGV[4], COUNTED_TOKEN)
+  local more = string.byte(v) ~= BYTE_SIMPLE and call('EXISTS', H, Q, KEYS[5], KEYS[6]) or 0
+  if more == 0 or call('EXISTS', Q, KEYS[5]) == 0 and not call('ZSCORE', KEYS[6], successor) then
+    local f = math.max(us, last + 1)
+    if not heldAlone() or f > us + 1000000 then return 0 end
+    replace(successor, ARGV[5])
+    local flag = more == 0 and NOTE_SIMPLE or NOTE_MORE
+    call('SET', F, flag .. string.format(FORMAT_FENCE, f) .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
+    return f
+  end
+end

@@ -1,0 +1,130 @@
+package redisstore
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The note of a name is a string of fields that follow each other. This table is the only place
+// that knows where they are: Go uses the constants, and the scripts get them as words when they
+// are assembled.
+//
+//	field     bytes  content
+//	flag      1      the version of the format, and whether there is more; see below
+//	fence     16     the last fence, decimal
+//
+// If the last exclusive hold is known, then also
+//
+//	length    3      of the token, decimal
+//	token     length
+//	state     1      h: held; r: reserved; H: held since the time of the fence, without an at-least
+//	at-least  13     when the hold may end at the earliest, in ms since 1970, or 0; not with H
+//	since     13     when the hold began, in ms since 1970; not with H
+//	holder    rest   JSON
+//
+// Flag and fence are at the same place in every version. Version 1 has the flags "-" (the name and
+// its note are all there is) and "!" (there may be readers, waiters, or other things that only the
+// full scripts know). Version 2 and later have letters: B and b for version 2, C and c for version
+// 3, the small letter in place of "!".
+const (
+	flagBytes   = 1
+	fenceBytes  = 16
+	lengthBytes = 3
+	stateBytes  = 1
+	timeBytes   = 13
+
+	fenceAt  = flagBytes
+	lengthAt = fenceAt + fenceBytes
+	tokenAt  = lengthAt + lengthBytes
+
+	noteVersion = 1
+	flagSimple  = '-'
+	flagMore    = '!'
+	lastFlag    = max(flagSimple, flagMore) // flags of later versions are greater
+
+	stateHeld     = "h"
+	stateReserved = "r"
+	stateHeldNow  = "H"
+)
+
+// Times that the scripts have in common, in ms.
+const (
+	reserveMillis = int(driver.MaxReservation / time.Millisecond) // a hand-over waits for its claim
+	aliveMillis   = 45_000                                        // a waiter that did not look for so long is gone
+	lingerMillis  = 60_000                                        // keys of waiters and readers outlive their use
+)
+
+// words are replaced in the text of every script. Positions in Lua begin with 1.
+var words = map[string]string{
+	"NOTE_VERSION":    strconv.Itoa(noteVersion),
+	"NOTE_FENCE":      strconv.Itoa(fenceAt + 1),
+	"NOTE_FENCE_END":  strconv.Itoa(lengthAt),
+	"NOTE_LENGTH":     strconv.Itoa(lengthAt + 1), // also the beginning of what COUNTED is compared with
+	"NOTE_LENGTH_END": strconv.Itoa(tokenAt),
+	"NOTE_TOKEN":      strconv.Itoa(tokenAt + 1),
+	"NOTE_STATE":      strconv.Itoa(stateBytes),
+	"NOTE_TIME":       strconv.Itoa(timeBytes),
+	"COUNTED_TOKEN":   strconv.Itoa(lengthBytes + 1), // where the token begins behind its length
+	"NOTE_SIMPLE":     "'" + string(flagSimple) + "'",
+	"NOTE_MORE":       "'" + string(flagMore) + "'",
+	"BYTE_SIMPLE":     strconv.Itoa(flagSimple),
+	"BYTE_LAST_FLAG":  strconv.Itoa(lastFlag),
+	"NOTE_HELD":       "'" + stateHeld + "'",
+	"NOTE_RESERVED":   "'" + stateReserved + "'",
+	"NOTE_HELD_NOW":   "'" + stateHeldNow + "'",
+	"BYTE_HELD_NOW":   strconv.Itoa(int(stateHeldNow[0])),
+	"NOTE_HELD_0":     "'" + stateHeld + strings.Repeat("0", timeBytes) + "'", // without an at-least
+	"NOTE_RESERVED_0": "'" + stateReserved + strings.Repeat("0", timeBytes) + "'",
+	"FORMAT_FENCE":    "'%0" + strconv.Itoa(fenceBytes) + ".0f'",
+	"FORMAT_LENGTH":   "'%0" + strconv.Itoa(lengthBytes) + "d'",
+	"FORMAT_TIME":     "'%0" + strconv.Itoa(timeBytes) + ".0f'",
+	"MS_RESERVE":      strconv.Itoa(reserveMillis),
+	"MS_ALIVE":        strconv.Itoa(aliveMillis),
+	"MS_LINGER":       strconv.Itoa(lingerMillis),
+	"MS_ALIVE_LINGER": strconv.Itoa(aliveMillis + lingerMillis),
+	"REFUSED_VERSION": "'" + codeVersion + "'",
+	"REFUSED_TYPE":    "'" + codeType + "'",
+}
+
+// Errors of the scripts themselves begin with these codes.
+const (
+	codeVersion = "PADLOCKVERSION" // and the flag
+	codeType    = "PADLOCKTYPE"    // and the type of the key
+)
+
+var wordPattern = regexp.MustCompile(`\b(NOTE|COUNTED|BYTE|FORMAT|MS|REFUSED)_[A-Z0-9_]+\b`)
+
+// spell replaces the words in a script.
+func spell(text string) string {
+	return wordPattern.ReplaceAllStringFunc(text, func(word string) string {
+		value, ok := words[word]
+		if !ok {
+			panic("a script has the word " + word + ", which is not in the table") // any test finds it
+		}
+		return value
+	})
+}
+
+// counted is a token after its length, as it is in the note.
+func counted(token string) string {
+	n := len(token)
+	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)}) + token
+}
+
+// versionOf is the version of a note with this flag, or 0 if no version has it.
+func versionOf(flag string) int {
+	if len(flag) != 1 {
+		return 0
+	}
+	switch c := flag[0] | 0x20; {
+	case flag[0] == flagSimple || flag[0] == flagMore:
+		return noteVersion
+	case c >= 'b' && c <= 'z':
+		return int(c-'a') + 1
+	}
+	return 0
+}
