@@ -44,6 +44,16 @@ func harness(t testing.TB, rule quorum.Rule, servers cluster, opts ...quorum.Opt
 			}
 			return nil
 		},
+		Full: func(on bool) error { // the members refuse what is new
+			all := <-clients
+			defer func() { clients <- all }()
+			for _, cl := range all {
+				for _, l := range cl.links {
+					l.set(func(op string) fault { return fault{down: on && op == "acquire"} })
+				}
+			}
+			return nil
+		},
 		Pause: func() (func() error, error) {
 			all := <-clients
 			defer func() { clients <- all }()
