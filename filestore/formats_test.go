@@ -93,7 +93,7 @@ func writeNewer(t *testing.T, path string) (head []byte) {
 
 func writeNewerQueue(t *testing.T, path string) (number []byte) {
 	t.Helper()
-	return writeAt(t, path, 2008, binary.NativeEndian.AppendUint64(nil, 1))
+	return writeAt(t, path, 2008, binary.NativeEndian.AppendUint64(nil, queueMagic<<8|1))
 }
 
 func writeAt(t *testing.T, path string, offset int64, b []byte) []byte {

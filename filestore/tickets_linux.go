@@ -15,8 +15,7 @@ import (
 //	1984   next, the number of the next ticket
 //	1992   head: every ticket with a lower number is gone
 //	2000   since when the lock lies free, in ns of the boot clock; 0 if unknown
-//	2008   format of the queue, 0 so far; it rises when an older build could do
-//	       harm to the queue. A build leaves a newer queue alone.
+//	2008   format of the queue, see isNewerFormat
 //	24576  one word for each of ticketRoom tickets, the ticket n at n mod ticketRoom
 //
 // A word holds the ticket's state (4 bits), its number modulo 2^20 (20 bits)
@@ -44,7 +43,6 @@ const (
 	ticketOffset = 24576                   // behind the slots
 	ticketRoom   = 4096
 	ticketEnd    = ticketOffset + 8*ticketRoom
-	queueFormat  = 0 // the newest that this build knows
 )
 
 // ticketQueue is the queue of one lock file, mapped. Its methods may be called
@@ -122,7 +120,7 @@ func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, e
 }
 
 func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, error) {
-	if q.format().Load() > queueFormat {
+	if isNewerFormat(q.format().Load()) {
 		return ticket{}, errNewerQueue
 	}
 	for {

@@ -39,6 +39,17 @@ func (t ticketWord) waits(number uint64) bool { return t.is(number) && t.state()
 type queueHeader struct{ next, head, free, format uint64 }
 
 // newer reports whether this build must leave the queue alone.
-func (h queueHeader) newer() bool { return h.format > queueFormat }
+func (h queueHeader) newer() bool { return isNewerFormat(h.format) }
+
+const (
+	queueMagic  = 0x504c4b51554555 // "PLKQUEU", seven bytes
+	queueFormat = 0                // the newest that this build knows
+)
+
+// isNewerFormat reports whether word is the format of a queue of a newer padlock: queueMagic and one
+// byte with the format, which rises when an older build could do harm to the queue. The queue of
+// format 0 has eight zero bytes there. Anything else is garbage, which is worth as much as in the
+// other fields.
+func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }
