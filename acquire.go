@@ -80,6 +80,9 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	if err := waiting.wait(); err != nil {
 		return nil, waiting.refused(name, err)
 	}
+	if waiting.events != nil {
+		waiting.announce()
+	}
 	return waiting.h, nil
 }
 
@@ -95,6 +98,9 @@ func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option)
 	if a.once {
 		a.set.wait = 0
 	}
+	if l.cfg.observers != nil {
+		a.observe(name)
+	}
 	err := a.prepare(name)
 	if err == nil {
 		wait := false
@@ -106,7 +112,21 @@ func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option)
 	if err != nil {
 		return nil, nil, a.refused(name, err)
 	}
+	if a.events != nil {
+		a.announce()
+	}
 	return a.h, nil, nil
+}
+
+// observe delivers EventAcquiring.
+//
+//go:noinline
+func (a *attempt) observe(name string) {
+	mode := modeOf(a.set.shared)
+	if a.replaces != nil {
+		mode = modeOf(a.replaces.shared)
+	}
+	a.events, a.ctx = a.l.newEvents(a.ctx, name, mode)
 }
 
 // prepare fills in the request and finds all that is wrong with it before the
@@ -150,7 +170,7 @@ func (a *attempt) prepare(name string) error {
 	a.h = &hold{
 		locker: l, name: name, token: token, ttl: set.ttl, coolDown: set.coolDown, plan: a.request.Holder.Plan,
 		label: set.label, noRenewal: set.noRenewal, shared: a.request.Shared, from: a.ctx, within: a.within,
-		outer: outer, index: -1,
+		outer: outer, index: -1, events: a.events,
 	}
 	return nil
 }

@@ -33,11 +33,13 @@ const (
 type cleanUp struct {
 	name, token string
 	keep        time.Duration
+	events      *eventQueue // of the call that it is for; nil if nobody observes
 }
 
 type job struct {
 	cleanUp
 	until driver.Instant // then the lease is over, and with it the job
+	since driver.Instant // when it began
 	again bool           // there was nothing to release when it was asked first
 }
 
@@ -48,17 +50,17 @@ func (c *cleaner) init(l *Locker) {
 
 // add begins a clean-up that is given up after the lease.
 func (c *cleaner) add(what cleanUp, lease time.Duration) {
-	until := c.l.clock.Now().Add(lease)
+	now := c.l.clock.Now()
 	c.l.mu.Lock()
 	defer c.l.unlock()
 	c.l.stats.uncertain++
-	c.l.note(Event{Kind: EventUncertain, Name: what.name})
+	what.events.noteCall(Event{Kind: EventUncertain, Outcome: OutcomeUncertain})
 	if c.open-c.late >= maxCleanUps || c.stopped {
 		c.dropped(what)
 		return
 	}
 	c.open++
-	c.begin(job{cleanUp: what, until: until})
+	c.begin(job{cleanUp: what, since: now, until: now.Add(lease)})
 }
 
 // begin hands j to a worker. The caller holds mu.
@@ -72,7 +74,7 @@ func (c *cleaner) begin(j job) {
 
 func (c *cleaner) dropped(what cleanUp) {
 	c.l.stats.dropped++
-	c.l.note(Event{Kind: EventDropped, Name: what.name})
+	what.events.noteCall(Event{Kind: EventDropped})
 }
 
 // work does clean-ups until there are none.
@@ -107,7 +109,9 @@ func (c *cleaner) work() {
 
 // done ends j, which the store has confirmed. The caller holds mu.
 func (c *cleaner) done(j job) {
-	c.l.note(Event{Kind: EventCleaned, Name: j.name})
+	if j.events != nil {
+		j.events.noteCall(Event{Kind: EventCleaned, Took: c.l.clock.Now().Sub(j.since)})
+	}
 	c.ended()
 }
 

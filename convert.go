@@ -10,15 +10,17 @@ import (
 
 // promotion is Lock.Promote.
 func (h *hold) promotion(ctx context.Context) error {
+	start := h.watchClock()
 	err := h.beginConversion(ctx)
 	if err == nil {
 		err = h.promote(ctx)
 		h.endConversion()
 	}
 	if err != nil {
-		return failed("promote", h.name, err)
+		err = failed("promote", h.name, err)
 	}
-	return nil
+	h.noteConversion(start, err)
+	return err
 }
 
 func (h *hold) promote(caller context.Context) error {
@@ -54,6 +56,7 @@ func (h *hold) promote(caller context.Context) error {
 
 // demotion is Lock.Demote.
 func (h *hold) demotion(ctx context.Context) error {
+	start := h.watchClock()
 	err := h.beginConversion(ctx)
 	if err == nil {
 		before := h.setShared(true)
@@ -64,9 +67,33 @@ func (h *hold) demotion(ctx context.Context) error {
 		h.endConversion()
 	}
 	if err != nil {
-		return failed("demote", h.name, callerError(ctx, err))
+		err = failed("demote", h.name, callerError(ctx, err))
 	}
-	return nil
+	h.noteConversion(start, err)
+	return err
+}
+
+// watchClock returns the time if somebody observes h, else 0.
+func (h *hold) watchClock() driver.Instant {
+	if h.events == nil {
+		return 0
+	}
+	return h.locker.clock.Now()
+}
+
+// noteConversion delivers EventConverted.
+func (h *hold) noteConversion(start driver.Instant, err error) {
+	if h.events == nil {
+		return
+	}
+	e := Event{Kind: EventConverted, Took: h.locker.clock.Now().Sub(start), Err: err}
+	if err != nil {
+		e.Outcome = holdOutcome(err)
+	}
+	h.locker.mu.Lock()
+	h.noteHold(e)
+	h.locker.unlock()
+	h.events.settle()
 }
 
 // setShared sets what the lock counts as, unless it is over, and returns what it

@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -10,157 +11,73 @@ import (
 // EventKind says what happened.
 type EventKind int
 
+// An acquire (Acquire, TryAcquire, Do or Adopt) begins with EventAcquiring and ends with either
+// EventAcquired or EventRefused. A hold begins with EventAcquired and ends with exactly one of
+// EventReleasing, EventLost and EventEnded, whichever comes first; EventReleased follows when
+// Release has its result. So the holds of a Locker are counted exactly by these four kinds.
 const (
-	// EventAcquired: a lock was granted. Event.Took is how long that took.
-	EventAcquired EventKind = iota
-	// EventContended: somebody else holds the name, and this caller waits or
-	// gives up. Err is the *HeldError, or nil if the caller stands in line behind
-	// others of its Locker and has not asked the store.
+	// EventAcquiring: an acquire began.
+	EventAcquiring EventKind = iota
+	// EventContended: another holder has the name, and this caller waits or gives up. It comes once
+	// for an acquire. Err is the *HeldError, or nil if the caller waits behind others of its Locker
+	// and has not asked the store.
 	EventContended
-	// EventRefused: an Acquire failed; Err says why.
+	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire.
+	EventAcquired
+	// EventRefused: an acquire failed. Err and Outcome say why; Took is the time from its beginning.
 	EventRefused
-	// EventRenewed: a lease was renewed.
+	// EventRenewed: the lease was made longer, by the Locker or by Extend. Slack is how much of the
+	// lease was left when the store confirmed it, and Took how long the request took.
 	EventRenewed
-	// EventRenewFailed: a renewal got no answer; it is tried again until the
-	// lease ends. Err says why.
+	// EventRenewFailed: a renewal got no confirmation; it is tried again until the lease ends. Err
+	// says why, and Slack is how much of the lease is left.
 	EventRenewFailed
-	// EventLost: a lock ended before its Release, against the caller's will. Err
-	// is ErrLost or ErrExpired.
+	// EventConverted: Promote or Demote ended, or the Locker noticed that another program demoted
+	// the lock. Mode is what the lock counts as now, Err what the method returned.
+	EventConverted
+	// EventLost: a lock ended before its Release, against the caller's will. Err is ErrLost or
+	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
+	// the store says that the lock is gone. Took is how long the lock was held.
 	EventLost
-	// EventReleased: Release was called. Took is how long the lock was held;
-	// Err is what Release returned.
-	EventReleased
-	// EventUncertain: an acquire or a release got no answer, and is cleaned up
-	// in the background.
-	EventUncertain
-	// EventCleaned: a clean-up was confirmed by the store.
-	EventCleaned
-	// EventDropped: a clean-up was given up; what it was for lapses with its
-	// lease.
-	EventDropped
-	// EventForgotten: a Lock was collected as garbage without Release or Export.
-	// It stays held and renewed until its MaxHold or Locker.Close.
-	EventForgotten
-	// EventEnded: a lock ended before its Release, as its options say: the time
-	// of MaxHold was over (Err is ErrMaxHold), or the lease ran out under
-	// NoRenewal (Err is ErrLost or ErrExpired).
+	// EventEnded: a lock ended before its Release, as was planned: the time of MaxHold was over
+	// (ErrMaxHold), the lease ran out under NoRenewal (ErrLost or ErrExpired), or the Locker was
+	// closed and leaves the lock to the holder of its Key or to its lease (ErrClosed). Took is how
+	// long the lock was held.
 	EventEnded
+	// EventReleasing: Release, the end of Do or Close begins to give the lock back. The hold is over
+	// for this process, and nothing was sent to the store yet. Took is how long it was held.
+	EventReleasing
+	// EventReleased: the release has its result: Err is what Release returns. Took is how long the
+	// lock was held.
+	EventReleased
+	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
+	// renewed until its MaxHold or Locker.Close.
+	EventForgotten
+	// EventUncertain: an acquire or a release got no reply. The Locker releases in the background
+	// what may have been granted.
+	EventUncertain
+	// EventCleaned: the store confirmed such a release in the background. Took is the time since
+	// EventUncertain.
+	EventCleaned
+	// EventDropped: the Locker gave such a release up; what was granted lasts until its lease ends.
+	EventDropped
 )
 
 var eventNames = [...]string{
-	"acquired", "contended", "refused", "renewed", "renewal failed",
-	"lost", "released", "uncertain", "cleaned up", "clean-up dropped", "forgotten", "ended",
+	"acquiring", "contended", "acquired", "refused", "renewed", "renewal failed", "converted",
+	"lost", "ended", "releasing", "released", "forgotten", "uncertain", "cleaned up", "clean-up dropped",
 }
 
-// String returns the event's name, as it appears in logs.
-func (k EventKind) String() string {
-	if k < 0 || int(k) >= len(eventNames) {
-		return fmt.Sprintf("EventKind(%d)", int(k))
-	}
-	return eventNames[k]
+// String returns the name of the event, as it appears in logs.
+func (k EventKind) String() string { return nameOf("EventKind", int(k), eventNames[:]) }
+
+// starts reports whether something begins with the event: an acquire, a hold, a release.
+func (k EventKind) starts() bool {
+	return k == EventAcquiring || k == EventAcquired || k == EventReleasing
 }
 
-// Event is something that happened to a lock, for metrics and logs.
-type Event struct {
-	Kind   EventKind
-	Name   string
-	Shared bool
-	Fence  uint64 // 0 where there is no grant, or no fence
-	Took   time.Duration
-	Err    error
-}
-
-// Stats counts what happened in a Locker since New.
-type Stats struct {
-	Held, Waiting                        int    // now
-	Acquired, Contended, Refused         uint64 // calls
-	Renewals, RenewalErrors              uint64
-	Lost                                 uint64 // as EventLost says
-	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: begun and not ended
-}
-
-// counters is guarded by Locker.mu.
-type counters struct {
-	tokens                       uint64
-	waiting                      int
-	acquired, contended, refused uint64
-	renewals, renewalErrors      uint64
-	lost, uncertain, dropped     uint64
-	pending                      []Event // to be published when mu is given up
-}
-
-// Stats returns the counts as they stand.
-func (l *Locker) Stats() Stats {
-	l.mu.Lock()
-	defer l.unlock()
-	s := &l.stats
-	return Stats{
-		Held: len(l.renewer.heap), Waiting: s.waiting,
-		Acquired: s.acquired, Contended: s.contended, Refused: s.refused,
-		Renewals: s.renewals, RenewalErrors: s.renewalErrors, Lost: s.lost,
-		Uncertain: s.uncertain, CleanUps: uint64(l.cleaner.open), CleanUpsDropped: s.dropped,
-	}
-}
-
-// event notes what happened to h. The caller holds mu.
-func (l *Locker) event(kind EventKind, h *hold, err error) {
-	if l.cfg.onEvent != nil || level(kind) > slog.LevelDebug {
-		l.note(Event{Kind: kind, Name: h.name, Shared: h.shared, Fence: h.fence, Err: err})
-	}
-}
-
-// note keeps e until mu is given up. The caller holds mu.
-func (l *Locker) note(e Event) {
-	if l.cfg.onEvent != nil || level(e.Kind) > slog.LevelDebug {
-		l.stats.pending = append(l.stats.pending, e)
-	}
-}
-
-// unlock gives mu up and publishes what was noted under it.
-func (l *Locker) unlock() {
-	if l.stats.pending == nil {
-		l.mu.Unlock()
-		return
-	}
-	events := l.stats.pending
-	l.stats.pending = nil
-	l.mu.Unlock()
-	for i := range events {
-		l.publish(&events[i])
-	}
-}
-
-// ShowNames makes l write show(name) in its log and its events instead of a
-// name, for names that hold secrets. Given more than once, the functions are
-// called one after the other. They must be quick and safe for concurrent use.
-func (l *Locker) ShowNames(show func(name string) string) {
-	l.mu.Lock()
-	defer l.unlock()
-	if before := l.shown.Load(); before != nil {
-		after := show
-		show = func(name string) string { return after((*before)(name)) }
-	}
-	l.shown.Store(&show)
-}
-
-func (l *Locker) publish(e *Event) {
-	if show := l.shown.Load(); show != nil {
-		e.Name = (*show)(e.Name)
-		if err, ok := e.Err.(*Error); ok {
-			e.Err = &Error{err.Op, e.Name, err.Err}
-		}
-	}
-	if l.cfg.onEvent != nil {
-		l.cfg.onEvent(*e)
-	}
-	if at := level(e.Kind); at > slog.LevelDebug {
-		l.cfg.logger.LogAttrs(context.Background(), at, "padlock: "+e.Kind.String(),
-			slog.String("name", e.Name), slog.Uint64("fence", e.Fence), slog.Any("error", e.Err))
-	}
-}
-
-// level is how loud an event is in the log; the everyday ones are not logged.
-func level(k EventKind) slog.Level {
+// level is the level of an event in the log.
+func (k EventKind) level() slog.Level {
 	switch k {
 	case EventLost, EventDropped:
 		return slog.LevelError
@@ -168,4 +85,160 @@ func level(k EventKind) slog.Level {
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug
+}
+
+// Mode is whether a lock excludes all others or exclusive ones only.
+type Mode int
+
+// The modes of a lock.
+const (
+	ModeExclusive Mode = iota
+	ModeShared
+)
+
+var modeNames = [...]string{"exclusive", "shared"}
+
+// String is "exclusive" or "shared".
+func (m Mode) String() string { return nameOf("Mode", int(m), modeNames[:]) }
+
+func modeOf(shared bool) Mode {
+	if shared {
+		return ModeShared
+	}
+	return ModeExclusive
+}
+
+// Outcome says how an acquire, a hold or a request ended, in one word for the label of a metric.
+type Outcome int
+
+const (
+	// OutcomeNone: nothing ended with the event.
+	OutcomeNone Outcome = iota
+	// OutcomeAcquired: the lock was granted.
+	OutcomeAcquired
+	// OutcomeHeld: another holder has the name, and the caller did not want to wait (longer).
+	OutcomeHeld
+	// OutcomeTimeout: the time of Wait, or the deadline of the context, was over.
+	OutcomeTimeout
+	// OutcomeCanceled: the context was cancelled.
+	OutcomeCanceled
+	// OutcomeUnavailable: the store could not be asked.
+	OutcomeUnavailable
+	// OutcomeUncertain: the store did not reply.
+	OutcomeUncertain
+	// OutcomeInvalid: the call was wrong, or the store cannot do it.
+	OutcomeInvalid
+	// OutcomeTooManyWaiters: see MaxWaiters.
+	OutcomeTooManyWaiters
+	// OutcomeClosed: the Locker was closed.
+	OutcomeClosed
+	// OutcomeReleased: the lock was held until its release.
+	OutcomeReleased
+	// OutcomeExpired: the lease ran out.
+	OutcomeExpired
+	// OutcomeLost: the store says that the lock is gone: somebody took or broke it.
+	OutcomeLost
+	// OutcomeMaxHold: the lock was held for as long as MaxHold allows.
+	OutcomeMaxHold
+	// OutcomeError: anything else; see Event.Err.
+	OutcomeError
+)
+
+var outcomeNames = [...]string{
+	"none", "acquired", "held", "timeout", "canceled", "unavailable", "uncertain", "invalid",
+	"too_many_waiters", "closed", "released", "expired", "lost", "max_hold", "error",
+}
+
+// String returns the outcome in lower case, with "_" between words.
+func (o Outcome) String() string { return nameOf("Outcome", int(o), outcomeNames[:]) }
+
+// acquireOutcome is the outcome of an acquire that failed with err. timedOut says that the time of
+// Wait was over.
+func acquireOutcome(err error, timedOut bool) Outcome {
+	return firstOutcome(err, []outcomeRule{
+		{ErrClosed, OutcomeClosed},
+		{context.Canceled, OutcomeCanceled}, {context.DeadlineExceeded, OutcomeTimeout}, {ErrTooManyWaiters, OutcomeTooManyWaiters},
+		{ErrInvalid, OutcomeInvalid}, {errors.ErrUnsupported, OutcomeInvalid}, {ErrAlreadyHeld, OutcomeInvalid},
+		{ErrHeld, heldOutcome(timedOut)}, {ErrUncertain, OutcomeUncertain}, {ErrUnavailable, OutcomeUnavailable},
+		{ErrExpired, OutcomeExpired}, {ErrLost, OutcomeLost},
+	})
+}
+
+func heldOutcome(timedOut bool) Outcome {
+	if timedOut {
+		return OutcomeTimeout
+	}
+	return OutcomeHeld
+}
+
+// holdOutcome is the outcome of a hold, or of a request for it, that ended with err.
+func holdOutcome(err error) Outcome {
+	if err == nil {
+		return OutcomeReleased
+	}
+	return firstOutcome(err, []outcomeRule{
+		{ErrReleased, OutcomeReleased}, {ErrMaxHold, OutcomeMaxHold}, {ErrExpired, OutcomeExpired},
+		{ErrLost, OutcomeLost}, {ErrClosed, OutcomeClosed}, {context.Canceled, OutcomeCanceled}, {context.DeadlineExceeded, OutcomeTimeout},
+		{ErrInvalid, OutcomeInvalid}, {errors.ErrUnsupported, OutcomeInvalid}, {ErrHeld, OutcomeHeld},
+		{ErrPromotionConflict, OutcomeHeld}, {ErrUncertain, OutcomeUncertain}, {ErrUnavailable, OutcomeUnavailable},
+	})
+}
+
+type outcomeRule struct {
+	err     error
+	outcome Outcome
+}
+
+// firstOutcome returns the outcome of the first rule that is true of err.
+func firstOutcome(err error, rules []outcomeRule) Outcome {
+	for _, r := range rules {
+		if errors.Is(err, r.err) {
+			return r.outcome
+		}
+	}
+	return OutcomeError
+}
+
+// HandOver says how a lock went from its last holder to the next without being free in between.
+type HandOver int
+
+const (
+	// NoHandOver: the lock was free, or it is not known.
+	NoHandOver HandOver = iota
+	// HandOverByQueue: the store's queue gave it to the first waiter.
+	HandOverByQueue
+	// HandOverByRelease: the request that released it also granted it to a waiter of the same
+	// Locker.
+	HandOverByRelease
+	// HandOverInMemory: PassLocally; the store was not asked.
+	HandOverInMemory
+)
+
+var handOverNames = [...]string{"none", "queue", "release", "memory"}
+
+// String is "none", "queue", "release" or "memory".
+func (h HandOver) String() string { return nameOf("HandOver", int(h), handOverNames[:]) }
+
+// Event is something that happened to a lock, for metrics, traces and logs. A later version may
+// add fields and kinds.
+type Event struct {
+	Kind     EventKind
+	Store    string // Guarantees.Store: "redis", …
+	Name     string
+	Mode     Mode
+	Outcome  Outcome
+	Took     time.Duration // EventKind says of what
+	Slack    time.Duration // what was left of the lease; see EventRenewed
+	Fence    uint64        // 0 where there is no grant, or no fence
+	HandOver HandOver      // of EventAcquired: how it came; of EventReleased: how it went on
+	Err      error
+}
+
+// nameOf returns the name of the value i of a type; values that a later version may have get a
+// number.
+func nameOf(kind string, i int, names []string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, i)
+	}
+	return names[i]
 }

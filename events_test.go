@@ -65,13 +65,15 @@ func TestEventsOfALock(t *testing.T) {
 		<-time.After(15 * time.Second)
 		release(t, h)
 		want := []padlock.EventKind{
-			padlock.EventAcquired, padlock.EventContended, padlock.EventRefused, padlock.EventRenewed, padlock.EventReleased,
+			padlock.EventAcquiring, padlock.EventAcquired,
+			padlock.EventAcquiring, padlock.EventContended, padlock.EventRefused,
+			padlock.EventRenewed, padlock.EventReleasing, padlock.EventReleased,
 		}
 		if got := rec.kinds(); !slices.Equal(got, want) {
 			t.Fatalf("events %v, want %v", got, want)
 		}
 		for _, kind := range []padlock.EventKind{padlock.EventAcquired, padlock.EventRenewed, padlock.EventReleased} {
-			if e := rec.last(kind); e.Name != "job" || !e.Shared || e.Fence != h.Fence() || e.Err != nil {
+			if e := rec.last(kind); e.Name != "job" || e.Mode != padlock.ModeShared || e.Fence != h.Fence() || e.Err != nil {
 				t.Errorf("%v: %+v", kind, e)
 			}
 		}

@@ -37,15 +37,16 @@ type passed struct {
 	out    driver.Outcome
 	unsure bool // it may have been carried out
 	asked  int  // requests
+	by     HandOver
 }
 
 // passOn gives h to t, if it can. h has ended here already; it was usable until
 // the given instant.
-func (h *hold) passOn(t *turn, usable driver.Instant) passed {
+func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
 	if done {
-		return passed{done: true, out: driver.Released}
+		return passed{done: true, out: driver.Released, by: HandOverInMemory}
 	}
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
@@ -56,18 +57,18 @@ func (h *hold) passOn(t *turn, usable driver.Instant) passed {
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, err := passer.Pass(context.Background(), h.token, r)
-	l.passedTo(t, &r, sent, g, err)
+	out, g, err := passer.Pass(ctx, h.token, r)
+	by := l.passedTo(t, &r, sent, g, err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return passed{}
 	}
-	return passed{err == nil, out, err != nil && !definite(err), 1}
+	return passed{err == nil, out, err != nil && !definite(err), 1, by}
 }
 
 // passedTo ends the passing on to t when the store has answered. A grant that no
 // waiter takes is cleaned up: here if the waiter has given up, else by the
-// waiter, whose turn is unsure then.
-func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) {
+// waiter, whose turn is unsure then. by says how t got the lock, if it did.
+func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
 	l.mu.Lock()
@@ -77,16 +78,17 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 		becomes, l.handover.passer = called, nil
 	case t.gone && (granted || lost):
 		l.unlock()
-		l.cleaner.add(cleanUp{name: r.Name, token: r.Token}, max(r.TTL, r.AtLeast))
+		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
-		becomes = given
+		becomes, by, t.a.by = given, HandOverByRelease, HandOverByRelease
 		t.a.settle(now)
 	case granted || lost:
 		becomes = unsure
 	}
 	l.passingOver(t, becomes)
 	l.unlock()
+	return by
 }
 
 // passLocally makes t the holder of what h held, in the same lease and with the
@@ -150,6 +152,7 @@ func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	}
 	l.renewer.push(n)
 	l.renewer.watch(n, h.bound)
+	t.a.by = HandOverInMemory
 	t.a.settle(now)
 	l.passingOver(t, given)
 }

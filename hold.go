@@ -37,26 +37,29 @@ import (
 // begins when the hold is being released. A hold that is passed on to another
 // goroutine (handover.go) is being released, and the other gets one of its own.
 type hold struct {
-	self      Lock // what the caller has, unless it is watched
-	locker    *Locker
-	name      string
-	token     string // of this hold; a secret
-	ttl       time.Duration
-	coolDown  time.Duration
-	plan      time.Duration
-	label     string
-	noRenewal bool
-	within    bool  // Context ends with from
-	outer     *hold // further up in the context that took this one
-	from      context.Context
-	released  atomic.Pointer[releaseState]
+	self     Lock // what the caller has, unless it is watched
+	locker   *Locker
+	name     string
+	token    string // of this hold; a secret
+	ttl      time.Duration
+	coolDown time.Duration
+	plan     time.Duration
+	label    string
+	outer    *hold       // further up in the context that took this one
+	events   *eventQueue // nil if nobody observes
+	from     context.Context
+	released atomic.Pointer[releaseState]
 
 	// usable is the instant at which Context ends: 0 when it has ended.
 	usable atomic.Int64
 
+	noRenewal bool
+	within    bool // Context ends with from
+
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
+	index      int32           // in the renewer's heap; -1 = not there
 	bound      context.Context // Grant.Bound; nil if the store has none
 	unwatch    func() bool     // stops watching it
 	fence      uint64
@@ -64,7 +67,6 @@ type hold struct {
 	maxHoldAt  driver.Instant // never = no MaxHold
 	renewAt    driver.Instant // never = no renewal, or one is under way
 	wakeAt     driver.Instant // when the renewer looks at it
-	index      int            // in the renewer's heap; -1 = not there
 	cause      error          // why it is over; nil = it is not
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
@@ -88,17 +90,6 @@ func (h *hold) fencing() uint64 {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	return h.fence
-}
-
-func (h *hold) remaining() time.Duration {
-	switch usable := driver.Instant(h.usable.Load()); usable {
-	case 0:
-		return 0
-	case never:
-		return 1<<63 - 1
-	default:
-		return max(0, usable.Sub(h.locker.clock.Now()))
-	}
 }
 
 func (h *hold) expired() bool { return h.remaining() <= 0 }
@@ -160,7 +151,9 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	if h.cause != nil { // while the reply was on its way
 		return failed("extend", h.name, h.cause)
 	}
+	slack := h.slack()
 	h.extended(sent, g)
+	h.noteRenewal(sent, slack)
 	return nil
 }
 
@@ -270,6 +263,6 @@ func (h *hold) forgotten() {
 	l.mu.Lock()
 	defer l.unlock()
 	if h.cause == nil && h.released.Load() == nil && !h.exported && !l.closed {
-		l.event(EventForgotten, h, nil)
+		h.noteHold(Event{Kind: EventForgotten})
 	}
 }

@@ -45,7 +45,7 @@ func handle(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.locker.watched {
+	if h.events != nil {
 		return h.watchedHandle(), nil
 	}
 	h.self.h = h

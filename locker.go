@@ -5,7 +5,6 @@ import (
 	crand "crypto/rand"
 	"encoding/base64"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -40,7 +39,6 @@ type Locker struct {
 	cfg        config
 	clock      driver.Clock
 	owned      bool // Close closes the store
-	watched    bool // there is somebody to tell of events
 	host       string
 	pid        int
 	closing    context.Context // ends when Close begins; ends all waits
@@ -50,7 +48,8 @@ type Locker struct {
 	stats      counters
 	shown      atomic.Pointer[func(string) string] // of ShowNames; nil: names are shown as they are
 
-	mu       sync.Mutex // guards what follows, and the state of every Lock
+	mu       sync.Mutex    // guards what follows, and the state of every Lock
+	pending  []*eventQueue // to be delivered when mu is given up
 	closed   bool
 	attempts int           // what Close waits for: calls that take or release a lock, functions of Do
 	drained  chan struct{} // of Close: closed when attempts is 0
@@ -87,10 +86,6 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	}
 	if l.clock = l.cfg.clock; l.clock == nil {
 		l.clock = driver.SystemClock()
-	}
-	l.watched = l.cfg.logger != nil || l.cfg.onEvent != nil
-	if l.cfg.logger == nil {
-		l.cfg.logger = slog.New(slog.DiscardHandler)
 	}
 	l.waiter, _ = driver.As[driver.Waiter](store)
 	l.converter, _ = driver.As[driver.Converter](store)

@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -48,8 +49,7 @@ type settings struct {
 
 type config struct {
 	defaults   settings
-	logger     *slog.Logger
-	onEvent    func(Event)
+	observers  []*watcher
 	clock      driver.Clock
 	maxWaiters int
 	passMost   int // 0: PassLocally is not given
@@ -136,13 +136,28 @@ func (d CoolDownOption) apply(s *settings)               { s.coolDown = time.Dur
 func (d CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = time.Duration(d) }
 func (d CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = time.Duration(d) }
 
-// Logger makes the Locker log what an operator must know: locks lost, renewals
-// that fail, clean-ups given up. Without it nothing is logged.
-func Logger(l *slog.Logger) LockerOption { return lockerOption(func(c *config) { c.logger = l }) }
+// Observe gives the events of the Locker to o. It may be given any number of times: each observer
+// gets every event, in the order in which they were given. If o is a ContextObserver, it also gives
+// values to the contexts of acquires, holds and releases.
+func Observe(o Observer) LockerOption {
+	w := &watcher{observer: o}
+	w.starts, _ = o.(ContextObserver)
+	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
+}
 
-// OnEvent calls f for each event, from the goroutine in which it happened: f
-// must be quick, safe for concurrent use, and must not call the Locker.
-func OnEvent(f func(Event)) LockerOption { return lockerOption(func(c *config) { c.onEvent = f }) }
+// OnEvent calls f for each event. It is Observe for a function that needs no context; see Observer
+// for what f may do.
+func OnEvent(f func(Event)) LockerOption {
+	return Observe(ObserverFunc(func(_ context.Context, e Event) { f(e) }))
+}
+
+// Logger logs what an operator must know: locks lost (at Error), renewals that fail, outcomes that
+// are not known and locks that were forgotten (at Warn). At Debug it logs acquires, refusals,
+// renewals and releases, too. Events that need a level that l does not log cost little.
+func Logger(l *slog.Logger) LockerOption {
+	w := &watcher{observer: logObserver{l}, log: l}
+	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
+}
 
 // MaxWaiters bounds how many goroutines may wait for one name in this Locker.
 // More are refused with ErrTooManyWaiters.

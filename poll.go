@@ -60,7 +60,7 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 // now is when a request is sent. A store in this process says itself from when
 // its grants count, so the clock is not read for it.
 func (l *Locker) now() driver.Instant {
-	if l.guarantees.InProcess && l.cfg.onEvent == nil {
+	if l.guarantees.InProcess && l.cfg.observers == nil {
 		return 0
 	}
 	return l.clock.Now()

@@ -88,9 +88,14 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
+	request := context.Background()
+	if h.events != nil {
+		values := h.events.settle()
+		request, ctx = valuesOf{request, values}, valuesOf{ctx, values}
+	}
 	var p passed
 	if next != nil {
-		p = h.passOn(next, usable)
+		p = h.passOn(request, next, usable)
 	}
 	out, unsure, err := p.out, p.unsure, error(nil)
 	if !p.done {
@@ -100,17 +105,30 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		before = ErrLost // perhaps before the request that did it
 	}
 	err = verdict(before, out, unsure && !exported, err)
-	if l.cfg.onEvent != nil {
-		l.publish(&Event{
-			Kind: EventReleased, Name: h.name, Shared: h.isShared(), Fence: h.fencing(),
-			Took: l.clock.Now().Sub(h.grantedAt), Err: err,
-		})
+	if h.events != nil {
+		h.announceRelease(err, p.by)
 	}
 	l.mu.Lock()
 	l.attemptOver()
 	l.mu.Unlock()
 	return err
 }
+
+// announceRelease delivers EventReleased.
+func (h *hold) announceRelease(err error, by HandOver) {
+	h.locker.mu.Lock()
+	h.noteHold(Event{Kind: EventReleased, Outcome: holdOutcome(err), Took: h.events.held, HandOver: by, Err: err})
+	h.locker.unlock()
+	h.events.settle()
+}
+
+// valuesOf is a context with the values of another.
+type valuesOf struct {
+	context.Context
+	values context.Context
+}
+
+func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
 // nextInLine returns the turn that h is to be passed on to, or nil; then a turn
 // that is parked behind h goes to the store. A lock that is over is not passed
@@ -147,7 +165,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	if usable != never {
 		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
 	}
-	l.cleaner.add(cleanUp{h.name, h.token, keep}, lease)
+	l.cleaner.add(cleanUp{h.name, h.token, keep, h.events}, lease)
 	err = callerError(ctx, err)
 	if unsure {
 		err = inDoubt(err)

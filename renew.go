@@ -108,6 +108,7 @@ func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true
 		h.locker.unlist(h, true)
+		h.noteHold(Event{Kind: EventConverted})
 	}
 }
 
@@ -150,9 +151,12 @@ func (l *Locker) end(h *hold, why error) {
 		return
 	}
 	h.cause = why
-	kind := EventLost
-	if why == ErrMaxHold || h.noRenewal && l.clock.Now() >= driver.Instant(h.usable.Load()) {
-		kind = EventEnded
+	kind := h.endKind(why)
+	if kind == EventLost {
+		l.stats.lost++
+	}
+	if h.events != nil {
+		h.noteEnd(kind, why)
 	}
 	h.usable.Store(0)
 	l.renewer.remove(h)
@@ -163,13 +167,33 @@ func (l *Locker) end(h *hold, why error) {
 		h.cancel(failed("hold", h.name, why))
 	}
 	l.unlist(h, why != ErrReleased)
-	if why == ErrReleased || why == ErrClosed {
-		return
+}
+
+// endKind is the event of the end of h.
+func (h *hold) endKind(why error) EventKind {
+	switch {
+	case why == ErrReleased:
+		return EventReleasing
+	case why == ErrMaxHold || why == ErrClosed || h.noRenewal && h.ranOut():
+		return EventEnded
 	}
-	if kind == EventLost {
-		l.stats.lost++
+	return EventLost
+}
+
+// ranOut reports whether the lease of h, as far as it was confirmed, is over.
+func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
+
+// noteEnd notes how h ended.
+func (h *hold) noteEnd(kind EventKind, why error) {
+	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
+	if kind != EventReleasing {
+		e.Err = why
 	}
-	l.event(kind, h, why)
+	if e.Outcome == OutcomeLost && h.ranOut() {
+		e.Outcome = OutcomeExpired
+	}
+	h.events.held = e.Took
+	h.noteHold(e)
 }
 
 // arm sets the timer for the head of the heap, unless it fires before anyway.
@@ -292,9 +316,10 @@ func (k *renewer) renew(h *hold) {
 	}
 	switch lost := lossIn(err); {
 	case err == nil:
+		slack := h.slack()
 		h.extended(sent, g)
 		if leased {
-			k.l.event(EventRenewed, h, nil)
+			h.noteRenewal(sent, slack)
 		}
 	case lost != nil:
 		k.l.end(h, lost)
@@ -302,7 +327,7 @@ func (k *renewer) renew(h *hold) {
 	default:
 		// The outcome is not known. The lease is good until it ends.
 		k.l.stats.renewalErrors++
-		k.l.event(EventRenewFailed, h, err)
+		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
 		now := k.l.clock.Now()
 		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
 		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease ends it
@@ -310,6 +335,33 @@ func (k *renewer) renew(h *hold) {
 		}
 		h.renewAt = now.Add(again + k.l.jitter(again/10))
 		k.moved(h)
+	}
+}
+
+// slack is what is left of the lease of h, if somebody observes it. The caller holds mu.
+func (h *hold) slack() time.Duration {
+	if h.events == nil {
+		return 0
+	}
+	return h.remaining()
+}
+
+// noteRenewal notes that the store has confirmed a request that was sent at the given instant.
+func (h *hold) noteRenewal(sent driver.Instant, slack time.Duration) {
+	if h.events != nil {
+		h.noteHold(Event{Kind: EventRenewed, Took: h.locker.clock.Now().Sub(sent), Slack: slack})
+	}
+}
+
+// remaining is Lock.Remaining.
+func (h *hold) remaining() time.Duration {
+	switch usable := driver.Instant(h.usable.Load()); usable {
+	case 0:
+		return 0
+	case never:
+		return 1<<63 - 1
+	default:
+		return max(0, usable.Sub(h.locker.clock.Now()))
 	}
 }
 
@@ -353,9 +405,9 @@ func (h *hold) nextLook() driver.Instant {
 
 func (k *renewer) push(h *hold) {
 	h.wakeAt = h.nextLook()
-	h.index = len(k.heap)
+	h.index = int32(len(k.heap))
 	k.heap = append(k.heap, h)
-	k.up(h.index)
+	k.up(len(k.heap) - 1)
 	k.arm()
 }
 
@@ -365,12 +417,12 @@ func (k *renewer) moved(h *hold) {
 		return
 	}
 	h.wakeAt = h.nextLook()
-	k.down(k.up(h.index))
+	k.down(k.up(int(h.index)))
 	k.arm()
 }
 
 func (k *renewer) remove(h *hold) {
-	i := h.index
+	i := int(h.index)
 	if i < 0 {
 		return
 	}
@@ -383,7 +435,7 @@ func (k *renewer) remove(h *hold) {
 		return
 	}
 	k.heap[i] = moved
-	moved.index = i
+	moved.index = int32(i)
 	k.down(k.up(i))
 }
 
@@ -417,5 +469,5 @@ func (k *renewer) down(i int) {
 
 func (k *renewer) swap(i, j int) {
 	k.heap[i], k.heap[j] = k.heap[j], k.heap[i]
-	k.heap[i].index, k.heap[j].index = i, j
+	k.heap[i].index, k.heap[j].index = int32(i), int32(j)
 }

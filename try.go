@@ -32,6 +32,9 @@ type attempt struct {
 	cleanUp bool  // something may be granted, now or later, to request.Token
 	unsure  bool  // and its outcome is not known
 	counted bool  // in Locker.attempts
+	timeout bool  // the time of Wait is over
+	by      HandOver
+	events  *eventQueue // nil if nobody observes
 
 	// For the wait:
 	line      *queue        // for the name
@@ -123,9 +126,24 @@ func (a *attempt) settle(now driver.Instant) {
 		a.line.held, a.line.holder = nil, a.h
 		a.leaveLineLocked()
 	}
-	if l.cfg.onEvent != nil {
-		l.note(Event{Kind: EventAcquired, Name: a.h.name, Shared: a.h.shared, Fence: a.h.fence, Took: now.Sub(a.start)})
+	if a.events != nil {
+		a.events.holdBack = true
 	}
+}
+
+// announce delivers EventAcquired. The caller of Acquire does so, even if the lock was passed on by
+// another goroutine.
+func (a *attempt) announce() {
+	a.l.mu.Lock()
+	e := Event{
+		Kind: EventAcquired, Mode: modeOf(a.h.shared), Fence: a.h.fence, HandOver: a.by,
+		Took: max(0, a.h.grantedAt.Sub(a.start)),
+	}
+	a.l.mu.Unlock()
+	ctx := a.events.announce(e)
+	a.l.mu.Lock()
+	a.h.from = ctx
+	a.l.mu.Unlock()
 }
 
 var (
@@ -140,7 +158,7 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // giveUpToken begins the clean-up of what may be granted to the token.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
-		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token}, max(a.set.ttl, a.set.holdAtLeast))
+		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token, events: a.events}, max(a.set.ttl, a.set.holdAtLeast))
 	}
 	a.cleanUp, a.unsure = false, false
 }
@@ -152,7 +170,7 @@ func (a *attempt) contended(err error) {
 	if !a.told {
 		a.told = true
 		a.l.stats.contended++
-		a.l.event(EventContended, a.h, err)
+		a.events.noteCall(Event{Kind: EventContended, Err: err})
 	}
 	if a.place != nil {
 		a.line.held, a.line.holder = err, nil
@@ -174,9 +192,24 @@ func (a *attempt) refused(name string, err error) error {
 		a.l.attemptOver()
 	}
 	a.l.stats.refused++
-	a.l.note(Event{Kind: EventRefused, Name: name, Shared: a.set.shared, Err: err})
-	a.l.unlock()
+	a.l.mu.Unlock()
+	if a.events != nil {
+		a.announceRefusal(err)
+	}
 	return err
+}
+
+// announceRefusal delivers EventRefused.
+func (a *attempt) announceRefusal(err error) {
+	e := Event{Kind: EventRefused, Outcome: acquireOutcome(err, a.timeout), Err: err}
+	if a.start != 0 {
+		e.Took = a.l.clock.Now().Sub(a.start)
+	}
+	a.l.mu.Lock()
+	a.events.noteCall(e)
+	a.l.unlock()
+	a.events.settle()
+	a.events.detach()
 }
 
 // attemptOver ends what counts in attempts, and wakes a Close that waits for

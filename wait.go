@@ -63,6 +63,7 @@ func (a *attempt) answered() error {
 	if a.place.err != nil {
 		return a.place.err
 	}
+	a.by = HandOverByQueue
 	err := a.granted(0, a.place.g)
 	if err != nil {
 		a.noteUnsure()
@@ -74,6 +75,7 @@ func (a *attempt) answered() error {
 // context's error if that ended the wait, and what else went wrong.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
+	a.timeout = cause == errWaitOver
 	switch {
 	case a.ctx.Err() != nil:
 		err = &joined{err, a.ctx.Err()}
@@ -264,10 +266,15 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
 	case g.From != 0 && g.TTL > driver.MaxReservation: // it is the hold
+		a.by = HandOverByQueue
 		if err = a.granted(g.From, g); err != nil {
 			a.noteUnsure()
 		}
 		return err
+	}
+	a.by = NoHandOver
+	if g.TTL != 0 {
+		a.by = HandOverByQueue
 	}
 	return a.try(a.l.now())
 }
@@ -340,6 +347,10 @@ func (a *attempt) withdraw() {
 			l.end(a.h, ErrReleased)
 			l.wakeHead(a.h.name)
 			a.request.Token, a.cleanUp = a.h.token, true
+		}
+		if a.events != nil { // the caller learns of no grant
+			a.h.events = nil
+			a.events.forgetHold()
 		}
 		return
 	case unsure:

@@ -1,0 +1,340 @@
+package padlock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// An Observer gets the events of a Locker, for metrics, traces and logs.
+//
+// ctx has the values of the context that the caller gave to Acquire, and what a ContextObserver
+// added to it. For events after EventAcquired and for clean-ups it never ends.
+//
+// The events of one acquire, and of the hold that it takes, come one after the other, in the order
+// in which they happened. Events of different locks may come at the same time. EventReleasing is
+// delivered before the release is sent, so it comes before the EventAcquired of the next holder,
+// in whatever process that is. When a method that takes or releases a lock returns, its events
+// have been delivered.
+//
+// Observe is called by the goroutine in which the event happened, and that goroutine waits: it must
+// return soon, and it must not take or release locks of the same Locker. If it panics, the Locker
+// logs that with the stack, to the Logger or else to slog.Default, and never calls this Observer
+// again: a fault of a metric must not cost a lock.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// ObserverFunc is a function that is an Observer.
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// A ContextObserver is an Observer that can add values, such as a span, to the context of what
+// begins.
+type ContextObserver interface {
+	Observer
+
+	// ObserveStart is called, instead of Observe, for EventAcquiring, EventAcquired and
+	// EventReleasing. A later version may call it for other kinds that begin something. It returns
+	// ctx or a context that descends from ctx:
+	//
+	//   - EventAcquiring: the requests to the store carry it, and it goes with all later events;
+	//   - EventAcquired: Lock.Context, and so the function that Do runs, descend from it;
+	//   - EventReleasing: the requests that release the lock carry its values.
+	ObserveStart(ctx context.Context, e Event) context.Context
+}
+
+// watcher is an Observer of a Locker.
+type watcher struct {
+	observer Observer
+	starts   ContextObserver // the same one; nil if it is none
+	log      *slog.Logger    // of Logger; nil if it is another observer
+	failed   atomic.Bool     // it has panicked
+}
+
+// call calls the observer, and returns the context for what begins with e.
+func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived context.Context) {
+	derived = ctx
+	if w.failed.Load() {
+		return ctx
+	}
+	defer func() {
+		if p := recover(); p != nil && !w.failed.Swap(true) {
+			l.panicLog().Error("padlock: an observer panicked and gets no more events",
+				"observer", fmt.Sprintf("%T", w.observer), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	switch {
+	case w.starts == nil || !e.Kind.starts():
+		w.observer.Observe(ctx, *e)
+	default:
+		if c := w.starts.ObserveStart(ctx, *e); c != nil {
+			derived = c
+		}
+	}
+	return derived
+}
+
+// panicLog is where the panic of an observer is logged.
+func (l *Locker) panicLog() *slog.Logger {
+	for _, w := range l.cfg.observers {
+		if w.log != nil {
+			return w.log
+		}
+	}
+	return slog.Default()
+}
+
+// observed reports whether an observer wants the events that are logged at Debug.
+func (l *Locker) observed(ctx context.Context) bool {
+	return slices.ContainsFunc(l.cfg.observers, func(w *watcher) bool {
+		return w.log == nil || w.log.Enabled(ctx, slog.LevelDebug)
+	})
+}
+
+// logObserver writes events to a log.
+type logObserver struct{ *slog.Logger }
+
+// Observe implements Observer. The beginnings of acquires and releases are not logged: their ends
+// say the same and more.
+func (o logObserver) Observe(ctx context.Context, e Event) {
+	level := e.Kind.level()
+	if e.Kind == EventAcquiring || e.Kind == EventReleasing || !o.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("name", e.Name), slog.String("store", e.Store), slog.String("mode", e.Mode.String()),
+		slog.Uint64("fence", e.Fence),
+	}
+	if e.Outcome != OutcomeNone {
+		attrs = append(attrs, slog.String("outcome", e.Outcome.String()))
+	}
+	if e.Took != 0 {
+		attrs = append(attrs, slog.Duration("took", e.Took))
+	}
+	if e.Kind == EventRenewed || e.Kind == EventRenewFailed {
+		attrs = append(attrs, slog.Duration("slack", e.Slack))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	o.LogAttrs(ctx, level, "padlock: "+e.Kind.String(), attrs...)
+}
+
+// An eventQueue delivers the events of one acquire, and of the hold that it takes, in their order
+// and one at a time. There is one only if somebody observes.
+type eventQueue struct {
+	l    *Locker
+	name string
+	all  bool // somebody wants events that are logged at Debug
+
+	// Guarded by Locker.mu.
+	ctx      context.Context // goes with the events
+	mode     Mode            // until there is a hold
+	queue    []Event
+	busy     bool          // a goroutine delivers, or will when it gives mu up
+	idle     chan struct{} // closed when it has; nil if nobody waits for that
+	holdBack bool          // the lock is granted, and its caller will say so first
+	held     time.Duration // how long the hold lasted
+}
+
+// newEvents returns the queue of an acquire that begins, and the context that it goes on with.
+func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
+	n := &eventQueue{l: l, name: name, mode: mode, all: l.observed(ctx)}
+	if n.all {
+		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: name, Mode: mode})
+	}
+	n.ctx = ctx
+	return n, ctx
+}
+
+// note puts e into the queue. Who holds mu delivers it when it gives mu up with unlock, unless
+// another goroutine delivers already. n may be nil. The caller holds mu.
+func (n *eventQueue) note(e Event) {
+	if n == nil || !n.wants(e.Kind) {
+		return
+	}
+	e.Store, e.Name = n.l.guarantees.Store, n.name
+	n.queue = append(n.queue, e)
+	if !n.busy && !n.holdBack {
+		n.busy = true
+		n.l.pending = append(n.l.pending, n)
+	}
+}
+
+func (n *eventQueue) wants(k EventKind) bool { return n.all || k.level() > slog.LevelDebug }
+
+// noteCall puts e, which happened to an acquire, into the queue. The caller holds mu.
+func (n *eventQueue) noteCall(e Event) {
+	if n != nil {
+		e.Mode = n.mode
+		n.note(e)
+	}
+}
+
+// noteHold puts e, which happened to h, into the queue of h. The caller holds mu.
+func (h *hold) noteHold(e Event) {
+	if h.events != nil {
+		e.Mode, e.Fence = modeOf(h.shared), h.fence
+		h.events.note(e)
+	}
+}
+
+// unlock gives mu up and delivers what was noted under it.
+func (l *Locker) unlock() {
+	if l.pending == nil {
+		l.mu.Unlock()
+		return
+	}
+	due := l.pending
+	l.pending = nil
+	l.mu.Unlock()
+	for _, n := range due {
+		n.deliver()
+	}
+}
+
+// deliver calls the observers until the queue is empty. The caller has set busy.
+func (n *eventQueue) deliver() {
+	finished := false
+	defer func() {
+		if !finished { // an observer ended the goroutine
+			n.l.mu.Lock()
+			n.rest()
+			n.l.mu.Unlock()
+		}
+	}()
+	n.l.mu.Lock()
+	for len(n.queue) > 0 && !n.holdBack {
+		due, ctx := n.queue, n.ctx
+		n.queue = nil
+		n.l.mu.Unlock()
+		for i := range due {
+			after := n.l.publish(ctx, &due[i])
+			if due[i].Kind.starts() {
+				ctx = after
+			}
+		}
+		n.l.mu.Lock()
+		n.ctx = ctx
+	}
+	finished = true
+	n.rest()
+	n.l.mu.Unlock()
+}
+
+// rest ends a delivery. The caller holds mu.
+func (n *eventQueue) rest() {
+	n.busy = false
+	if n.idle != nil {
+		close(n.idle)
+		n.idle = nil
+	}
+}
+
+// observerPatience is how long a call waits for observers that are busy with earlier events of the
+// same lock. It bounds what an observer costs that releases a lock whose event it is handling.
+const observerPatience = time.Second
+
+// settle waits until all events so far are delivered, and returns the context that goes with the
+// next.
+func (n *eventQueue) settle() context.Context {
+	n.l.mu.Lock()
+	defer n.l.mu.Unlock()
+	for waited := true; waited && (n.busy || len(n.queue) > 0 && !n.holdBack); {
+		if n.busy {
+			waited = n.awaitIdle()
+			continue
+		}
+		n.busy = true
+		n.l.mu.Unlock()
+		n.deliver()
+		n.l.mu.Lock()
+	}
+	return n.ctx
+}
+
+// awaitIdle waits for another goroutine that delivers, and reports whether it is done. It is called
+// and returns with mu held, and gives it up meanwhile.
+func (n *eventQueue) awaitIdle() bool {
+	if n.idle == nil {
+		n.idle = make(chan struct{})
+	}
+	idle := n.idle
+	n.l.mu.Unlock()
+	defer n.l.mu.Lock()
+	patience := time.NewTimer(observerPatience)
+	defer patience.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-patience.C:
+		return false
+	}
+}
+
+// announce delivers first, which is EventAcquired, and what happened to the hold since it was
+// granted. It returns the context of the hold.
+func (n *eventQueue) announce(first Event) context.Context {
+	n.l.mu.Lock()
+	later := n.queue
+	n.queue, n.holdBack = nil, false
+	first.Outcome = OutcomeAcquired
+	if n.wants(first.Kind) {
+		first.Store, first.Name = n.l.guarantees.Store, n.name
+		n.queue = append(n.queue, first)
+	}
+	n.queue = append(n.queue, later...)
+	n.l.mu.Unlock()
+	ctx := n.settle()
+	n.detach()
+	return ctx
+}
+
+// detach makes the context of later events one that never ends.
+func (n *eventQueue) detach() {
+	n.l.mu.Lock()
+	defer n.l.mu.Unlock()
+	n.ctx = context.WithoutCancel(n.ctx)
+}
+
+// forgetHold drops what is queued about a hold that no caller gets. The caller holds mu.
+func (n *eventQueue) forgetHold() {
+	n.holdBack = false
+	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
+		return e.Kind != EventUncertain && e.Kind != EventCleaned && e.Kind != EventDropped
+	})
+}
+
+// ShowNames makes l show show(name) in its log and its events instead of a name, for names that
+// hold secrets. Given more than once, the functions are called one after the other. They must be
+// quick and safe for concurrent use.
+func (l *Locker) ShowNames(show func(name string) string) {
+	l.mu.Lock()
+	defer l.unlock()
+	if before := l.shown.Load(); before != nil {
+		after := show
+		show = func(name string) string { return after((*before)(name)) }
+	}
+	l.shown.Store(&show)
+}
+
+// publish calls all observers, and returns the context for what begins with e.
+func (l *Locker) publish(ctx context.Context, e *Event) context.Context {
+	if show := l.shown.Load(); show != nil {
+		e.Name = (*show)(e.Name)
+		if err, ok := e.Err.(*Error); ok {
+			e.Err = &Error{err.Op, e.Name, err.Err}
+		}
+	}
+	for _, w := range l.cfg.observers {
+		ctx = w.call(l, ctx, e)
+	}
+	return ctx
+}

@@ -1,0 +1,32 @@
+package padlock
+
+// Stats counts what happened in a Locker since New.
+type Stats struct {
+	Held, Waiting                        int    // now
+	Acquired, Contended, Refused         uint64 // calls
+	Renewals, RenewalErrors              uint64
+	Lost                                 uint64 // as EventLost says
+	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: begun and not ended
+}
+
+// counters is guarded by Locker.mu.
+type counters struct {
+	tokens                       uint64
+	waiting                      int
+	acquired, contended, refused uint64
+	renewals, renewalErrors      uint64
+	lost, uncertain, dropped     uint64
+}
+
+// Stats returns the counts as they stand.
+func (l *Locker) Stats() Stats {
+	l.mu.Lock()
+	defer l.unlock()
+	s := &l.stats
+	return Stats{
+		Held: len(l.renewer.heap), Waiting: s.waiting,
+		Acquired: s.acquired, Contended: s.contended, Refused: s.refused,
+		Renewals: s.renewals, RenewalErrors: s.renewalErrors, Lost: s.lost,
+		Uncertain: s.uncertain, CleanUps: uint64(l.cleaner.open), CleanUpsDropped: s.dropped,
+	}
+}
