@@ -53,7 +53,7 @@ func TestSum(t *testing.T) {
 		"| c | x | d | 1 | 2m | 1 | 5 | 1 | 1 | 1: cut 1 | 0 | I1 1: 0.0 per 1,000 grants, 1.00 per fault | 9 ok, 0 illegal, 0 unknown |\n" +
 		"| d | x | d | 1 | 2m | 1 | 5 | 1 | 1 | 1: cut 1 | 0 | 0 in 1 grants (95 %: below 1 in 0) | 9 ok, 1 illegal, 0 unknown |\n<!-- end of covered -->\n"
 	got := summed(page)
-	want := "Together: 4 runs with 1,200,036 grants and 5,014 faults; in the 2 without a violation 1,200,034 grants and 5,012 faults."
+	want := "Together: 4 runs with 1,200,036 grants and 5,014 faults;\nin the 2 without a violation 1,200,034 grants and 5,012 faults."
 	if !strings.Contains(got, want) || strings.Contains(got, "old") || summed(got) != got {
 		t.Errorf("the sum is not\n%s\nin\n%s", want, got)
 	}

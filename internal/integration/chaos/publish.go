@@ -69,7 +69,7 @@ func sumOf(table string) string {
 			clean.runs, clean.grants, clean.faults = clean.runs+1, clean.grants+grants, clean.faults+faults
 		}
 	}
-	return fmt.Sprintf("Together: %d runs with %s grants and %s faults; in the %d without a violation %s grants and %s faults.",
+	return fmt.Sprintf("Together: %d runs with %s grants and %s faults;\nin the %d without a violation %s grants and %s faults.",
 		all.runs, thousands(all.grants), thousands(all.faults), clean.runs, thousands(clean.grants), thousands(clean.faults))
 }
 
