@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,11 +15,10 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/filestore"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/open/all"
 	"github.com/padlock-go/padlock/quorum"
-	"github.com/padlock-go/padlock/redisstore"
 )
 
 // Site is where one run takes place. End leaves nothing of it.
@@ -56,7 +54,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 		words = words[1:]
 	}
 	for _, word := range words {
-		store, err := openOne(ctx, word)
+		store, err := all.Store(ctx, word)
 		if err != nil {
 			for _, m := range members {
 				m.Close() // the error is what counts
@@ -72,17 +70,6 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 }
 
 var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
-
-func openOne(ctx context.Context, text string) (driver.Store, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case u.Scheme == "file":
-		return filestore.FromURL(ctx, u)
-	}
-	return redisstore.FromURL(ctx, u)
-}
 
 // redis starts servers, under the clock shim where there is one.
 func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, err error) {
