@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ var _ interface {
 	driver.FilePasser
 	driver.Breaker
 	driver.Reporter
+	driver.SamePlacer
 } = (*Store)(nil)
 
 // Open opens the directory dir, which is an absolute path, and makes it for
@@ -68,6 +70,17 @@ func Open(dir string, opts ...Option) (*Store, error) {
 
 // Dir returns the directory.
 func (s *Store) Dir() string { return s.dir }
+
+// SamePlace implements driver.SamePlacer: other keeps its locks in the same directory.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	if !ok {
+		return false
+	}
+	here, err1 := os.Stat(s.dir)
+	there, err2 := os.Stat(o.dir)
+	return err1 == nil && err2 == nil && os.SameFile(here, there)
+}
 
 // Close frees every hold of this store, except those whose file was given to
 // a child. Waits end with driver.ErrClosed.

@@ -291,3 +291,18 @@ func TestCoolDownNamesItsHolder(t *testing.T) {
 		t.Errorf("inspected during a cool-down: %+v, %v", state, err)
 	}
 }
+
+func TestSamePlace(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	link := other + "/link"
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	if !driver.SamePlace(s, open(t, link)) {
+		t.Error("one directory by two paths is two places")
+	}
+	if driver.SamePlace(s, open(t, other)) || s.SamePlace(nil) {
+		t.Error("two directories are one place")
+	}
+}

@@ -57,11 +57,23 @@ func of(t *testing.T, stores []driver.Store, opts ...quorum.Option) *quorum.Stor
 }
 
 func TestWrappedMembersLoseNoAbility(t *testing.T) {
-	var stores []driver.Store
-	for range 3 {
-		stores = append(stores, &wrapped{&reporting{Store: memstore.New()}})
+	for name, wrap := range map[string]func(driver.Store) driver.Store{
+		"wrapped": func(s driver.Store) driver.Store { return &wrapped{s} },
+		"prefix":  func(s driver.Store) driver.Store { return driver.WithPrefix(s, "tenant:") },
+		"both":    func(s driver.Store) driver.Store { return &wrapped{driver.WithPrefix(&wrapped{s}, "tenant:")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stores []driver.Store
+			for range 3 {
+				stores = append(stores, wrap(&reporting{Store: memstore.New()}))
+			}
+			canAll(t, of(t, stores))
+		})
 	}
-	s := of(t, stores)
+}
+
+// canAll uses every ability of a quorum.
+func canAll(t *testing.T, s *quorum.Store) {
 	r := reader("n")
 	g := take(t, s, r)
 	if _, err := s.Inspect(t.Context(), "n"); err != nil {
@@ -96,8 +108,10 @@ func TestWrappedMembersLoseNoAbility(t *testing.T) {
 }
 
 func TestHollowMembersHaveNoAbility(t *testing.T) {
-	_, err := quorum.New(quorum.Majority, []driver.Store{hollow{memstore.New()}})
-	wantErr(t, err, driver.ErrInvalid) // it has fences and cannot raise them
+	for _, cannotRaise := range []driver.Store{hollow{memstore.New()}, driver.WithPrefix(&plain{memstore.New(), memstore.New().Guarantees()}, "a:")} {
+		_, err := quorum.New(quorum.Majority, []driver.Store{cannotRaise}) // it has fences
+		wantErr(t, err, driver.ErrInvalid)
+	}
 	// One of three is enough for all but Wait and Status, which the others can do.
 	s := of(t, []driver.Store{memstore.New(), &reporting{Store: memstore.New()}, hollow{memstore.New()}}, quorum.NoFences())
 	for op, err := range map[string]error{
@@ -129,8 +143,9 @@ func TestOnePlaceHasOneVote(t *testing.T) {
 	for name, other := range map[string]driver.Store{
 		"wrapped twice": &wrapped{&wrapped{m}},
 		"a handle":      &wrapped{m.Open()},
+		"a prefix":      driver.WithPrefix(m, "b:"),
 	} {
-		_, err := quorum.New(quorum.Majority, []driver.Store{m, memstore.New(), other})
+		_, err := quorum.New(quorum.Majority, []driver.Store{driver.WithPrefix(m, "a:"), memstore.New(), other})
 		if !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -24,7 +24,7 @@ type member struct {
 	ids       driver.Identifier
 
 	id        atomic.Pointer[string] // from ids, once it is known
-	unsettled atomic.Int64 // releases that it has not answered for certain
+	unsettled atomic.Int64           // releases that it has not answered for certain
 }
 
 // A member with that many unsettled releases is out of order. It is left out
@@ -44,10 +44,10 @@ func newMember(i int, store driver.Store) *member {
 	return m
 }
 
-// ability returns store as a T, through wrappers, or nil if it has not that ability. A wrapper such
-// as driver.WithPrefix has the method in any case and returns errors.ErrUnsupported if the store
-// inside has none. So probe calls the method once, with a context that has ended and arguments that
-// are invalid: no store does anything then.
+// ability returns the T that store is or has inside of wrappers, or nil if there is none. A store may
+// have the method and always return errors.ErrUnsupported, as a store made of stores does when its
+// members cannot. So probe calls the method once, with a context that has ended and invalid
+// arguments: with those, no store does anything.
 func ability[T any](store driver.Store, probe func(T) error) (t T) {
 	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
 		return t
