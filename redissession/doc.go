@@ -8,7 +8,7 @@
 //	locker := padlock.New(store)
 //
 //	sessions, err := session.New(redis.Sessions(), session.WithLocker(locker))
-//	cache := stampede.New(locker, redis.Values())
+//	pages, err := stampede.New(locker, redis.Values(), "pages", time.Minute, render)
 //
 // A session is a hash with a field for each of its keys, and a commit is one
 // script: what it asks for and what it changes are one step. [Redis.Blobs] keeps

@@ -37,8 +37,7 @@ func worker(addr string, in io.Reader, out io.Writer) int {
 	defer s.Close()
 	l := padlock.New(s)
 	defer l.Close(ctx)
-	w := &fleetWorker{raw: raw, cache: stampede.New(l, r.Values()), out: out}
-	defer w.cache.Close(ctx)
+	w := &fleetWorker{raw: raw, locker: l, values: r.Values(), out: out}
 	w.say("ready")
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		w.work(lines.Text())
@@ -47,10 +46,11 @@ func worker(addr string, in io.Reader, out io.Writer) int {
 }
 
 type fleetWorker struct {
-	raw   rueidis.Client
-	cache *stampede.Cache
-	mu    sync.Mutex
-	out   io.Writer
+	raw    rueidis.Client
+	locker *padlock.Locker
+	values stampede.Values
+	mu     sync.Mutex
+	out    io.Writer
 }
 
 func (w *fleetWorker) say(words ...any) {
@@ -63,12 +63,18 @@ func (w *fleetWorker) work(line string) {
 	var n int
 	var key, takes, ttl string
 	fmt.Sscan(line, &n, &key, &takes, &ttl)
+	cache, err := stampede.New(w.locker, w.values, "test", duration(ttl), func(ctx context.Context, key string) (string, error) {
+		return w.run(ctx, key, duration(takes))
+	})
+	if err != nil {
+		w.say("error: " + err.Error())
+		return
+	}
+	defer cache.Close(context.Background())
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			v, err := stampede.Remember(context.Background(), w.cache, key, duration(ttl), func(ctx context.Context) (string, error) {
-				return w.run(ctx, key, duration(takes))
-			})
+			v, err := cache.Get(context.Background(), key)
 			if err != nil {
 				v = "error: " + err.Error()
 			}

@@ -46,6 +46,9 @@ type dirHeader struct {
 // there, for this user only. Changes are made under locks of locker, which is
 // to have a store that the same processes share: filestore, for example.
 func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
+	if locker == nil {
+		return nil, errors.New("stampede: NewDir: the Locker is nil")
+	}
 	path, err := filepath.Abs(path) // it is in the names of the locks
 	if err != nil {
 		return nil, err
@@ -198,7 +201,7 @@ func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 		if err != nil || time.Since(info.ModTime()) < time.Hour {
 			return nil
 		}
-		return Remove(name)
+		return remove(name)
 	case len(f.Name()) != 2*sha256.Size || !outOfDate(name):
 		return nil
 	}
@@ -206,7 +209,7 @@ func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 		if !outOfDate(name) {
 			return nil
 		}
-		return Remove(name)
+		return remove(name)
 	})
 }
 

@@ -27,7 +27,7 @@ func (f *failure) recent(now time.Time) bool {
 
 // backOff makes this process return err for the key, without calling the
 // function, until the time is over.
-func (c *Cache) backOff(name string, f failure) {
+func (c *core) backOff(name string, f failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed.put(name, f)
@@ -35,7 +35,7 @@ func (c *Cache) backOff(name string, f failure) {
 
 // backingOff returns the error that is to be returned without calling the
 // function, or nil. It is called with mu held.
-func (c *Cache) backingOff(name string) error {
+func (c *core) backingOff(name string) error {
 	if f := c.failed.get(name); f != nil && time.Now().Before(f.until) {
 		return f.err
 	}
@@ -46,7 +46,7 @@ func (c *Cache) backingOff(name string) error {
 // moment ago and no value was stored since: age is that of the value that is
 // kept. Then a stale value is served at once, and the next try runs in the
 // background.
-func (c *Cache) failing(name string, age time.Duration) bool {
+func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, now := c.failed.get(name), time.Now()
@@ -56,7 +56,7 @@ func (c *Cache) failing(name string, age time.Duration) bool {
 	return now.Sub(f.at) < age && (f.recent(now) || now.Before(c.refreshing[name]))
 }
 
-func (c *Cache) succeeded(name string) {
+func (c *core) succeeded(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed.remove(name)
@@ -154,7 +154,7 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	defer cancel()
 	data, failed := json.Marshal(mark{markName(j.name), version, cut(err.Error()), identities(err, nil)})
 	if failed != nil {
-		j.report(failed)
+		j.s.report(ctx, j.key, failed)
 		return
 	}
 	key := markKey(j.name)
@@ -162,7 +162,7 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	if failed == nil {
 		_, failed = j.c.values.Store(ctx, key, Entry{Value: data, Version: old.Version, Fresh: j.s.errorTTL, Keep: j.s.errorTTL})
 	}
-	j.report(failed)
+	j.s.report(ctx, j.key, failed)
 }
 
 // told returns the failure that another process has left a mark of, if it is
@@ -173,7 +173,7 @@ func (j *job) told(ctx context.Context, version uint64) *failure {
 	}
 	e, err := j.c.values.Load(ctx, markKey(j.name))
 	if err != nil {
-		j.report(err)
+		j.s.report(ctx, j.key, err)
 		return nil
 	}
 	var m mark

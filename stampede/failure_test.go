@@ -103,7 +103,7 @@ func TestDeadUpstream(t *testing.T) {
 func deadUpstream(t *testing.T, stale time.Duration, processes int) {
 	f := newFleet(t, processes, stampede.Stale(stale), stampede.StaleIfError(time.Hour))
 	work := &counter{}
-	ask := func(c *stampede.Cache) error {
+	ask := func(c *stampede.Family) error {
 		v, err := stampede.Remember(t.Context(), c, "k", time.Second, work.fn)
 		if err == nil && v != "value 1" {
 			err = fmt.Errorf("got %q", v)

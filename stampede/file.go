@@ -4,88 +4,145 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
 )
 
-// File makes sure that the file at path exists and is at most maxAge old. If
-// another caller is renewing it, the old file serves meanwhile, and File
-// returns at once; if there is none, File waits for it. After nil the file can
-// be read. Readers need no lock, since the file is replaced in one step and
-// never seen half written.
+// Files makes files and keeps them up to date, for example pages that a web server sends: one caller
+// at a time for each file, over all processes that share the lock store. Readers need no lock, since
+// a file is replaced in one step and never seen half written. Files is safe for concurrent use and
+// needs no Close.
+type Files struct {
+	locker   *padlock.Locker
+	maxAge   time.Duration
+	write    func(ctx context.Context, path string, w io.Writer) error
+	settings settings
+
+	mu         sync.Mutex
+	backingOff *lru[failure] // by the names of locks
+}
+
+// NewFiles returns Files that are at most maxAge old and are written by write, under locks of
+// locker. write gets the path that was given to Ensure, and a writer into a new file in the same
+// directory. Its context ends when the lock is lost and when TimeLimit is over. If write fails, the
+// old file stays; StaleIfError lets it serve. For ErrorTTL after a failure write is not called again
+// for that file in this process.
 //
-// write is called by one caller at a time, over all processes that share the
-// lock store, with a writer into a new file in the same directory. TimeLimit
-// bounds it. If it fails, the old file stays; with StaleIfError it serves, as
-// long as that allows. For ErrorTTL after a failure write is not called again
-// in this process.
+// The new file has the permissions of the old one; if there is none, those that the umask leaves of
+// 0666.
 //
-// The new file has the permissions of the old one; if there is none, those
-// that the umask leaves of 0666.
+// A file system checks no fences, so whether a lost lock is noticed before the file is replaced
+// depends on timing. A process that is killed while it writes leaves its new file behind, whose name
+// begins with a dot.
 //
-// Whether a lost lock is noticed before the file is replaced depends on timing:
-// a file system checks no fences. A process that is killed while it writes
-// leaves its new file behind, whose name begins with a dot.
-func (c *Cache) File(ctx context.Context, path string, maxAge time.Duration, write func(ctx context.Context, w io.Writer) error, opts ...Option) error {
-	path, err := filepath.Abs(path)
+// The Locker is not closed by Files. The error is about arguments and options.
+func NewFiles(locker *padlock.Locker, maxAge time.Duration, write func(ctx context.Context, path string, w io.Writer) error, opts ...FileOption) (*Files, error) {
+	s := defaults()
+	s.ttl = maxAge
+	for _, o := range opts {
+		if o == nil {
+			return nil, errors.New("stampede: NewFiles: an Option is nil")
+		}
+		o.applyFile(&s)
+	}
+	err := s.check()
+	switch {
+	case locker == nil:
+		err = errors.New("the Locker is nil")
+	case write == nil:
+		err = errors.New("the function is nil")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stampede: NewFiles: %w", err)
+	}
+	return &Files{locker: locker, maxAge: maxAge, write: write, settings: s, backingOff: newLRU[failure](maxRemembered)}, nil
+}
+
+// Ensure makes sure that the file at path exists and is up to date. After nil the file can be read.
+// If another caller is renewing the file, the old one serves meanwhile, and Ensure returns at once.
+// If there is none, Ensure waits for it; if that takes longer than MaxWait it returns ErrNotReady.
+func (s *Files) Ensure(ctx context.Context, path string) error {
+	f, err := s.file(path)
 	if err != nil {
 		return err
 	}
-	f := file{j: job{c: c, key: path, s: c.defaults}, path: path, maxAge: maxAge, write: write}
-	for _, o := range opts {
-		o(&f.j.s)
-	}
-	f.j.name = f.j.s.prefix + "file:" + path
 	age, exists, err := f.age()
-	if err != nil || exists && age < maxAge {
+	if err != nil || exists && age < s.maxAge {
 		return err
 	}
-	if err := c.fileFailed(f.j.name); err != nil {
-		return f.serveOld(age, exists, err, false)
+	if err := f.backingOff(); err != nil {
+		return f.serveOld(ctx, age, exists, err, false)
 	}
-	wait := padlock.Wait(forever)
-	switch {
-	case exists:
-		wait = padlock.Wait(0)
-	case f.j.s.waitAtMost > 0:
-		wait = padlock.Wait(f.j.s.waitAtMost)
+	wait := s.settings.maxWait
+	if exists {
+		wait = 0
 	}
 	wrote := false
-	err = c.locker.Do(ctx, lockName(f.j.name), func(ctx context.Context) error {
+	err = s.locker.Do(ctx, lockName(f.lock), func(ctx context.Context) error {
 		wrote = true
 		return f.renew(ctx)
-	}, c.lockOptions(&f.j.s, []padlock.Option{wait})...)
-	if exists && !wrote && errors.Is(err, padlock.ErrHeld) {
+	}, lockOptions(s.locker, s.settings.lease, padlock.Wait(wait))...)
+	held := !wrote && errors.Is(err, padlock.ErrHeld)
+	switch {
+	case held && exists:
 		return nil
+	case held && ctx.Err() == nil && !errors.Is(err, padlock.ErrAlreadyHeld):
+		return fmt.Errorf("%w: there is no file %s after %v", ErrNotReady, path, wait)
 	}
 	return err
 }
 
-// fileFailed returns the error of a write that failed less than ErrorTTL ago.
-func (c *Cache) fileFailed(name string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.backingOff(name)
+// Remove removes the file at path, so that the next Ensure makes it anew, even after a failure. It
+// is no error if the file is gone already.
+func (s *Files) Remove(path string) error {
+	f, err := s.file(path)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.backingOff.remove(f.lock)
+	s.mu.Unlock()
+	return remove(f.path)
 }
 
-// Remove removes a cached file. That it is gone already is no error.
-func Remove(path string) error {
+func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
+// file is one call of Ensure.
 type file struct {
-	j      job // for its name, settings and reports
-	path   string
-	maxAge time.Duration
-	write  func(context.Context, io.Writer) error
+	*Files
+	given string // as the caller named it
+	path  string // absolute
+	lock  string // its name
+}
+
+func (s *Files) file(path string) (*file, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return &file{s, path, abs, "stampede-file:" + abs}, nil
+}
+
+// backingOff returns the error of a write that failed less than ErrorTTL ago.
+func (f *file) backingOff() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last := f.Files.backingOff.get(f.lock); last != nil && time.Now().Before(last.until) {
+		return last.err
+	}
+	return nil
 }
 
 func (f *file) age() (age time.Duration, exists bool, err error) {
@@ -107,7 +164,7 @@ func (f *file) renew(ctx context.Context) error {
 		return err
 	}
 	within, cancel := ctx, context.CancelFunc(func() {})
-	if limit := f.j.s.timeLimit; limit > 0 {
+	if limit := f.settings.timeLimit; limit > 0 {
 		within, cancel = context.WithTimeoutCause(ctx, limit, ErrTimeLimit)
 	}
 	defer cancel()
@@ -115,20 +172,22 @@ func (f *file) renew(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if ttl := f.j.s.errorTTL; ttl > 0 {
+	if ttl := f.settings.errorTTL; ttl > 0 {
 		now := time.Now()
-		f.j.c.backOff(f.j.name, failure{err, now, now.Add(ttl)})
+		f.mu.Lock()
+		f.Files.backingOff.put(f.lock, failure{err, now, now.Add(ttl)})
+		f.mu.Unlock()
 	}
-	return f.serveOld(age, exists, err, true)
+	return f.serveOld(ctx, age, exists, err, true)
 }
 
 // serveOld is nil if the old file may serve instead of err.
-func (f *file) serveOld(age time.Duration, exists bool, err error, report bool) error {
-	if !exists || age >= f.maxAge+f.j.s.staleIfError {
+func (f *file) serveOld(ctx context.Context, age time.Duration, exists bool, err error, report bool) error {
+	if !exists || age >= f.maxAge+f.settings.staleIfError {
 		return err
 	}
 	if report {
-		f.j.report(err)
+		f.settings.report(ctx, f.given, err)
 	}
 	return nil
 }
@@ -147,7 +206,7 @@ func (f *file) replace(ctx context.Context) error {
 			os.Remove(tmp.Name())
 		}
 	}()
-	if err := f.write(ctx, tmp); err != nil {
+	if err := f.write(ctx, f.given, tmp); err != nil {
 		return err
 	}
 	if old {

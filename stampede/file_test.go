@@ -15,17 +15,28 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-func fileCache(t *testing.T, opts ...stampede.Option) *stampede.Cache {
+// newFiles returns Files with a Locker of their own.
+func newFiles(t *testing.T, maxAge time.Duration, write func(context.Context, string, io.Writer) error, opts ...stampede.FileOption) *stampede.Files {
+	t.Helper()
 	l := padlock.New(memstore.New())
 	t.Cleanup(func() { l.Close(context.Background()) })
-	return stampede.New(l, stampede.NewMemory(0), opts...)
+	return filesOf(t, l, maxAge, write, opts...)
+}
+
+func filesOf(t *testing.T, l *padlock.Locker, maxAge time.Duration, write func(context.Context, string, io.Writer) error, opts ...stampede.FileOption) *stampede.Files {
+	t.Helper()
+	f, err := stampede.NewFiles(l, maxAge, write, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // TestFilePermissions: a new file has what os.Create gives, also under a umask
 // of another; one that is replaced keeps what it has.
 func TestFilePermissions(t *testing.T) {
 	dir := t.TempDir()
-	c := fileCache(t)
+	c := newFiles(t, time.Nanosecond, func(context.Context, string, io.Writer) error { return nil })
 	other, err := os.Create(filepath.Join(dir, "other"))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +45,7 @@ func TestFilePermissions(t *testing.T) {
 	page := filepath.Join(dir, "page.html")
 	publish := func() os.FileMode {
 		t.Helper()
-		err := c.File(t.Context(), page, time.Nanosecond, func(context.Context, io.Writer) error { return nil })
+		err := c.Ensure(t.Context(), page)
 		info, errStat := os.Stat(page)
 		if err := errors.Join(err, errStat); err != nil {
 			t.Fatal(err)
@@ -65,21 +76,23 @@ func TestFilePermissions(t *testing.T) {
 // file behind, and the lock is free.
 func TestFileLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	c := fileCache(t)
+	wrong := func() {}
+	c := newFiles(t, time.Hour, func(context.Context, string, io.Writer) error { wrong(); return nil }, stampede.MaxWait(time.Second))
 	page := filepath.Join(dir, "page.html")
-	for _, wrong := range []func(){func() { panic("boom") }, runtime.Goexit} {
+	for _, wrong = range []func(){func() { panic("boom") }, runtime.Goexit} {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
 			defer func() { recover() }()
-			c.File(t.Context(), page, time.Hour, func(context.Context, io.Writer) error { wrong(); return nil })
+			c.Ensure(t.Context(), page)
 		}()
 		<-over
 	}
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if err := c.File(t.Context(), page, time.Hour, func(context.Context, io.Writer) error { return nil }, stampede.WaitAtMost(time.Second)); err != nil {
+	wrong = func() {}
+	if err := c.Ensure(t.Context(), page); err != nil {
 		t.Error(err)
 	}
 }
@@ -95,24 +108,58 @@ func TestFileFails(t *testing.T) {
 	if err := os.Chtimes(page, day, day); err != nil {
 		t.Fatal(err)
 	}
-	c, runs := fileCache(t, stampede.ErrorTTL(time.Hour)), 0
-	fail := func(context.Context, io.Writer) error { runs++; return errDown }
+	runs := 0
+	fail := func(context.Context, string, io.Writer) error { runs++; return errDown }
+	c := newFiles(t, time.Hour, fail, stampede.ErrorTTL(time.Hour))
+	lenient := newFiles(t, time.Hour, fail, stampede.ErrorTTL(time.Hour), stampede.StaleIfError(100*time.Hour))
 	for range 5 {
-		if err := c.File(t.Context(), page, time.Hour, fail); !errors.Is(err, errDown) {
+		if err := c.Ensure(t.Context(), page); !errors.Is(err, errDown) {
 			t.Error(err)
 		}
-		if err := c.File(t.Context(), page, time.Hour, fail, stampede.StaleIfError(100*time.Hour)); err != nil {
+		if err := lenient.Ensure(t.Context(), page); err != nil {
 			t.Error(err)
 		}
 	}
-	if runs != 1 {
-		t.Errorf("a failing write was called %d times", runs)
+	if runs != 2 {
+		t.Errorf("two Files called a failing write %d times", runs)
 	}
-	err := c.File(t.Context(), page+"2", time.Hour, func(ctx context.Context, _ io.Writer) error {
+	// Remove ends the back-off too.
+	if err := c.Remove(page); err != nil {
+		t.Error(err)
+	}
+	if err := c.Ensure(t.Context(), page); !errors.Is(err, errDown) || runs != 3 {
+		t.Errorf("after Remove: %v, %d runs", err, runs)
+	}
+	err := newFiles(t, time.Hour, func(ctx context.Context, _ string, _ io.Writer) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
-	}, stampede.TimeLimit(time.Millisecond))
+	}, stampede.TimeLimit(time.Millisecond)).Ensure(t.Context(), page+"2")
 	if !errors.Is(err, stampede.ErrTimeLimit) {
 		t.Errorf("a write that hangs: %v", err)
+	}
+}
+
+// TestFileNotReady: without a file, a caller waits no longer than MaxWait for another caller's, and
+// then the error is not that of a lock.
+func TestFileNotReady(t *testing.T) {
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	page := filepath.Join(t.TempDir(), "page.html")
+	goOn, began := make(chan struct{}), make(chan struct{})
+	write := func(context.Context, string, io.Writer) error { close(began); <-goOn; return nil }
+	c := filesOf(t, l, time.Hour, write, stampede.MaxWait(time.Millisecond))
+	var made error
+	done := make(chan struct{})
+	go func() { made = c.Ensure(t.Context(), page); close(done) }()
+	<-began
+	if err := c.Ensure(t.Context(), page); !errors.Is(err, stampede.ErrNotReady) || errors.Is(err, padlock.ErrHeld) {
+		t.Errorf("while another caller writes: %v", err)
+	}
+	close(goOn)
+	if <-done; made != nil {
+		t.Error(made)
+	}
+	if err := c.Ensure(t.Context(), page); err != nil {
+		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 // that come and go. The tests that follow try each edge of flight's table.
 type flightTest struct {
 	*testing.T
-	c     *stampede.Cache
+	c     *stampede.Family
 	runs  atomic.Int32
 	cause atomic.Value // of the end of a function's context
 	goOn  chan struct{}
@@ -98,10 +98,10 @@ func TestFlightOpenToLanded(t *testing.T) {
 	})
 }
 
-// The caller that leaves because of WaitAtMost wants the value next time.
+// The caller that leaves because of MaxWait wants the value next time.
 func TestFlightUnattendedToLanded(t *testing.T) {
 	eachFlight(t, func(t *flightTest) {
-		t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 		t.wantRuns(1)
 		close(t.goOn)
 		synctest.Wait()
@@ -112,7 +112,7 @@ func TestFlightUnattendedToLanded(t *testing.T) {
 
 func TestFlightUnattendedToOpen(t *testing.T) {
 	eachFlight(t, func(t *flightTest) {
-		t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 		t.want(t.call(t.short()), "", context.DeadlineExceeded)
 		second := t.call(t.Context())
 		close(t.goOn)
@@ -123,7 +123,7 @@ func TestFlightUnattendedToOpen(t *testing.T) {
 
 func TestFlightUnattendedToAbandoned(t *testing.T) {
 	eachFlight(t, func(t *flightTest) {
-		t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 		if err := t.c.Invalidate(t.Context(), "k"); err != nil {
 			t.Fatal(err)
 		}
@@ -153,12 +153,12 @@ func TestFlightOpenToSuperseded(t *testing.T) {
 }
 
 func TestFlightSupersededToAbandoned(t *testing.T) {
-	for name, opts := range map[string][]stampede.Option{"by its context": nil, "by WaitAtMost": {stampede.WaitAtMost(time.Second)}} {
+	for name, opts := range map[string][]stampede.Option{"by its context": nil, "by MaxWait": {stampede.MaxWait(time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			eachFlight(t, func(t *flightTest) {
 				want := context.DeadlineExceeded
 				if opts != nil {
-					want = padlock.ErrHeld
+					want = stampede.ErrNotReady
 				}
 				first := t.call(t.short(), opts...)
 				t.c.Invalidate(t.Context(), "k")
@@ -206,7 +206,7 @@ func TestFlightAtClose(t *testing.T) {
 			return got
 		},
 		"unattended": func(t *flightTest) chan answer {
-			t.want(t.call(t.Context(), stampede.WaitAtMost(time.Second)), "", padlock.ErrHeld)
+			t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 			return nil
 		},
 	} {
@@ -240,7 +240,7 @@ func TestTimeLimit(t *testing.T) {
 
 func timeLimit(t *testing.T, ignores bool) {
 	var told atomic.Value
-	f := newFleet(t, 2, stampede.TimeLimit(time.Minute), stampede.Stale(time.Hour), stampede.OnError(func(_ string, err error) { told.Store(err) }))
+	f := newFleet(t, 2, stampede.TimeLimit(time.Minute), stampede.Stale(time.Hour), stampede.OnError(func(_ context.Context, _ string, err error) { told.Store(err) }))
 	hung := make(chan struct{})
 	defer close(hung)
 	hang := func(ctx context.Context) (string, error) {
@@ -402,7 +402,7 @@ func TestPanicInOnError(t *testing.T) {
 	}()
 	bubble(t, func(t *testing.T) {
 		values := &broken{Values: stampede.NewMemory(0), store: errors.New("full")}
-		f := newFleetOn(t, values, 1, stampede.OnError(func(string, error) { panic("boom") }))
+		f := newFleetOn(t, values, 1, stampede.OnError(func(context.Context, string, error) { panic("boom") }))
 		v, err := stampede.Remember(t.Context(), f.caches[0], "k", time.Minute, func(context.Context) (string, error) { return "made", nil })
 		if v != "made" || err != nil {
 			t.Errorf("%q, %v", v, err)
@@ -417,7 +417,7 @@ type tenantKey struct{}
 func TestContextOfTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
-		c := stampede.New(l, stampede.NewMemory(0), stampede.Stale(time.Hour), stampede.Early(1e9))
+		c := stampede.NewFamily(l, stampede.NewMemory(0), stampede.Stale(time.Hour), stampede.Early(1e9))
 		defer l.Close(context.Background())
 		defer c.Close(context.Background())
 		runs := 0
@@ -427,7 +427,7 @@ func TestContextOfTheFunction(t *testing.T) {
 			if tenant := ctx.Value(tenantKey{}); tenant != runs {
 				t.Errorf("in run %d the tenant is %v", runs, tenant)
 			}
-			state, err := l.Inspect(ctx, "stampede:k")
+			state, err := l.Inspect(ctx, "stampede:test:k")
 			if err != nil || len(state.Holds) != 1 {
 				t.Fatalf("%+v, %v", state, err)
 			}

@@ -26,13 +26,13 @@ func (g *generations) of(name string) *uint64 {
 	return &g.counts[maphash.String(g.seed, name)%uint64(len(g.counts))]
 }
 
-func (c *Cache) generation(name string) uint64 {
+func (c *core) generation(name string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return *c.generations.of(name)
 }
 
-func (c *Cache) fromLocal(name string) (any, bool) {
+func (c *core) fromLocal(name string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.local.get(name)
@@ -48,7 +48,7 @@ func (c *Cache) fromLocal(name string) (any, bool) {
 
 // toLocal keeps v for as long as Local and what is left of its time allow,
 // unless the key was invalidated since gen.
-func (c *Cache) toLocal(j *job, v any, left time.Duration, gen uint64) {
+func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {
 		return

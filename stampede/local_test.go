@@ -76,7 +76,7 @@ func TestFullLocal(t *testing.T) {
 			}
 		}
 		keep := func(key string) {
-			_, err := loads.Store(t.Context(), "stampede:"+key, stampede.Entry{Value: []byte(key), Fresh: time.Hour, Keep: time.Hour})
+			_, err := loads.Store(t.Context(), "stampede:test:"+key, stampede.Entry{Value: []byte(key), Fresh: time.Hour, Keep: time.Hour})
 			if err != nil {
 				t.Error(err)
 			}

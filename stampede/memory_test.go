@@ -15,7 +15,7 @@ import (
 func evict(t *testing.T, invalidate bool) (notKept int64) {
 	m := stampede.NewMemory(100)
 	var refused atomic.Int64
-	f := newFleetOn(t, m, 1, stampede.OnError(func(key string, err error) {
+	f := newFleetOn(t, m, 1, stampede.OnError(func(_ context.Context, key string, err error) {
 		if err != stampede.ErrNotKept {
 			t.Errorf("%s: %v", key, err)
 		}
@@ -39,7 +39,7 @@ func evict(t *testing.T, invalidate bool) (notKept int64) {
 			}()
 		}
 		for range 20 {
-			if e, _ := m.Load(t.Context(), "stampede:"+<-done); e.Value == nil {
+			if e, _ := m.Load(t.Context(), "stampede:test:"+<-done); e.Value == nil {
 				notKept++
 			}
 		}

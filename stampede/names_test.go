@@ -2,6 +2,7 @@ package stampede_test
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -12,38 +13,81 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// Two Caches on one Values, with prefixes of their own, have values of their
-// own, locks of their own, and invalidate their own.
-func TestPrefix(t *testing.T) {
+// Two Caches on one Values have values of their own, locks of their own, and invalidate their own.
+func TestNames(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
 	values := stampede.NewMemory(0)
-	users := stampede.New(l, values, stampede.Prefix("users:"))
-	posts := stampede.New(l, values, stampede.Prefix("posts:"))
-	get := func(c *stampede.Cache, made string, opts ...stampede.Option) string {
-		v, err := stampede.Remember(ctx, c, "7", time.Hour, func(context.Context) (string, error) { return made, nil }, opts...)
+	made := ""
+	open := func(name string) *stampede.Cache[string] {
+		c, err := stampede.New(l, values, name, time.Hour, func(_ context.Context, key string) (string, error) { return made + " " + key, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	users, posts := open("users"), open("posts")
+	get := func(c *stampede.Cache[string], now string) string {
+		made = now
+		v, err := c.Get(ctx, "7")
 		if err != nil {
 			t.Error(err)
 		}
 		return v
 	}
-	get(users, "user seven")
-	if v := get(posts, "post seven"); v != "post seven" {
+	get(users, "user")
+	if v := get(posts, "post"); v != "post 7" {
 		t.Errorf("the posts got %q", v)
 	}
-	if v := get(users, "news seven", stampede.Prefix("news:")); v != "news seven" {
-		t.Errorf("a call with a Prefix got %q", v)
+	if v := get(open("users"), "another process"); v != "user 7" {
+		t.Errorf("a Cache of the same name got %q", v)
 	}
-	if err := users.Invalidate(ctx, "7", stampede.Prefix("news:")); err != nil {
+	if err := users.Invalidate(ctx, "7"); err != nil {
 		t.Fatal(err)
 	}
-	for want, v := range map[string]string{
-		"user seven": get(users, "user again"), "post seven": get(posts, "post again"), "news again": get(users, "news again", stampede.Prefix("news:")),
+	if user, post := get(users, "new user"), get(posts, "new post"); user != "new user 7" || post != "post 7" {
+		t.Errorf("after the Invalidate: %q, %q", user, post)
+	}
+	guard, err := l.Acquire(ctx, "stampede:users:8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Release()
+	if v, err := posts.Get(ctx, "8"); v != "new post 8" || err != nil {
+		t.Errorf("beside the lock of another name: %q, %v", v, err)
+	}
+}
+
+// TestWrongArguments: what cannot work is an error of New and NewFiles, not of the first Get.
+func TestWrongArguments(t *testing.T) {
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	m := stampede.NewMemory(0)
+	fn := func(context.Context, string) (int, error) { return 0, nil }
+	cache := func(l *padlock.Locker, v stampede.Values, name string, ttl time.Duration, fn func(context.Context, string) (int, error), opts ...stampede.Option) func() error {
+		return func() error { _, err := stampede.New(l, v, name, ttl, fn, opts...); return err }
+	}
+	files := func(l *padlock.Locker, age time.Duration, write func(context.Context, string, io.Writer) error, opts ...stampede.FileOption) func() error {
+		return func() error { _, err := stampede.NewFiles(l, age, write, opts...); return err }
+	}
+	write := func(context.Context, string, io.Writer) error { return nil }
+	for name, f := range map[string]func() error{
+		"no Locker": cache(nil, m, "n", 1, fn), "no Values": cache(l, nil, "n", 1, fn), "no function": cache(l, m, "n", 1, nil),
+		"no name": cache(l, m, "", 1, fn), "colon": cache(l, m, "a:b", 1, fn), "ttl": cache(l, m, "n", -1, fn),
+		"nil option": cache(l, m, "n", 1, fn, nil), "Jitter": cache(l, m, "n", 1, fn, stampede.Jitter(1.5)),
+		"Early": cache(l, m, "n", 1, fn, stampede.Early(-1)), "Lease": cache(l, m, "n", 1, fn, stampede.Lease(0)),
+		"Stale": cache(l, m, "n", 1, fn, stampede.Stale(-1)), "Codec": cache(l, m, "n", 1, fn, stampede.ValueCodec(nil)),
+		"files: no Locker": files(nil, 1, write), "files: no function": files(l, 1, nil), "files: age": files(l, -1, write),
+		"files: nil option": files(l, 1, write, nil), "files: ErrorTTL": files(l, 1, write, stampede.ErrorTTL(-1)),
+		"Dir: no Locker": func() error { _, err := stampede.NewDir(t.TempDir(), nil); return err },
 	} {
-		if v != want {
-			t.Errorf("after the Invalidate: %q, want %q", v, want)
+		if f() == nil {
+			t.Errorf("%s: no error", name)
 		}
+	}
+	if err := cache(l, m, "n", 0, fn, stampede.Jitter(1), stampede.Early(0), stampede.Local(0), stampede.MaxWait(0))(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -53,7 +97,7 @@ func TestLongKeys(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
-	c := stampede.New(l, stampede.NewMemory(0), stampede.Strict(), stampede.Prefix(""))
+	c := stampede.NewFamily(l, stampede.NewMemory(0), stampede.Strict())
 	long := strings.Repeat("é", 2500)
 	for _, key := range []string{strings.Repeat("x", driver.MaxName), strings.Repeat("x", driver.MaxName+1), long + "a", long + "b"} {
 		v, err := stampede.Remember(ctx, c, key, time.Hour, func(context.Context) (string, error) { return key, nil })
@@ -61,13 +105,13 @@ func TestLongKeys(t *testing.T) {
 			t.Errorf("a key of %d bytes: %v", len(key), err)
 		}
 	}
-	guard, err := c.Prevent(ctx, long+"a")
+	guard, err := stampede.Prevent(ctx, l, long+"a")
 	if err != nil || len(guard.Name()) > driver.MaxName {
 		t.Fatalf("Prevent: %v", err)
 	}
 	defer guard.Release()
 	for end, want := range map[string]bool{"a": false, "b": true} {
-		if ran, err := c.Do(ctx, long+end, func(context.Context) error { return nil }); ran != want || err != nil {
+		if ran, err := stampede.Do(ctx, l, long+end, func(context.Context) error { return nil }); ran != want || err != nil {
 			t.Errorf("Do of the key that ends with %s: %v, %v", end, ran, err)
 		}
 	}

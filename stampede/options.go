@@ -1,17 +1,36 @@
 package stampede
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
-// Option says how Remember and File work. Given to New it is the default.
-type Option func(*settings)
+// Option configures a Cache: see New.
+type Option interface{ applyCache(*settings) }
+
+// FileOption configures Files: see NewFiles.
+type FileOption interface{ applyFile(*settings) }
+
+// SharedOption configures both a Cache and Files.
+type SharedOption interface {
+	Option
+	FileOption
+}
+
+type cacheOption func(*settings)
+
+func (o cacheOption) applyCache(s *settings) { o(s) }
+
+type sharedOption func(*settings)
+
+func (o sharedOption) applyCache(s *settings) { o(s) }
+func (o sharedOption) applyFile(s *settings)  { o(s) }
 
 type settings struct {
-	prefix       string
+	ttl          time.Duration
 	lease        time.Duration
 	stale        time.Duration
 	staleIfError time.Duration
@@ -19,134 +38,113 @@ type settings struct {
 	jitter       float64
 	errorTTL     time.Duration
 	timeLimit    time.Duration
-	waitAtMost   time.Duration
+	maxWait      time.Duration
 	localFor     time.Duration
 	strict       bool
 	codec        Codec
 	maxBehind    int
-	onError      func(key string, err error)
+	onError      func(ctx context.Context, key string, err error)
 }
 
-// Prefix is put before each key to make the name of its value and of its lock;
-// "stampede:" unless set. Two Caches on the same Values serve each other's
-// values unless their prefixes differ. A prefix longer than about 1,000 bytes
-// is cut in the names of locks, as long keys are.
-func Prefix(p string) Option { return func(s *settings) { s.prefix = p } }
+// forever leaves it to the context how long a caller waits.
+const forever = time.Duration(math.MaxInt64)
 
-// Lease is the length of the worker's lease, 2 s unless set. It is renewed
-// while the function runs; a worker that dies is replaced after it.
-func Lease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
+func defaults() settings {
+	return settings{
+		lease: defaultLease, errorTTL: time.Second, timeLimit: 5 * time.Minute, maxWait: forever,
+		codec: JSON(), maxBehind: 64,
+	}
+}
 
-// Stale serves a value up to d older than fresh, at once, while one caller
-// makes a new one in the background (stale-while-revalidate).
-func Stale(d time.Duration) Option { return func(s *settings) { s.stale = d } }
+// check returns an error about an option that is not possible.
+func (s *settings) check() error {
+	for name, d := range map[string]time.Duration{
+		"the time for which a value is fresh": s.ttl, "Stale": s.stale, "StaleIfError": s.staleIfError,
+		"ErrorTTL": s.errorTTL, "TimeLimit": s.timeLimit, "MaxWait": s.maxWait, "Local": s.localFor,
+	} {
+		if d < 0 {
+			return fmt.Errorf("%s is negative: %v", name, d)
+		}
+	}
+	switch {
+	case s.lease <= 0:
+		return fmt.Errorf("Lease is not positive: %v", s.lease)
+	case !(s.early >= 0) || math.IsInf(s.early, 0):
+		return fmt.Errorf("Early is %v, not a number of at least 0", s.early)
+	case !(s.jitter >= 0 && s.jitter <= 1):
+		return fmt.Errorf("Jitter is %v, not between 0 and 1", s.jitter)
+	case s.codec == nil:
+		return errors.New("the Codec is nil")
+	}
+	return nil
+}
 
-// StaleIfError serves a value up to d older than fresh when the function
-// fails. Its first failure makes callers wait for it. For ErrorTTL after that
-// the function is not called, and the stale value is served at once; then the
-// function is tried again in the background.
-func StaleIfError(d time.Duration) Option { return func(s *settings) { s.staleIfError = d } }
+// Lease sets the length of the worker's lease; the default is 2 s. The lease is renewed while the
+// function runs. A worker that dies is replaced when its lease has run out.
+func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.lease = d }) }
 
-// Early renews a fresh value before its time (probabilistic early refresh): a
-// caller begins to renew it in the background, with a chance that grows towards
-// the end and with the time that the function takes. beta 1 is usual, more is
-// earlier, 0 is off. The refresh tries the lock and does not wait for it, so
-// there is still one worker. (Vattani, Chierichetti, Lowenstein: Optimal
+// Stale serves a value up to d older than fresh, at once, while one caller makes a new one in the
+// background (stale-while-revalidate).
+func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
+
+// StaleIfError serves a value up to d older than fresh when the function fails. Its first failure
+// makes callers wait for it. For ErrorTTL after that the function is not called, and the stale
+// value is served at once; then the function is tried again, in the background for a Cache.
+func StaleIfError(d time.Duration) SharedOption {
+	return sharedOption(func(s *settings) { s.staleIfError = d })
+}
+
+// Early renews a fresh value before its time (probabilistic early refresh): a caller begins to
+// renew it in the background, with a chance that grows towards the end and with the time that the
+// function takes. beta 1 is usual, more is earlier, 0 is off. The refresh tries the lock and does
+// not wait for it, so there is still one worker. (Vattani, Chierichetti, Lowenstein: Optimal
 // Probabilistic Cache Stampede Prevention, 2015.)
-func Early(beta float64) Option { return func(s *settings) { s.early = beta } }
+func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
-// Jitter spreads the time for which a value is fresh by up to the given share
-// of it, 0 to 1, to either side, so that values made together do not go stale
-// together.
-func Jitter(share float64) Option { return func(s *settings) { s.jitter = min(max(share, 0), 1) } }
+// Jitter spreads the time for which a value is fresh by up to the given share of it, 0 to 1, to
+// either side. So values that were made together do not go stale together.
+func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
-// ErrorTTL is how long after a failure the error is returned without calling
-// the function again; 1 s unless set, 0 turns it off. A caller of another
-// process gets a *RemoteError: the text of the error is kept in Values for that
-// time. Only a Memory, which no other process sees, keeps no errors.
-func ErrorTTL(d time.Duration) Option { return func(s *settings) { s.errorTTL = d } }
-
-// TimeLimit bounds one run of the function, 5 minutes unless set; 0 is no
-// limit. When it is over the function's context ends, and the callers get an
-// error that answers errors.Is for ErrTimeLimit. A function that ignores the
-// end of its context for a Lease longer is given up: its lock is released and
-// its value is dropped, so it may still run when the next one begins.
-func TimeLimit(d time.Duration) Option { return func(s *settings) { s.timeLimit = d } }
-
-// WaitAtMost bounds how long a caller waits for a value that is being made.
-// Then the caller is served a stale one, if there is one, or gets an error that
-// answers errors.Is for padlock.ErrHeld; the function goes on, even if nobody
-// else waits for it, and its value is kept. Without WaitAtMost the caller's
-// context alone decides.
-func WaitAtMost(d time.Duration) Option { return func(s *settings) { s.waitAtMost = d } }
-
-// Local keeps a value in this process too, for at most d, so that a hot key
-// does not ask Values each time; of 10,000 keys at most. An Invalidate by
-// another process is noticed that much later.
-func Local(d time.Duration) Option { return func(s *settings) { s.localFor = d } }
-
-// Strict makes an error of Values or of the lock store an error of Remember.
-// Without it the function is called then, by one caller of this process at a
-// time, since a cache that is down should not take the site down.
-func Strict() Option { return func(s *settings) { s.strict = true } }
-
-// WithCodec sets how values become bytes; JSON unless set. Values of type
-// []byte and string are kept as they are; a nil []byte is returned as an empty
-// one, to all callers.
-func WithCodec(c Codec) Option { return func(s *settings) { s.codec = c } }
-
-// OnError calls f for errors that no caller gets: failed refreshes in the
-// background, stores that cannot be reached, values that were not kept
-// (ErrNotKept), values that cannot be decoded. f is called from several
-// goroutines. A panic in it goes to slog's default logger.
-func OnError(f func(key string, err error)) Option { return func(s *settings) { s.onError = f } }
-
-// Codec makes bytes of values and back. It is safe for concurrent use.
-type Codec interface {
-	// Encode returns v as bytes.
-	Encode(v any) ([]byte, error)
-	// Decode reads data into the variable that v points to.
-	Decode(data []byte, v any) error
+// ErrorTTL sets for how long after a failure the error is returned without calling the function
+// again. The default is 1 s, 0 turns it off. A caller of another process gets a *RemoteError: the
+// text of the error is kept in Values for that time. A Memory keeps no errors, since no other
+// process sees it. With Files only this process knows of the failure.
+func ErrorTTL(d time.Duration) SharedOption {
+	return sharedOption(func(s *settings) { s.errorTTL = d })
 }
 
-// JSON is a Codec by encoding/json.
-type JSON struct{}
-
-// Encode implements Codec.
-func (JSON) Encode(v any) ([]byte, error) { return json.Marshal(v) }
-
-// Decode implements Codec.
-func (JSON) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }
-
-// encode never returns nil bytes without an error: nil is "nothing kept".
-func encode(c Codec, v any) ([]byte, error) {
-	switch v := v.(type) {
-	case []byte:
-		return append([]byte{}, v...), nil
-	case string:
-		return append([]byte{}, v...), nil
-	}
-	data, err := c.Encode(v)
-	if err == nil && data == nil {
-		data = []byte{}
-	}
-	return data, err
+// TimeLimit bounds one run of the function. The default is 5 minutes, 0 is no limit. When the time
+// is over, the function's context ends, and the callers get an error that answers errors.Is for
+// ErrTimeLimit. If the function of a Cache ignores the end of its context for a Lease longer, it is
+// given up: its lock is released and its value is dropped, so it may still run when the next one
+// begins.
+func TimeLimit(d time.Duration) SharedOption {
+	return sharedOption(func(s *settings) { s.timeLimit = d })
 }
 
-func decode[T any](c Codec, data []byte) (T, error) {
-	var v T
-	switch p := any(&v).(type) {
-	case *[]byte:
-		*p = append([]byte{}, data...)
-		return v, nil
-	case *string:
-		*p = string(data)
-		return v, nil
-	}
-	if err := c.Decode(data, &v); err != nil {
-		return v, fmt.Errorf("stampede: the value that is kept does not fit %T: %w", v, errors.Join(errDecode, err))
-	}
-	return v, nil
-}
+// MaxWait bounds how long a caller waits for a value that is being made. After that the caller gets
+// a stale value if there is one, else ErrNotReady. The function goes on, even if no caller waits
+// any more, and its value is kept. Without MaxWait only the caller's context bounds the wait.
+func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
 
-var errDecode = errors.New("cannot decode")
+// Local keeps a value in this process too, for at most d, so that not every call for a key in heavy
+// use asks Values. At most 10,000 keys are kept. An Invalidate by another process is noticed that
+// much later.
+func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
+
+// Strict makes an error of Values or of the lock store an error of Get. Without it the function is
+// called then, by one caller of this process at a time: a cache that is down should not take the
+// site down.
+func Strict() Option { return cacheOption(func(s *settings) { s.strict = true }) }
+
+// ValueCodec sets how values become bytes; JSON is the default. Values of type []byte and string
+// are kept as they are; a nil []byte is returned as an empty one, to all callers.
+func ValueCodec(c Codec) Option { return cacheOption(func(s *settings) { s.codec = c }) }
+
+// OnError calls f for errors that no caller gets: failed refreshes in the background, stores that
+// cannot be reached, values that were not kept (ErrNotKept), values that cannot be decoded. ctx has
+// the values of the caller's context, key is the caller's key, or the path of a file. f is called
+// from several goroutines. A panic in f goes to slog's default logger.
+func OnError(f func(ctx context.Context, key string, err error)) SharedOption {
+	return sharedOption(func(s *settings) { s.onError = f })
+}

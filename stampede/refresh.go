@@ -8,7 +8,7 @@ import (
 
 // A refresh renews a value in the background. Its states, by key:
 //
-//	Cache.refreshing  what it means                          next
+//	core.refreshing  what it means                          next
 //	absent            nothing is under way                   far ahead
 //	far ahead         a refresh tries the lock or has it     absent, or a moment ahead
 //	                                                         if the lock was held
@@ -22,7 +22,7 @@ import (
 const heldPause = 50 * time.Millisecond
 
 // refresh begins a refresh with the values of ctx, if it may.
-func (c *Cache) refresh(ctx context.Context, j *job) {
+func (c *core) refresh(ctx context.Context, j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -48,10 +48,10 @@ func (j *job) renew(ctx context.Context) {
 	if held = errors.Is(err, errElsewhere); held || errors.As(err, &remote) || ctx.Err() != nil {
 		return // other processes report their errors themselves
 	}
-	j.report(err)
+	j.s.report(ctx, j.key, err)
 }
 
-func (c *Cache) refreshed(name string, held bool) {
+func (c *core) refreshed(name string, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.refreshing, name)

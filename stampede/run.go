@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -42,7 +41,7 @@ func caught(err *error) {
 // inside marks the context of a function with the key that it makes, so that a
 // Remember of the same key in it does not wait for itself.
 type inside struct {
-	c     *Cache
+	c     *core
 	name  string
 	over  atomic.Bool // the function has returned
 	outer *inside
@@ -55,7 +54,7 @@ func insideOf(ctx context.Context) *inside {
 	return in
 }
 
-func (in *inside) makes(c *Cache, name string) bool {
+func (in *inside) makes(c *core, name string) bool {
 	for ; in != nil; in = in.outer {
 		if in.c == c && in.name == name && !in.over.Load() {
 			return true
@@ -112,18 +111,4 @@ func (j *job) guarded(ctx context.Context) (o outcome) {
 		o.v = []byte{}
 	}
 	return o
-}
-
-// report tells OnError. If OnError panics in the background, nobody else could
-// recover from it.
-func (j *job) report(err error) {
-	if j.s.onError == nil || err == nil {
-		return
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("stampede: OnError panicked", "key", j.key, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	j.s.onError(j.key, err)
 }

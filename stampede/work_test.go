@@ -28,7 +28,7 @@ func TestDoAndDoPer(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, c := range f.caches {
 				wg.Go(func() {
-					if _, err := c.Do(t.Context(), "do", work); err != nil {
+					if _, err := stampede.Do(t.Context(), c.Locker, "do", work); err != nil {
 						t.Error(err)
 					}
 				})
@@ -41,7 +41,7 @@ func TestDoAndDoPer(t *testing.T) {
 		ran = 0
 		for range 60 { // each minute for an hour, on three machines
 			for _, c := range f.caches {
-				if _, err := c.DoPer(t.Context(), "per", 10*time.Minute, work); err != nil {
+				if _, err := stampede.DoPer(t.Context(), c.Locker, "per", 10*time.Minute, work); err != nil {
 					t.Error(err)
 				}
 			}
@@ -56,15 +56,15 @@ func TestDoAndDoPer(t *testing.T) {
 func TestPrevent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 2)
-		guard, err := f.caches[0].Prevent(t.Context(), "flag")
+		guard, err := stampede.Prevent(t.Context(), f.caches[0].Locker, "flag")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.caches[1].Prevent(t.Context(), "flag"); !errors.Is(err, padlock.ErrHeld) {
+		if _, err := stampede.Prevent(t.Context(), f.caches[1].Locker, "flag"); !errors.Is(err, padlock.ErrHeld) {
 			t.Errorf("the second got %v", err)
 		}
 		guard.Release()
-		guard, err = f.caches[1].Prevent(t.Context(), "flag")
+		guard, err = stampede.Prevent(t.Context(), f.caches[1].Locker, "flag")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,16 +76,19 @@ func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "page.html")
 	l := padlock.New(memstore.New())
-	c := stampede.New(l, stampede.NewMemory(0))
 	defer l.Close(context.Background())
 	runs := 0
-	write := func(_ context.Context, w io.Writer) error {
+	write := func(_ context.Context, name string, w io.Writer) error {
+		if name != path {
+			t.Errorf("write got the path %q", name)
+		}
 		runs++
 		_, err := fmt.Fprint(w, strings.Repeat("x", 1<<16), runs)
 		return err
 	}
-	ask := func(maxAge time.Duration) string {
-		if err := c.File(t.Context(), path, maxAge, write); err != nil {
+	c := filesOf(t, l, time.Hour, write)
+	ask := func() string {
+		if err := c.Ensure(t.Context(), path); err != nil {
 			t.Error(err)
 		}
 		data, err := os.ReadFile(path)
@@ -97,7 +100,7 @@ func TestFile(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if v := ask(time.Hour); v != "1" {
+			if v := ask(); v != "1" {
 				t.Errorf("a reader found %q", v)
 			}
 		})
@@ -105,26 +108,26 @@ func TestFile(t *testing.T) {
 	wg.Wait()
 	past := time.Now().Add(-2 * time.Hour)
 	os.Chtimes(path, past, past)
-	if v := ask(time.Hour); v != "2" {
+	if v := ask(); v != "2" {
 		t.Errorf("after it went stale a reader found %q", v)
 	}
 	os.Chtimes(path, past, past)
-	guard, _ := l.Acquire(t.Context(), "stampede:file:"+path)
-	if v := ask(time.Hour); v != "2" {
-		t.Errorf("while somebody renews it a reader found %q", v)
+	guard, _ := l.Acquire(t.Context(), "stampede-file:"+path)
+	if v := ask(); v != "2" {
+		t.Errorf("while another caller renews it a reader found %q", v)
 	}
 	guard.Release()
-	failing := func(context.Context, io.Writer) error { return errors.New("no data") }
-	if err := c.File(t.Context(), path, time.Hour, failing); err == nil {
+	failing := func(context.Context, string, io.Writer) error { return errors.New("no data") }
+	if err := filesOf(t, l, time.Hour, failing).Ensure(t.Context(), path); err == nil {
 		t.Error("a failing write is no error")
 	}
-	if err := c.File(t.Context(), path, time.Hour, failing, stampede.StaleIfError(24*time.Hour)); err != nil {
+	if err := filesOf(t, l, time.Hour, failing, stampede.StaleIfError(24*time.Hour)).Ensure(t.Context(), path); err != nil {
 		t.Errorf("with StaleIfError: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if err := errors.Join(stampede.Remove(path), stampede.Remove(path)); err != nil {
+	if err := errors.Join(c.Remove(path), c.Remove(path)); err != nil {
 		t.Errorf("removing twice: %v", err)
 	}
 }
@@ -137,7 +140,7 @@ func TestDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := stampede.New(l, d)
+	c := stampede.NewFamily(l, d)
 	runs := 0
 	fn := func(context.Context) (map[string]int, error) { runs++; return map[string]int{"runs": runs}, nil }
 	for _, key := range []string{"k", "k", "a/b", "../k", "k\x00"} {
@@ -149,11 +152,11 @@ func TestDir(t *testing.T) {
 	if runs != 4 {
 		t.Errorf("%d runs for 4 keys", runs)
 	}
-	before, _ := d.Load(ctx, "stampede:k")
+	before, _ := d.Load(ctx, "stampede:test:k")
 	if err := c.Invalidate(ctx, "k"); err != nil {
 		t.Fatal(err)
 	}
-	if ok, _ := d.Store(ctx, "stampede:k", before); ok {
+	if ok, _ := d.Store(ctx, "stampede:test:k", before); ok {
 		t.Error("a value from before the invalidation was kept")
 	}
 	if v, _ := stampede.Remember(ctx, c, "k", time.Hour, fn); v["runs"] != 5 {
@@ -162,13 +165,13 @@ func TestDir(t *testing.T) {
 	if err := d.Clean(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := d.Load(ctx, "stampede:k"); e.Value == nil {
+	if e, _ := d.Load(ctx, "stampede:test:k"); e.Value == nil {
 		t.Error("Clean removed a value that is to be kept")
 	}
 }
 
-// TestNowhereToWrite: a directory that is gone is an error of File, as nothing
-// can be served; and of Remember it is none, as the value can.
+// TestNowhereToWrite: a directory that is gone is an error of Ensure, since no file can be served. It
+// is no error of Get, since the value can.
 func TestNowhereToWrite(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
@@ -179,7 +182,7 @@ func TestNowhereToWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told atomic.Int32
-	c := stampede.New(l, d, stampede.OnError(func(string, error) { told.Add(1) }))
+	c := stampede.NewFamily(l, d, stampede.OnError(func(context.Context, string, error) { told.Add(1) }))
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -188,17 +191,18 @@ func TestNowhereToWrite(t *testing.T) {
 		t.Errorf("%q, %v, OnError was told %d times", v, err, told.Load())
 	}
 	page := filepath.Join(dir, "page.html")
-	err = c.File(ctx, page, time.Hour, func(context.Context, io.Writer) error { t.Error("it writes nowhere"); return nil })
+	pages := filesOf(t, l, time.Hour, func(context.Context, string, io.Writer) error { t.Error("it writes nowhere"); return nil })
+	err = pages.Ensure(ctx, page)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("File: %v", err)
 	}
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // now a file is in its place
 		t.Fatal(err)
 	}
-	if _, err := d.Load(ctx, "stampede:k"); err == nil {
+	if _, err := d.Load(ctx, "stampede:test:k"); err == nil {
 		t.Error("Load: no error")
 	}
-	if err := c.File(ctx, page, time.Hour, nil); err == nil {
+	if err := pages.Ensure(ctx, page); err == nil {
 		t.Error("File: no error")
 	}
 	if _, err := stampede.NewDir(dir, l); err == nil {

@@ -36,6 +36,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -50,27 +51,28 @@ func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "where to listen; port 0 takes any")
 	redis := flag.String("redis", "", "the `URL` of a Redis that several servers share; without it all is kept in memory")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := serve(ctx, *addr, *redis); err != nil {
 		log.Fatal(err)
 	}
 }
 
+// patience is how long the shop waits, when it is closed, for requests that are under way.
+const patience = 10 * time.Second
+
 // serve runs the shop until ctx ends.
-func serve(ctx context.Context, addr, redis string) error {
+func serve(ctx context.Context, addr, redis string) (err error) {
 	b, err := openBacking(ctx, redis)
 	if err != nil {
 		return err
 	}
 	locker := padlock.New(b.locks)
-	defer b.close()
-	defer locker.Close(context.Background())
 	s, err := newShop(locker, b.sessions, b.values)
 	if err != nil {
-		return err
+		return errors.Join(err, locker.Close(context.Background()))
 	}
-	defer s.cache.Close(context.Background())
+	defer func() { err = errors.Join(err, s.close(locker, b)) }()
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -78,11 +80,26 @@ func serve(ctx context.Context, addr, redis string) error {
 	s.server = listener.Addr().String()
 	fmt.Printf("The shop is open: http://%s\n", listener.Addr())
 	server := &http.Server{Handler: s.handler(), ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() })
+	stopped := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		stopped <- server.Shutdown(ctx) // requests under way still save their sessions
+	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil
+	return <-stopped // Serve returns at once; only now have the requests ended
+}
+
+// close ends what the requests used, each thing before those that it uses itself: the values that
+// are being made, then the locks, then the connections.
+func (s *shop) close(locker *padlock.Locker, b *backing) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := errors.Join(s.catalogues.Close(ctx), locker.Close(ctx))
+	b.close()
+	return err
 }
 
 // backing is where locks, sessions and values are kept.
@@ -122,5 +139,7 @@ func newShop(locker *padlock.Locker, store session.Store, values stampede.Values
 	if err != nil {
 		return nil, err
 	}
-	return &shop{sessions: sessions, cache: stampede.New(locker, values), supplier: supplier{delay: 400 * time.Millisecond}}, nil
+	s := &shop{sessions: sessions, supplier: supplier{delay: 400 * time.Millisecond}}
+	s.catalogues, err = newCatalogues(locker, values, &s.supplier)
+	return s, err
 }

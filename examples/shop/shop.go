@@ -25,12 +25,12 @@ func money(cents int) string { return fmt.Sprintf("€ %d.%02d", cents/100, cent
 
 // shop serves the pages.
 type shop struct {
-	server   string // its address
-	sessions *session.Manager
-	cache    *stampede.Cache
-	supplier supplier
-	served   atomic.Int64 // pages
-	placed   atomic.Int64 // orders
+	server     string // its address
+	sessions   *session.Manager
+	catalogues *stampede.Cache[Catalogue]
+	supplier   supplier
+	served     atomic.Int64 // pages
+	placed     atomic.Int64 // orders
 }
 
 func (s *shop) handler() http.Handler {

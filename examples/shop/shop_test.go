@@ -42,7 +42,7 @@ func openOn(t *testing.T, store session.Store) (*shop, *visitor) {
 	srv := httptest.NewServer(s.handler())
 	t.Cleanup(func() {
 		srv.Close()
-		s.cache.Close(context.Background())
+		s.catalogues.Close(context.Background())
 		locker.Close(context.Background())
 	})
 	return s, newVisitor(t, srv.URL)
@@ -179,7 +179,7 @@ func newPrices(t *testing.T, s *shop) {
 		return c.Products[0].Cents
 	}
 	for before := price(); price() == before; {
-		if err := s.cache.Invalidate(t.Context(), catalogueKey); err != nil {
+		if err := s.catalogues.Invalidate(t.Context(), catalogueKey); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -292,4 +292,15 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	v.sees("/cart", "Nothing in it yet")
+}
+
+// TestServeEnds: when its context ends, the server stops and closes all that it has opened.
+func TestServeEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, "127.0.0.1:0", "") }()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/stampede"
 )
 
@@ -37,7 +38,8 @@ var products = []Product{
 	{"safe", "Small safe", "Survives a restart. And the fire brigade.", 12900},
 }
 
-func (s *supplier) ask(ctx context.Context) (Catalogue, error) {
+// ask makes a catalogue. There is one for all visitors, so the key does not matter.
+func (s *supplier) ask(ctx context.Context, _ string) (Catalogue, error) {
 	s.asked.Add(1)
 	select {
 	case <-time.After(s.delay):
@@ -52,12 +54,16 @@ func (s *supplier) ask(ctx context.Context) (Catalogue, error) {
 	return c, nil
 }
 
-const catalogueKey = "catalogue"
+const catalogueKey = "all"
 
-// catalogue is at most 10 s old; for a minute more an old one is shown while
-// one request asks for a new one.
+// newCatalogues returns a cache whose catalogue is at most 10 s old. For a minute more an old one is
+// shown while one request asks for a new one.
+func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
+	return stampede.New(locker, values, "catalogue", 10*time.Second, s.ask, stampede.Stale(time.Minute))
+}
+
 func (s *shop) catalogue(ctx context.Context) (Catalogue, error) {
-	return stampede.Remember(ctx, s.cache, catalogueKey, 10*time.Second, s.supplier.ask, stampede.Stale(time.Minute))
+	return s.catalogues.Get(ctx, catalogueKey)
 }
 
 // A rush is many visitors at once who find no catalogue.
@@ -68,7 +74,7 @@ type rush struct {
 }
 
 func (s *shop) rush(ctx context.Context, visitors int) (rush, error) {
-	if err := s.cache.Invalidate(ctx, catalogueKey); err != nil {
+	if err := s.catalogues.Invalidate(ctx, catalogueKey); err != nil {
 		return rush{}, err
 	}
 	r := rush{Visitors: visitors}

@@ -43,7 +43,6 @@ var allowedCircles = []allowedCircle{
 	{"session/phpcodec", 3, beingCut},
 	{"session/phpcodec", 2, beingCut},
 	{"session/sqlsession", 2, beingCut},
-	{"stampede", 4, beingCut},
 }
 
 // TestCircles checks every package of the tree. To work on one package, run

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-redis/cache/v9"
@@ -46,10 +47,29 @@ func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (get
 	if err := errors.Join(err, errLocks); err != nil {
 		return nil, err
 	}
-	c := stampede.New(padlock.New(locks), values.Values(), opts...)
+	return byTTL(padlock.New(locks), values.Values(), opts), nil
+}
+
+// byTTL has a Cache for each ttl. Its function is that of the caller, which the context carries.
+func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) getter {
+	type makeKey struct{}
+	var mu sync.Mutex
+	caches := make(map[time.Duration]*stampede.Cache[string])
 	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
-		return stampede.Remember(ctx, c, key, ttl, fn)
-	}, nil
+		mu.Lock()
+		c, err := caches[ttl], error(nil)
+		if c == nil {
+			c, err = stampede.New(l, values, "bench", ttl, func(ctx context.Context, _ string) (string, error) {
+				return ctx.Value(makeKey{}).(func(context.Context) (string, error))(ctx)
+			}, opts...)
+			caches[ttl] = c
+		}
+		mu.Unlock()
+		if err != nil {
+			return "", err
+		}
+		return c.Get(context.WithValue(ctx, makeKey{}, fn), key)
+	}
 }
 
 func connect(addr string) *redis.Client {

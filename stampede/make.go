@@ -4,61 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock"
 )
 
-// Remember returns the value of key, made by fn if there is none that is at
-// most ttl old. Of all callers, in all processes, one runs fn; the others wait
-// for its value, or are served a stale one, as the options say. The same value
-// is returned to several callers: what it points to must not be changed.
-//
-// fn runs in a goroutine of its own. Its context has the values of the context
-// of the caller that caused the run, and the fence of the key's lock
-// (padlock.FenceFrom). It ends when all callers that waited have gone because
-// their contexts ended, when the lock is lost, when TimeLimit is over, and when
-// the Cache is closed.
-//
-// An error of fn goes to the callers that wait and, for ErrorTTL, to those
-// that come later, in other processes as a *RemoteError. A value that cannot
-// be encoded is such an error. A panic in fn or in the Codec is an error to all
-// of them (*PanicError). A Remember of the same key inside of fn, under fn's
-// context, returns an error that answers errors.Is for padlock.ErrAlreadyHeld
-// if there is no value to be served.
-func Remember[T any](ctx context.Context, c *Cache, key string, ttl time.Duration, fn func(context.Context) (T, error), opts ...Option) (T, error) {
-	j := job{
-		c: c, key: key, ttl: ttl, s: c.defaults,
-		fn:     func(ctx context.Context) (any, error) { return fn(ctx) },
-		decode: func(s *settings, data []byte) (any, error) { return decode[T](s.codec, data) },
-	}
-	for _, o := range opts {
-		o(&j.s)
-	}
-	j.name = j.s.prefix + key
-	v, err := j.get(ctx)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	t, ok := v.(T)
-	if !ok && v != nil {
-		return t, fmt.Errorf("stampede: key %q is in use for a %T, not a %T", key, v, t)
-	}
-	return t, nil
-}
-
-// job is one call of Remember.
+// job is one call of Get.
 type job struct {
-	c      *Cache
+	c      *core
 	key    string // as the caller calls it
-	name   string // with the Prefix: what values, locks and flights are called
-	ttl    time.Duration
+	name   string // with the prefix: the name of the value, the lock and the flight
 	s      settings
 	fn     func(context.Context) (any, error)
-	decode func(*settings, []byte) (any, error)
+	decode func(Codec, []byte) (any, error)
 
 	old   found         // by the caller, before anything was made
 	ahead bool          // renews a value that is fresh still,
@@ -80,59 +39,22 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
-func (j *job) get(ctx context.Context) (any, error) {
-	if v, ok := j.c.fromLocal(j.name); ok {
-		return v, nil
-	}
-	e, err := j.load(ctx)
-	if err != nil && (j.s.strict || ctx.Err() != nil) {
-		return nil, err
-	}
-	j.report(err)
-	j.old = e
-	switch {
-	case e.fresh():
-		if v, ok := j.read(&e); ok {
-			if j.early(&e.Entry) {
-				j.ahead, j.seen = true, e.Age
-				j.c.refresh(ctx, j)
-			}
-			return v, nil
-		}
-	case e.within(j.s.stale), e.within(j.s.staleIfError) && j.c.failing(j.name, e.Age):
-		if v, ok := j.read(&e); ok {
-			j.c.refresh(ctx, j)
-			return v, nil
-		}
-	}
-	return j.fly(ctx)
-}
-
 // read decodes what is kept. What cannot be decoded, as after a change of the
 // program, counts as absent.
-func (j *job) read(e *found) (v any, ok bool) {
+func (j *job) read(ctx context.Context, e *found) (v any, ok bool) {
 	err := func() (err error) {
 		defer caught(&err)
-		v, err = j.decode(&j.s, e.Value)
+		v, err = j.decode(j.s.codec, e.Value)
 		return err
 	}()
 	if err != nil {
-		j.report(err)
+		j.s.report(ctx, j.key, err)
 		return nil, false
 	}
 	if e.fresh() {
 		j.c.toLocal(j, v, e.Fresh-e.Age, e.gen)
 	}
 	return v, true
-}
-
-// early decides at random whether a fresh value is renewed now.
-func (j *job) early(e *Entry) bool {
-	if j.s.early <= 0 {
-		return false
-	}
-	ahead := float64(e.Took) * j.s.early * -math.Log(1-rand.Float64())
-	return time.Duration(ahead) >= e.Fresh-e.Age
 }
 
 // errElsewhere: a refresh found that another caller makes the value.
@@ -152,11 +74,10 @@ func (e *errLockLost) Unwrap() error { return e.err }
 // returns errElsewhere if the lock is held.
 func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 	defer caught(&err)
-	opts := []padlock.Option{padlock.Wait(0)}
+	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
 	if wait {
-		opts[0] = padlock.Wait(forever)
+		opts = append(opts, padlock.Wait(forever))
 	}
-	opts = j.c.lockOptions(&j.s, opts)
 	for try := 1; ; try++ {
 		lock, err := j.c.locker.Acquire(ctx, lockName(j.name), opts...)
 		switch down := errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain); {
@@ -166,7 +87,7 @@ func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 		case j.s.strict || !down || ctx.Err() != nil:
 			return nil, err
 		default:
-			j.report(err)
+			j.s.report(ctx, j.key, err)
 			return j.unlocked(ctx)
 		}
 		v, err := j.locked(ctx, lock)
@@ -174,15 +95,12 @@ func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 		if !errors.As(err, &lost) {
 			return v, err
 		}
-		j.report(err)
+		j.s.report(ctx, j.key, err)
 		if try == 3 {
-			return j.failed(&j.old, failure{err: lost.err})
+			return j.failed(ctx, &j.old, failure{err: lost.err})
 		}
 	}
 }
-
-// forever leaves it to the context how long the lock is waited for.
-const forever = time.Duration(1<<63 - 1)
 
 // unlocked makes a value while the lock store cannot be reached. The value is
 // not kept: without a fence nothing would protect a newer one.
@@ -195,25 +113,25 @@ func (j *job) unlocked(ctx context.Context) (any, error) {
 	case ctx.Err() != nil:
 		return nil, err
 	}
-	return j.failed(&j.old, failure{err: err})
+	return j.failed(ctx, &j.old, failure{err: err})
 }
 
 // locked looks again and makes the value, and releases the lock in any case.
 func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
-	defer func() { j.report(lock.Release()) }()
+	defer func() { j.s.report(ctx, j.key, lock.Release()) }()
 	e, down := j.load(ctx)
 	if down != nil && (j.s.strict || ctx.Err() != nil) {
 		return nil, down
 	}
-	j.report(down)
+	j.s.report(ctx, j.key, down)
 	if e.fresh() && !(j.ahead && e.Age >= j.seen) {
-		if v, ok := j.read(&e); ok {
+		if v, ok := j.read(ctx, &e); ok {
 			return v, nil // another caller was faster
 		}
 	}
 	if down == nil {
 		if f := j.told(ctx, e.Version); f != nil {
-			return j.failed(&e, *f)
+			return j.failed(ctx, &e, *f)
 		}
 	}
 	return j.make(ctx, lock, &e, down == nil)
@@ -244,7 +162,7 @@ func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool)
 	case keep:
 		j.tell(ctx, e.Version, err)
 	}
-	return j.failed(e, failure{err: err})
+	return j.failed(ctx, e, failure{err: err})
 }
 
 // join returns a context with the values of ctx that ends with ctx or other.
@@ -272,22 +190,22 @@ const storeTimeout = 5 * time.Second
 func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	e.Fresh = j.ttl + time.Duration((2*rand.Float64()-1)*j.s.jitter*float64(j.ttl))
+	e.Fresh = j.s.ttl + time.Duration((2*rand.Float64()-1)*j.s.jitter*float64(j.s.ttl))
 	e.Keep = e.Fresh + max(j.s.stale, j.s.staleIfError)
 	kept, err := j.c.values.Store(ctx, j.name, e)
 	switch {
 	case err != nil:
-		j.report(err)
+		j.s.report(ctx, j.key, err)
 	case kept:
 		j.c.toLocal(j, v, e.Fresh, gen)
 	default:
-		j.report(ErrNotKept)
+		j.s.report(ctx, j.key, ErrNotKept)
 	}
 }
 
 // failed begins the back-off, and serves a stale value if that is wanted. f
 // has no times unless it was told by another process.
-func (j *job) failed(e *found, f failure) (any, error) {
+func (j *job) failed(ctx context.Context, e *found, f failure) (any, error) {
 	remote := !f.at.IsZero()
 	if !remote {
 		f.at = time.Now()
@@ -297,9 +215,9 @@ func (j *job) failed(e *found, f failure) (any, error) {
 		j.c.backOff(j.name, f)
 	}
 	if e.within(j.s.staleIfError) {
-		if v, ok := j.read(e); ok {
+		if v, ok := j.read(ctx, e); ok {
 			if !remote {
-				j.report(f.err)
+				j.s.report(ctx, j.key, f.err)
 			}
 			return v, nil
 		}

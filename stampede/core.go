@@ -1,0 +1,64 @@
+package stampede
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// core is a Cache without the type of its values.
+type core struct {
+	locker   *padlock.Locker
+	values   Values
+	prefix   string // of the names of values and locks
+	settings settings
+
+	ctx     context.Context // of refreshes in the background; ends with close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu          sync.Mutex
+	closed      bool
+	flights     map[string]*flight // of each key the one that callers join
+	refreshing  map[string]time.Time
+	failed      *lru[failure]
+	local       *lru[localValue]
+	generations generations
+}
+
+func newCore(locker *padlock.Locker, values Values, prefix string, s settings) *core {
+	c := &core{
+		locker: locker, values: values, prefix: prefix, settings: s,
+		flights: make(map[string]*flight), refreshing: make(map[string]time.Time),
+		failed: newLRU[failure](maxRemembered), local: newLRU[localValue](maxRemembered),
+		generations: generations{seed: maphash.MakeSeed()},
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *core) close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	done := make(chan struct{})
+	go func() { c.running.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *core) invalidate(ctx context.Context, key string) error {
+	name := c.prefix + key
+	c.forget(name)
+	err := c.values.Discard(ctx, name)
+	c.forget(name) // also a flight that began before the Discard
+	return err
+}

@@ -1,0 +1,118 @@
+package stampede
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+func (j *job) get(ctx context.Context) (any, error) {
+	if v, ok := j.c.fromLocal(j.name); ok {
+		return v, nil
+	}
+	e, err := j.load(ctx)
+	if err != nil && (j.s.strict || ctx.Err() != nil) {
+		return nil, err
+	}
+	j.s.report(ctx, j.key, err)
+	j.old = e
+	switch {
+	case e.fresh():
+		if v, ok := j.read(ctx, &e); ok {
+			if j.early(&e.Entry) {
+				j.ahead, j.seen = true, e.Age
+				j.c.refresh(ctx, j)
+			}
+			return v, nil
+		}
+	case e.within(j.s.stale), e.within(j.s.staleIfError) && j.c.failing(j.name, e.Age):
+		if v, ok := j.read(ctx, &e); ok {
+			j.c.refresh(ctx, j)
+			return v, nil
+		}
+	}
+	return j.fly(ctx)
+}
+
+// early decides at random whether a fresh value is renewed now.
+func (j *job) early(e *Entry) bool {
+	if j.s.early <= 0 {
+		return false
+	}
+	ahead := float64(e.Took) * j.s.early * -math.Log(1-rand.Float64())
+	return time.Duration(ahead) >= e.Fresh-e.Age
+}
+
+// fly waits for the value that a flight of this process makes. If the wait is
+// too long it returns what the caller had found before.
+func (j *job) fly(ctx context.Context) (any, error) {
+	f, err := j.board(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var late <-chan time.Time
+	if j.s.maxWait < forever {
+		t := time.NewTimer(j.s.maxWait)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-f.done:
+		return f.v, f.err
+	case <-ctx.Done():
+		j.c.leave(j.name, f, false)
+		return nil, ctx.Err()
+	case <-late:
+	}
+	j.c.leave(j.name, f, true)
+	if !j.old.absent() {
+		if v, ok := j.read(ctx, &j.old); ok {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the value of %q is not there after %v", ErrNotReady, j.key, j.s.maxWait)
+}
+
+// board joins the flight of the key, or begins one.
+func (j *job) board(ctx context.Context) (*flight, error) {
+	c := j.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	if insideOf(ctx).makes(c, j.name) {
+		return nil, fmt.Errorf("stampede: Get of %q inside its own function: %w", j.key, padlock.ErrAlreadyHeld)
+	}
+	if f := c.flights[j.name]; f != nil {
+		f.waiters++
+		return f, nil
+	}
+	if err := c.backingOff(j.name); err != nil {
+		return nil, err
+	}
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &flight{done: make(chan struct{}), waiters: 1, cancel: cancel}
+	c.flights[j.name] = f
+	c.running.Add(1)
+	go j.takeOff(own, f)
+	return f, nil
+}
+
+// takeOff is the flight's goroutine.
+func (j *job) takeOff(ctx context.Context, f *flight) {
+	defer j.c.running.Done()
+	defer f.cancel(nil)
+	defer context.AfterFunc(j.c.ctx, func() { f.cancel(ErrClosed) })()
+	defer j.c.land(j.name, f)
+	f.err = errGoexit // of the Codec, say: then the next lines set nothing
+	v, err := j.fill(ctx, true)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	f.v, f.err = v, err
+}
