@@ -156,7 +156,7 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 		args = append(args, counted(own.r.Token), ttl.lease, ttl.note, s.formats.holder(&own.r.Holder).note)
 	}
 	sent := s.clock.Now()
-	n, err := s.scripts.pass.four(ctx, c, &keys, args...).ToInt64()
+	n, err := s.scripts.pass.do(ctx, c, keys[:4], args).ToInt64()
 	switch {
 	case own == nil:
 	case err == nil && n > 2 && s.gate.open.Load():

@@ -119,7 +119,7 @@ func (l *lister) inspect(ctx context.Context, keys []string) error {
 		l.seen[name] = true
 		names = append(names, name)
 		all := l.s.keys.lock(name).all()
-		cmds = append(cmds, l.s.scripts.inspect.command(l.c, &all, []string{l.c.setting}))
+		cmds = append(cmds, l.s.scripts.inspect.command(l.c, all[:], []string{l.c.setting}))
 	}
 	if len(cmds) == 0 {
 		return nil

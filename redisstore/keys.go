@@ -60,6 +60,10 @@ func (l lock) all() [6]string {
 	}
 }
 
+// id is the key of the store's id. It is no key of any name: those that begin with reserved have
+// a tag of three letters.
+func (k *keyer) id() string { return k.prefix + reserved + "id}" }
+
 // nameOf is the name whose lock is kept at key; false for companions and what
 // lies outside of the prefix.
 func (k *keyer) nameOf(key string) (string, bool) {

@@ -50,8 +50,8 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
 	s.handed.take(token)
 	keys, ttl := s.keys.lock(next.Name).all(), s.formats.ttl(next.TTL)
-	n, err := s.scripts.swap.run(ctx, c, &keys, counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts,
-		counted(next.Token), ttl.lease, ttl.note, s.formats.holder(&next.Holder).note).ToInt64()
+	n, err := s.scripts.swap.do(ctx, c, keys[:], []string{counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts,
+		counted(next.Token), ttl.lease, ttl.note, s.formats.holder(&next.Holder).note}).ToInt64()
 	switch {
 	case err != nil:
 		return driver.Gone, g, false, s.failure(ctx, err)

@@ -41,7 +41,7 @@ func (s *Store) run(ctx context.Context, c *connected, sc *script, name string, 
 func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, sc *script, name string, args []string) rueidis.RedisResult {
 	keys := s.keys.lock(name).all()
 	all := append(make([]string, 0, 9), setting)
-	return sc.run(ctx, c, &keys, append(all, args...)...)
+	return sc.do(ctx, c, keys[:], append(all, args...))
 }
 
 func (s *Store) answer(ctx context.Context, resp rueidis.RedisResult) (answer, error) {

@@ -38,6 +38,7 @@ type scripts struct {
 	fastClaim, join, pass, swap          *script
 	acquire, extend, release, wait       *script
 	convert, raise, break_, inspect      *script
+	identify                             *script
 }
 
 func newScripts(layout string) *scripts {
@@ -48,6 +49,7 @@ func newScripts(layout string) *scripts {
 		fastExtend:  newScript("fast_extend_" + layout),
 		fastClaim:   newScript("fast_claim_" + layout),
 		join:        newScript("join"),
+		identify:    newScript("identify"),
 		pass:        newScript("handover", "key_"+layout, "pass"),
 		swap:        newScript("handover", "key_"+layout, "swap", "pass"),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
@@ -57,37 +59,22 @@ func newScripts(layout string) *scripts {
 
 var bothScripts = map[string]*scripts{"set": newScripts("set"), "string": newScripts("string")}
 
-// call runs a script with two keys. Neither slice of arguments escapes.
+// call runs a script with two keys.
 func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note string, args ...string) rueidis.RedisResult {
-	b := c.B()
-	resp := c.Do(ctx, b.Arbitrary("EVALSHA", sc.sha, "2").Keys(key, note).Args(args...).Build())
-	if forgotten(resp) {
-		resp = c.Do(ctx, b.Arbitrary("EVAL", sc.text, "2").Keys(key, note).Args(args...).Build())
-	}
-	return resp
+	return sc.do(ctx, c, []string{key, note}, args)
 }
 
-// four runs a script with the first four keys of a lock.
-func (sc *script) four(ctx context.Context, c rueidis.CoreClient, keys *[6]string, args ...string) rueidis.RedisResult {
-	b := c.B()
-	resp := c.Do(ctx, b.Arbitrary("EVALSHA", sc.sha, "4").Keys(keys[:4]...).Args(args...).Build())
-	if forgotten(resp) {
-		resp = c.Do(ctx, b.Arbitrary("EVAL", sc.text, "4").Keys(keys[:4]...).Args(args...).Build())
-	}
-	return resp
-}
-
-// run runs a script with all keys of a lock.
-func (sc *script) run(ctx context.Context, c rueidis.CoreClient, keys *[6]string, args ...string) rueidis.RedisResult {
+// do runs a script with any number of keys of one slot. Neither slice escapes.
+func (sc *script) do(ctx context.Context, c rueidis.CoreClient, keys, args []string) rueidis.RedisResult {
 	resp := c.Do(ctx, sc.command(c, keys, args))
 	if forgotten(resp) {
-		resp = c.Do(ctx, c.B().Arbitrary("EVAL", sc.text, "6").Keys(keys[:]...).Args(args...).Build())
+		resp = c.Do(ctx, c.B().Arbitrary("EVAL", sc.text, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build())
 	}
 	return resp
 }
 
-func (sc *script) command(c rueidis.CoreClient, keys *[6]string, args []string) rueidis.Completed {
-	return c.B().Arbitrary("EVALSHA", sc.sha, "6").Keys(keys[:]...).Args(args...).Build()
+func (sc *script) command(c rueidis.CoreClient, keys, args []string) rueidis.Completed {
+	return c.B().Arbitrary("EVALSHA", sc.sha, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build()
 }
 
 func forgotten(resp rueidis.RedisResult) bool {

@@ -22,6 +22,7 @@ type Store struct {
 	subscriber subscriber
 	handed     handed
 	formats    formats
+	identity   identity
 
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -40,6 +41,7 @@ var _ interface {
 	driver.Breaker
 	driver.FenceRaiser
 	driver.Reporter
+	driver.Identifier
 } = (*Store)(nil)
 
 // Guarantees implements driver.Store.

@@ -139,8 +139,8 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 		return 0, nil
 	}
 	keys := s.keys.lock(r.Name).all()
-	n, err := s.scripts.join.four(a.ctx, c, &keys, r.Token,
-		s.subscriber.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.formats.holder(&r.Holder).text).ToInt64()
+	n, err := s.scripts.join.do(a.ctx, c, keys[:4], []string{r.Token,
+		s.subscriber.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToInt64()
 	if err != nil {
 		return 0, s.failure(a.ctx, err)
 	}

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// identity remembers the id of the place while no connection is made or lost: after that another
+// server, or one that has lost its data, may be at the address.
+type identity struct {
+	mu    sync.Mutex
+	id    string
+	turns uint64
+}
+
+// StoreID implements driver.Identifier. The id is the value of one key, which the first call
+// writes and which has no expiry: padlock:{id}, after the prefix. So every prefix and every
+// database has an id of its own.
+func (s *Store) StoreID(ctx context.Context) (string, error) {
+	if err := s.enter(ctx); err != nil {
+		return "", err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	known := &s.identity
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	turns := s.gate.turns.Load()
+	if known.id != "" && known.turns == turns {
+		return known.id, nil
+	}
+	key := s.keys.id()
+	id, err := s.scripts.identify.do(ctx, c, []string{key}, []string{rand.Text()}).ToString()
+	if err != nil {
+		return "", s.failure(ctx, err)
+	}
+	if !validID(id) {
+		return "", unavailable("the key %q is for the id of the store and has something else; delete it", key)
+	}
+	known.id, known.turns = id, turns
+	return id, nil
+}
+
+func validID(id string) bool {
+	for _, b := range []byte(id) {
+		if !(b == '-' || b == '_' || '0' <= b && b <= '9' || 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z') {
+			return false
+		}
+	}
+	return id != "" && len(id) <= driver.MaxStoreID
+}
