@@ -180,7 +180,7 @@ func (h *hold) export() (Key, error) {
 }
 
 func (h *hold) file() (*os.File, error) {
-	p, ok := driver.As[driver.FilePasser](h.locker.store)
+	p, ok := driver.As[driver.FileSharer](h.locker.store)
 	if !ok {
 		return nil, failed("pass", h.name, errors.ErrUnsupported)
 	}

@@ -52,7 +52,7 @@ func TestReleaseTellsTheTruth(t *testing.T) {
 		live, over, maxout error
 	}{
 		{driver.Released, nil, padlock.ErrExpired, padlock.ErrMaxHold},
-		{driver.Passed, nil, padlock.ErrExpired, padlock.ErrMaxHold},
+		{driver.Inherited, nil, padlock.ErrExpired, padlock.ErrMaxHold},
 		{driver.Expired, padlock.ErrExpired, padlock.ErrExpired, padlock.ErrExpired},
 		{driver.Taken, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
 		{driver.Gone, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},

@@ -126,8 +126,8 @@ type FenceRaiser interface {
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
-// FilePasser hands the kernel's or the server's end of a hold to a child.
-type FilePasser interface {
+// FileSharer hands the kernel's or the server's end of a hold to a child.
+type FileSharer interface {
 	// File returns a duplicate of the descriptor that carries the hold, for
 	// exec.Cmd.ExtraFiles; the caller closes it. While any copy is open the
 	// name stays held, also after Release (which then answers Passed) and

@@ -48,8 +48,8 @@ func unwrap(s Store) Store {
 }
 
 // SamePlace reports whether a and b are known to keep their locks in the same place: they are the
-// same value, or one of them says so as a SamePlacer, after wrappers and prefixes are removed. False
-// says nothing. A store made of stores uses it so that none of them has two votes.
+// same value, or one of them says so as a SamePlacer, after wrappers and prefixes are removed.
+// False says nothing. A store made of stores uses it so that none of them has two votes.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(SamePlacer); ok && p.SamePlace(b) {

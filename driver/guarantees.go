@@ -98,9 +98,9 @@ func (f Fence) String() string { return word("Fence", int(f), "none", "per sessi
 // String is "none", "re-grant" or "atomic".
 func (p Promotion) String() string { return word("Promotion", int(p), "none", "re-grant", "atomic") }
 
-// String is "gone", "released", "expired", "taken" or "passed".
+// String is "gone", "released", "expired", "taken" or "inherited".
 func (o Outcome) String() string {
-	return word("Outcome", int(o), "gone", "released", "expired", "taken", "passed")
+	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }
 
 // word is the name of the value i of a type, also of one that a later version has.

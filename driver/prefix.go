@@ -25,7 +25,8 @@ import (
 // depends on the prefix. Close closes s. State.Path, and the texts of errors that s returns, may
 // show the prefix.
 //
-// The store has no Unwrap method, since names mean something else inside. An empty prefix returns s.
+// The store has no Unwrap method, since names mean something else inside. An empty prefix returns
+// s.
 func WithPrefix(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
@@ -44,7 +45,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.lister, _ = As[Lister](s)
 	p.breaker, _ = As[Breaker](s)
 	p.raiser, _ = As[FenceRaiser](s)
-	p.files, _ = As[FilePasser](s)
+	p.files, _ = As[FileSharer](s)
 	p.identifier, _ = As[Identifier](s)
 	p.reporter, _ = As[Reporter](s)
 	return p
@@ -64,7 +65,7 @@ type prefixed struct {
 	lister     Lister
 	breaker    Breaker
 	raiser     FenceRaiser
-	files      FilePasser
+	files      FileSharer
 	identifier Identifier
 	reporter   Reporter
 }

@@ -27,7 +27,7 @@ var abilities = map[string]struct {
 	"Lister":      {reflect.TypeFor[Lister](), can[Lister]},
 	"Breaker":     {reflect.TypeFor[Breaker](), can[Breaker]},
 	"FenceRaiser": {reflect.TypeFor[FenceRaiser](), can[FenceRaiser]},
-	"FilePasser":  {reflect.TypeFor[FilePasser](), can[FilePasser]},
+	"FileSharer":  {reflect.TypeFor[FileSharer](), can[FileSharer]},
 	"Identifier":  {reflect.TypeFor[Identifier](), can[Identifier]},
 	"SamePlacer":  {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
 	"Reporter":    {reflect.TypeFor[Reporter](), can[Reporter]},

@@ -11,7 +11,7 @@ import (
 func TestStringsOfUnknownValues(t *testing.T) {
 	for want, v := range map[string]fmt.Stringer{
 		"yes": Yes, "Promise(7)": Promise(7), "Promise(-1)": Promise(-1), "process": ToProcess, "Bound(3)": Bound(3), "durable": DurableFence,
-		"Fence(9)": Fence(9), "atomic": Atomic, "Promotion(4)": Promotion(4), "passed": Passed, "Outcome(5)": Outcome(5),
+		"Fence(9)": Fence(9), "atomic": Atomic, "Promotion(4)": Promotion(4), "inherited": Inherited, "Outcome(5)": Outcome(5),
 	} {
 		if got := v.String(); got != want {
 			t.Errorf("a value is called %q, want %q", got, want)

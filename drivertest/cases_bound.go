@@ -49,8 +49,8 @@ var boundCases = []testCase{
 	},
 	{
 		name:   "file/keeps",
-		clause: "While a copy of the file that carries a hold is open the name stays held, also after Release, which then answers Passed; it is free when the last copy is closed.",
-		about:  "FilePasser.File Passed",
+		clause: "While a copy of the file that carries a hold is open the name stays held, even after Release, which then returns Inherited; it is free when the last copy is closed.",
+		about:  "FileSharer.File Inherited",
 		needs:  []need{files},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -59,7 +59,7 @@ var boundCases = []testCase{
 				c.failf("File of a live hold: %v", err)
 			}
 			defer f.Close()
-			c.release(l, 0, "while a copy of its file is open", driver.Passed)
+			c.release(l, 0, "while a copy of its file is open", driver.Inherited)
 			c.refused(c.b, c.request(l.req.Name), "of a name whose file is still open", l)
 			if err := f.Close(); err != nil {
 				c.failf("close of the copy: %v", err)
@@ -70,7 +70,7 @@ var boundCases = []testCase{
 	{
 		name:   "file/lost",
 		clause: "There is no file for a token that holds nothing: the answer is ErrLost or ErrExpired.",
-		about:  "FilePasser.File ErrLost",
+		about:  "FileSharer.File ErrLost",
 		needs:  []need{files},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")

@@ -157,7 +157,7 @@ func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint
 }
 
 func (cl *client) File(name, token string) (*os.File, error) {
-	f, err := ability[driver.FilePasser](cl.store).File(name, token)
+	f, err := ability[driver.FileSharer](cl.store).File(name, token)
 	cl.saw(&call{op: "File", tokens: []string{token}, err: err})
 	return f, err
 }

@@ -40,7 +40,7 @@ var (
 	lists    = able("Lister", func(a *abilities) bool { return a.list })
 	breaks   = able("Breaker", func(a *abilities) bool { return a.breaks })
 	raises   = able("FenceRaiser", func(a *abilities) bool { return a.raise })
-	files    = able("FilePasser", func(a *abilities) bool { return a.file })
+	files    = able("FileSharer", func(a *abilities) bool { return a.file })
 	reports  = able("Reporter", func(a *abilities) bool { return a.report })
 	places   = able("SamePlacer", func(a *abilities) bool { return a.place })
 
@@ -153,7 +153,7 @@ func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
 		has.identify = supported(err)
 	}
 	_, has.place = driver.As[driver.SamePlacer](r.a)
-	if v, ok := driver.As[driver.FilePasser](r.a); ok {
+	if v, ok := driver.As[driver.FileSharer](r.a); ok {
 		f, err := v.File(q.Name, q.Token)
 		has.file = supported(err)
 		if err == nil {

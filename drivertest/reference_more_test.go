@@ -269,7 +269,7 @@ func (w *world) foreign(name string) (release func() error, err error) {
 // passer is a store whose holds are carried by the write end of a pipe.
 type passer struct{ *ref }
 
-// File implements driver.FilePasser.
+// File implements driver.FileSharer.
 func (s passer) File(name, token string) (*os.File, error) {
 	if err := s.check(name, token, "", 0); err != nil {
 		return nil, err
@@ -313,7 +313,7 @@ func (s passer) Release(ctx context.Context, name, token string, keep time.Durat
 	defer s.w.mu.Unlock()
 	for _, h := range s.w.entry(name).holds {
 		if h.token == "child of "+token && s.w.lives(h) && o == driver.Released {
-			return driver.Passed, err
+			return driver.Inherited, err
 		}
 	}
 	return o, err

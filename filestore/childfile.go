@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// File implements driver.FilePasser. On Windows, where a lock belongs to one
+// File implements driver.FileSharer. On Windows, where a lock belongs to one
 // process, it answers errors.ErrUnsupported. A child that unlocks the file
 // (LOCK_UN, flock -u) ends the hold for everybody; Extend notices that.
 func (s *Store) File(name, token string) (*os.File, error) {
@@ -49,7 +49,7 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 			return driver.Released // it was free, and is somebody else's now
 		}
 	}
-	return driver.Passed
+	return driver.Inherited
 }
 
 // letGoPassedShared asks the kernel's list, for other readers may keep the
@@ -65,5 +65,5 @@ func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	if err1 == nil && err2 == nil && after < before {
 		return driver.Released
 	}
-	return driver.Passed
+	return driver.Inherited
 }

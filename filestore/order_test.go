@@ -174,7 +174,7 @@ func TestWaiterOfAPassedLock(t *testing.T) {
 		waitingIs(t, s, 2)
 		first.kill()
 		looks := second.looks.Load()
-		release(t, s, "job", "us", driver.Passed)
+		release(t, s, "job", "us", driver.Inherited)
 		eventually(t, "the second looks", func() bool { return second.looks.Load() > looks })
 		second.waits(t, "job") // and watches
 		file.Close()

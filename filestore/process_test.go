@@ -165,7 +165,7 @@ func TestReleaseOfAPassedHold(t *testing.T) {
 		})
 		c.expect("ready")
 		closeFiles(t, c.cmd)
-		release(t, s, "job", "us", driver.Passed)
+		release(t, s, "job", "us", driver.Inherited)
 		release(t, s, "job", "us", driver.Gone)
 		lost(t, s, "job", "us")
 		refused(t, s, request("job", "next"))

@@ -35,7 +35,7 @@ var _ interface {
 	driver.Inspector
 	driver.Lister
 	driver.FenceRaiser
-	driver.FilePasser
+	driver.FileSharer
 	driver.Breaker
 	driver.Reporter
 	driver.SamePlacer

@@ -73,13 +73,13 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 // unless members deny it that we did not ask to release it before, the name is
 // to be free when the caller is told.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
-	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Passed)
+	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
 	switch {
 	case released >= s.need:
 		return driver.Released, true
 	case released+passed >= s.need:
-		return driver.Passed, true
+		return driver.Inherited, true
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
@@ -93,7 +93,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 
 func countDenials(answers []answer) (n int) {
 	for i := range answers {
-		if a := &answers[i]; a.verdict == yes && a.outcome != driver.Released && a.outcome != driver.Passed && !a.ours {
+		if a := &answers[i]; a.verdict == yes && a.outcome != driver.Released && a.outcome != driver.Inherited && !a.ours {
 			n++
 		}
 	}
