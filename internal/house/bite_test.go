@@ -71,6 +71,7 @@ func imports(target string) string { return "import _ \"" + target + "\"" }
 
 // TestHouseRulesBite breaks each rule once, and stops just short of it.
 func TestHouseRulesBite(t *testing.T) {
+	toRoot()
 	for _, b := range bites {
 		t.Run(b.name, func(t *testing.T) {
 			f, err := parseHouse(b.path, b.module, []byte("package p\n"+b.src))

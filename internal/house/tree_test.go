@@ -53,6 +53,7 @@ func parseHouse(name, module string, src []byte) (*houseFile, error) {
 // readHouse reads the whole tree, all modules of it.
 func readHouse(t *testing.T) []*houseFile {
 	t.Helper()
+	toRoot()
 	if _, err := os.Stat("modules.txt"); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("this is not the tree of the project, the rules of its house do not apply")
 	}
