@@ -89,7 +89,7 @@ func write(t *testing.T, texts []string) []string {
 // Every program compiles, is formatted, and passes go vet.
 func TestProgramsCompile(t *testing.T) {
 	all := programs(t)
-	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md"} {
+	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/monitoring.md"} {
 		if len(all[page]) == 0 {
 			t.Errorf("%s has no program any more", page)
 		}
