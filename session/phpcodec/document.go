@@ -320,20 +320,6 @@ func (d *Document) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// appendKey writes a key as PHP's arrays have it: text of an integer is one.
-func appendKey(b []byte, key string) []byte {
-	if isInteger(key) {
-		return append(append(append(b, "i:"...), key...), ';')
-	}
-	return appendString(b, key)
-}
-
-// isInteger reports whether PHP makes an integer of a key.
-func isInteger(key string) bool {
-	n, err := strconv.ParseInt(key, 10, 64)
-	return err == nil && strconv.FormatInt(n, 10) == key
-}
-
 // CheckKey returns ErrKey if sessions of this handler cannot hold key. PHP
 // loses integer keys with php and php_binary, and one key with a "|" makes it
 // lose the whole session with php.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -123,20 +122,6 @@ func marshalArray(b []byte, a Array, depth int) ([]byte, error) {
 		}
 	}
 	return append(b, '}'), nil
-}
-
-// keyText is an array's key as text: what the type is made of, and not what its
-// methods make of it.
-func keyText(k reflect.Value) (string, error) {
-	switch {
-	case k.Kind() == reflect.String:
-		return k.String(), nil
-	case k.IsValid() && k.CanInt():
-		return strconv.FormatInt(k.Int(), 10), nil
-	case k.IsValid() && k.CanUint():
-		return strconv.FormatUint(k.Uint(), 10), nil
-	}
-	return "", fmt.Errorf("%w: a key that is no string and no integer", ErrType)
 }
 
 func appendRaw(b, raw []byte) ([]byte, bool, error) {

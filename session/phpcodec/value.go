@@ -82,12 +82,3 @@ func Incr(old []byte, delta int64) ([]byte, bool) {
 	}
 	return appendInt(nil, n+delta), true
 }
-
-func appendInt(b []byte, n int64) []byte {
-	return append(strconv.AppendInt(append(b, "i:"...), n, 10), ';')
-}
-
-func appendString(b []byte, s string) []byte {
-	b = strconv.AppendInt(append(b, "s:"...), int64(len(s)), 10)
-	return append(append(append(b, `:"`...), s...), `";`...)
-}

@@ -33,48 +33,26 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// A Dialect is what databases say differently.
-type Dialect struct {
-	name     string
-	now      string // milliseconds since 1970, by the server
-	numbered bool   // $1 instead of ?
-	ignore   [2]string
-	sweep    string // deletes one batch of what has expired
-	columns  string
-	index    string // of the column expires, after the table; "" when columns has it
-}
+// A Dialect is a kind of database. Its constants are the kinds that there are.
+type Dialect uint8
 
-// The databases.
-var (
+// The kinds of databases.
+const (
 	// Postgres is PostgreSQL 9.5 and later.
-	Postgres = Dialect{
-		name: "postgres", now: "CAST(extract(epoch from statement_timestamp()) * 1000 AS BIGINT)", numbered: true,
-		ignore:  [2]string{"INSERT INTO", " ON CONFLICT (id) DO NOTHING"},
-		sweep:   "DELETE FROM {table} WHERE {over} AND id = ANY (ARRAY(SELECT id FROM {table} WHERE {over} LIMIT {batch}))",
-		columns: "id VARCHAR(255) PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, data BYTEA NOT NULL",
-		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
-	}
+	Postgres Dialect = iota + 1
 	// MySQL is MySQL 5.7 and later, and MariaDB 10.2 and later.
-	MySQL = Dialect{
-		// UTC, for local time has an hour twice in autumn.
-		name: "mysql", now: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
-		ignore: [2]string{"INSERT IGNORE INTO", ""},
-		sweep:  "DELETE FROM {table} WHERE {over} ORDER BY expires LIMIT {batch}",
-		columns: "id VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, version BIGINT NOT NULL, expires BIGINT NOT NULL, " +
-			"data LONGBLOB NOT NULL, INDEX (expires)",
-	}
+	MySQL
 	// SQLite is SQLite 3.24 and later.
-	SQLite = Dialect{
-		name: "sqlite", now: "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-		ignore:  [2]string{"INSERT INTO", " ON CONFLICT (id) DO NOTHING"},
-		sweep:   "DELETE FROM {table} WHERE {over} AND id IN (SELECT id FROM {table} WHERE {over} LIMIT {batch})",
-		columns: "id TEXT PRIMARY KEY, version INTEGER NOT NULL, expires INTEGER NOT NULL, data BLOB NOT NULL",
-		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
-	}
+	SQLite
 )
 
 // String names the database.
-func (d Dialect) String() string { return d.name }
+func (d Dialect) String() string {
+	if l, ok := languages[d]; ok {
+		return l.name
+	}
+	return fmt.Sprintf("Dialect(%d)", uint8(d))
+}
 
 // DefaultTable is the table's name unless Table gives another.
 const DefaultTable = "padlock_sessions"
@@ -96,12 +74,17 @@ func Table(name string) Option { return func(r *rows) { r.table = name } }
 // New returns a store in db. It makes no query; the error is about the table's
 // name.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
-	r := &rows{db: db, d: d, table: DefaultTable}
+	r := &rows{db: db, d: languages[d], table: DefaultTable}
 	for _, o := range opts {
 		o(r)
 	}
-	if !tableName.MatchString(r.table) || d.name == "" {
-		return nil, fmt.Errorf("sqlsession: table %q in %q: letters, digits and underscores are allowed, and the dialects of this package", r.table, d.name)
+	switch {
+	case db == nil:
+		return nil, errors.New("sqlsession: New: the database is nil")
+	case r.d.name == "":
+		return nil, fmt.Errorf("sqlsession: New: there is no dialect %v; there are Postgres, MySQL and SQLite", d)
+	case !tableName.MatchString(r.table):
+		return nil, fmt.Errorf("sqlsession: New: table %q: letters, digits and underscores are allowed, and one dot", r.table)
 	}
 	r.lastSweep.Store(time.Now().UnixNano())
 	return &Store{session.FromBlobs(r, session.Packed(), session.Traits{}), r}, nil
@@ -122,7 +105,7 @@ func (s *Store) Schema() []string {
 		if !found {
 			bare = r.table
 		}
-		if r.d.name == SQLite.name && found { // there the schema goes with the index
+		if r.d.name == "sqlite" && found { // there the schema goes with the index
 			all = append(all, fmt.Sprintf(r.d.index, r.table, bare))
 		} else {
 			all = append(all, fmt.Sprintf(r.d.index, bare, r.table))
@@ -146,32 +129,10 @@ func (s *Store) CreateTable(ctx context.Context) error {
 // that a row that was deleted and made again is another.
 type rows struct {
 	db        *sql.DB
-	d         Dialect
+	d         language
 	table     string
 	lastSweep atomic.Int64
 	sweeping  atomic.Bool
-}
-
-// live is the condition that a row has not expired.
-func (r *rows) live() string { return "(expires = 0 OR expires > " + r.d.now + ")" }
-
-// query fills in table, clock and placeholders.
-func (r *rows) query(q string) string {
-	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live(), "{over}", "expires > 0 AND expires <= "+r.d.now,
-		"{batch}", strconv.Itoa(sweepBatch)).Replace(q)
-	if !r.d.numbered {
-		return q
-	}
-	var b strings.Builder
-	n := 0
-	for part := range strings.SplitSeq(q, "?") {
-		if n > 0 {
-			b.WriteString("$" + strconv.Itoa(n))
-		}
-		n++
-		b.WriteString(part)
-	}
-	return b.String()
 }
 
 // until is the column expires for a lifetime that begins now.
@@ -189,50 +150,8 @@ func (r *rows) exec(ctx context.Context, q string, args ...any) (bool, error) {
 	return n > 0, err
 }
 
-// count runs a statement and returns how many rows it changed. If the database
-// undid the statement because it ran into another one, it is run again.
-func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) {
-	q = r.query(q)
-	for try := 0; ; try++ {
-		res, err := r.db.ExecContext(ctx, q, args...)
-		if err == nil {
-			return res.RowsAffected()
-		}
-		if !brokenOff(err) || !again(ctx, try) {
-			return 0, fmt.Errorf("sqlsession: %w", err)
-		}
-	}
-}
-
-// brokenOff reports whether the database says that it undid a statement
-// because it ran into another: a deadlock, or a strict isolation level. The
-// standard's code for that, and PostgreSQL's for a deadlock, are had from
-// drivers by a method or stand in the text.
-func brokenOff(err error) bool {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState() == "40001" || coded.SQLState() == "40P01"
-	}
-	return strings.Contains(err.Error(), "(40001)")
-}
-
 // maxTries bounds how often a statement is run again.
 const maxTries = 100
-
-// again waits for a moment, longer each time, unless it was tried often enough.
-func again(ctx context.Context, try int) bool {
-	if try >= maxTries {
-		return false
-	}
-	t := time.NewTimer(rand.N(time.Duration(1+min(try, 20)) * time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // Get implements session.BlobStore.
 func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {

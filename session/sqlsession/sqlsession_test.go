@@ -101,7 +101,7 @@ func TestStatements(t *testing.T) {
 			t.Errorf("table %q is allowed", bad)
 		}
 	}
-	if _, err := sqlsession.New(db, sqlsession.Dialect{}); err == nil {
+	if _, err := sqlsession.New(db, sqlsession.Dialect(0)); err == nil {
 		t.Error("no dialect, no error")
 	}
 }

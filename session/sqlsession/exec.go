@@ -1,0 +1,75 @@
+package sqlsession
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// count runs a statement and returns how many rows it changed. If the database
+// undid the statement because it ran into another one, it is run again.
+func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) {
+	q = r.query(q)
+	for try := 0; ; try++ {
+		res, err := r.db.ExecContext(ctx, q, args...)
+		if err == nil {
+			return res.RowsAffected()
+		}
+		if !brokenOff(err) || !again(ctx, try) {
+			return 0, fmt.Errorf("sqlsession: %w", err)
+		}
+	}
+}
+
+// brokenOff reports whether the database says that it undid a statement
+// because it ran into another: a deadlock, or a strict isolation level. The
+// standard's code for that, and PostgreSQL's for a deadlock, are had from
+// drivers by a method or stand in the text.
+func brokenOff(err error) bool {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState() == "40001" || coded.SQLState() == "40P01"
+	}
+	return strings.Contains(err.Error(), "(40001)")
+}
+
+// again waits for a moment, longer each time, unless it was tried often enough.
+func again(ctx context.Context, try int) bool {
+	if try >= maxTries {
+		return false
+	}
+	t := time.NewTimer(rand.N(time.Duration(1+min(try, 20)) * time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// query fills in table, clock and placeholders.
+func (r *rows) query(q string) string {
+	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live(), "{over}", "expires > 0 AND expires <= "+r.d.now,
+		"{batch}", strconv.Itoa(sweepBatch)).Replace(q)
+	if !r.d.numbered {
+		return q
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(q, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		n++
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// live is the condition that a row has not expired.
+func (r *rows) live() string { return "(expires = 0 OR expires > " + r.d.now + ")" }
