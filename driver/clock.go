@@ -2,8 +2,8 @@ package driver
 
 import "time"
 
-// Instant is a point on a process's own clock, in nanoseconds. It means
-// nothing to another process, nor after a reboot. The zero Instant is "none".
+// Instant is a point in time on a process's own clock, in nanoseconds. It means nothing to another
+// process, or after a reboot. The zero Instant means "none".
 type Instant int64
 
 // Add returns the instant d after i.
@@ -12,37 +12,35 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Clock measures leases. It never steps and counts the time that the machine
-// was suspended, where the system can tell. It is safe for concurrent use.
+// Clock measures leases. It never steps, and it counts the time while the machine was suspended if
+// the system can tell. It is safe for concurrent use.
 type Clock interface {
-	// Now is the present instant. It costs about as much as time.Now.
+	// Now returns the present instant. It costs about as much as time.Now.
 	Now() Instant
 
-	// AfterFunc calls f in its own goroutine when d has passed, unless the
-	// returned stop is called before; stop reports whether it prevented the
-	// call. f may be called late, by a suspend for example, so it looks at
-	// Now.
+	// AfterFunc calls f in its own goroutine when d has passed, unless stop is called before. stop
+	// reports whether it prevented the call. The call may come late, after a suspend for example,
+	// so f checks Now.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
-	// Nap is the longest time that a caller who must notice a suspend lets
-	// AfterFunc wait; 0 means that AfterFunc's own timers notice it.
+	// Nap returns the longest d for AfterFunc with which a caller still notices in time that the
+	// machine was suspended; 0 means that any d will do.
 	Nap() time.Duration
 }
 
-// SystemClock returns the clock of this machine: CLOCK_BOOTTIME on Linux,
-// time.Now elsewhere. Called inside a testing/synctest bubble it is the
-// bubble's clock. All clocks that SystemClock returns agree with each other.
+// SystemClock returns the clock of this machine: CLOCK_BOOTTIME on Linux, time.Now elsewhere.
+// Called inside a testing/synctest bubble it is the bubble's clock. All clocks that SystemClock
+// returns agree with each other.
 func SystemClock() Clock {
 	if now := time.Now(); now == now.Round(0) {
-		// No monotonic reading: only a bubble's times lack it. A bubble's
-		// wall clock never steps, so it may be gone by.
+		// No monotonic reading: only a bubble's times lack it. A bubble's wall clock never steps,
+		// so it will do.
 		return goClock{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
 	return machineClock()
 }
 
-// goClock goes by Go's own clock, whose monotonic reading stands still while
-// the machine is suspended.
+// goClock is Go's own clock. Its monotonic reading stands still while the machine is suspended.
 type goClock struct{ base time.Time }
 
 func (c goClock) Now() Instant { return Instant(time.Since(c.base)) + 1 }

@@ -7,20 +7,18 @@ import (
 	"unsafe"
 )
 
-// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended.
-// Go's timers do not; Nap bounds how late they can be noticed.
+// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's timers stand
+// still meanwhile, so Nap limits how long they run.
 //
-// Reading that clock is a system call, about five times as dear as time.Now.
-// But it differs from the monotonic clock by the time spent suspended only,
-// and a suspend moves the wall clock against the monotonic clock by the same
-// amount. So the difference is read again whenever those two have moved
-// against each other, as they also do when somebody sets the wall clock. A
-// wall clock set back by what the suspend took, to within drift, would hide
-// the suspend; nothing else does.
+// Reading that clock is a system call, about five times as dear as time.Now. But it differs from
+// the monotonic clock only by the time spent suspended, and a suspend moves the wall clock against
+// the monotonic clock by the same amount. So the difference is read again whenever those two have
+// moved against each other, as they also do when somebody sets the wall clock. Only a wall clock
+// that is set back by the length of the suspend, to within drift, would hide the suspend.
 type bootClock struct{}
 
-// drift is how far wall and monotonic clock may move against each other
-// before the system is asked again: NTP slews by up to 500 µs a second.
+// drift is how far wall and monotonic clock may move against each other before the system is asked
+// again: NTP slews by up to 500 µs a second.
 const drift = 100 * time.Microsecond
 
 var monoBase = time.Now()
@@ -48,8 +46,8 @@ func (bootClock) Now() Instant {
 	return Instant(time.Since(monoBase) + o.boot)
 }
 
-// measureOffsets reads CLOCK_BOOTTIME between two readings of the monotonic
-// clock, and again if this thread was held up between them.
+// measureOffsets reads CLOCK_BOOTTIME between two readings of the monotonic clock, and again if
+// this thread was held up between them.
 func measureOffsets() (best offsets) {
 	spread := time.Duration(-1)
 	for range 5 {
@@ -70,7 +68,7 @@ func measureOffsets() (best offsets) {
 func readBoottime() time.Duration {
 	const clockBoottime = 7
 	var ts syscall.Timespec
-	// A raw call: it cannot block, and the scheduler need not hear of it.
+	// A raw call, because it cannot block and the scheduler need not know of it.
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		panic("driver: CLOCK_BOOTTIME cannot be read: " + errno.Error())
 	}

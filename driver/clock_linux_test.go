@@ -17,8 +17,8 @@ func TestBootClockAgreesWithTheSystem(t *testing.T) {
 	}
 }
 
-// A suspend cannot be made here; what it does to the clocks can: it moves the
-// wall clock and CLOCK_BOOTTIME against the monotonic clock by one amount.
+// A suspend cannot be made here; what it does to the clocks can: it moves the wall clock and
+// CLOCK_BOOTTIME against the monotonic clock by one amount.
 func TestBootClockNoticesASuspend(t *testing.T) {
 	c := bootClock{}
 	c.Now()

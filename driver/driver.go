@@ -6,9 +6,9 @@
 // after a caller that went away: package padlock (below: the caller) does all of that, once, for
 // every store.
 //
-// A store is the five methods of [Store]. What else it can do it offers by optional interfaces,
-// such as [Waiter], which the caller finds with [As]. Package drivertest checks each sentence below
-// by name and prints the sentence that a store breaks; its example is a whole store in 150 lines.
+// A store is the five methods of [Store]. It offers everything else by optional interfaces, such as
+// [Waiter], which the caller finds with [As]. Package drivertest checks each sentence below by name
+// and prints the sentence that a store breaks; its example is a whole store in 150 lines.
 //
 // # Rules for every method
 //
@@ -87,8 +87,8 @@ type Store interface {
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue of token, and never anybody
-	// else's. With keep > 0 the name stays taken for that long (a cool-down), as it does for what
-	// is left of Request.AtLeast. The cool-down that a shared hold leaves keeps exclusive requests
+	// else's. With keep > 0 the name stays taken for that long (a cool-down), as it does for the
+	// rest of Request.AtLeast. The cool-down that a shared hold leaves keeps exclusive requests
 	// out; it may let shared ones in.
 	//
 	// Release is idempotent and reports what it found, see [Outcome]. A token that is wrong or
@@ -120,8 +120,8 @@ type Request struct {
 
 	// Replaces asks for a hand-over. If Token is live, the request is a repeat. Else, if Replaces
 	// is a live hold, Token takes it over in the same mode with a new fence, and Replaces is lost.
-	// Else the error is ErrLost; it is never a fresh grant. What is left of AtLeast goes over too.
-	// A store whose holds are bound to a process or connection returns errors.ErrUnsupported; every
+	// Else the error is ErrLost; it is never a fresh grant. The rest of AtLeast goes over too. A
+	// store whose holds are bound to a process or connection returns errors.ErrUnsupported; every
 	// other store can do it.
 	Replaces string
 
@@ -134,7 +134,7 @@ type Request struct {
 	// way for a short time only, and no reason to report that somebody holds the name.
 	Spent []string
 
-	Holder Holder // who asks, for those who find the name held
+	Holder Holder // the caller, as others see it who find the name held
 }
 
 // Grant is a hold, or the zero Grant of [Waiter.Wait], which is none.
@@ -150,8 +150,8 @@ type Grant struct {
 	//
 	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly. It is 0 if the
 	// store has none. After the last fence below MaxFence, everything that needs a new fence (a
-	// grant, a promotion, a hand-over, Break) fails with ErrFencesUsedUp. What a caller asks for
-	// one name raises the fences of no other name.
+	// grant, a promotion, a hand-over, Break) fails with ErrFencesUsedUp. A request for one name
+	// raises the fences of no other name.
 	Fence uint64
 
 	// From is the instant from which TTL counts, on the clock given to the store. If it is zero,
@@ -193,7 +193,7 @@ const (
 	Inherited
 )
 
-// Holder describes a caller to those who find the name held. It proves nothing.
+// Holder describes a caller to others who find the name held. It proves nothing.
 type Holder struct {
 	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"`

@@ -10,34 +10,32 @@ import (
 	"unicode/utf8"
 )
 
-// Sentinels that a store returns, alone or wrapped, always to be asked for
-// with errors.Is. Package padlock re-exports them.
+// A store returns these errors alone or wrapped. Look for them with errors.Is. Package padlock has
+// the same values under the same names.
 var (
-	// ErrHeld: somebody else has the name. The error is a *HeldError.
+	// ErrHeld means that somebody else has the name. The error is a *HeldError.
 	ErrHeld = errors.New("lock is held")
-	// ErrExpired: the lease had run out, and nobody took the name since.
+	// ErrExpired means that the lease had run out and nobody took the name since.
 	ErrExpired = errors.New("lease has expired")
-	// ErrLost: the hold is gone: taken, broken, or the store cannot tell.
+	// ErrLost means that the hold is gone: taken, broken, or the store cannot tell.
 	ErrLost = errors.New("lock is lost")
-	// ErrUncertain: the request may or may not have been carried out.
+	// ErrUncertain means that the request may or may not have been carried out.
 	ErrUncertain = errors.New("outcome is uncertain")
-	// ErrSpent, in the answer to Acquire of a store made of stores: it has given
-	// the try up, and the token with it; to try again takes a new one. Beside
-	// ErrUncertain: it is no grant and will be none, and only what is left of it
-	// is uncertain. Beside ErrUnavailable: nothing is left; others had some of
-	// what it takes and the rest could not be asked, so it is worth another try.
+	// ErrSpent is returned by Acquire of a store made of stores only. The store has given the try
+	// up: retry with a new token. Together with ErrUncertain, the try is no grant and will be none,
+	// but it may have left something at the members. Together with ErrUnavailable, nothing is left:
+	// others had some of the members and the rest could not be reached, so another try is worth it.
 	ErrSpent = errors.New("the try was given up")
-	// ErrUnavailable: the store could not be asked, and nothing was changed.
+	// ErrUnavailable means that the store could not be reached and nothing was changed.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrPromotionConflict: another reader is being promoted already.
+	// ErrPromotionConflict means that another reader is being promoted already.
 	ErrPromotionConflict = errors.New("another reader is being promoted")
-	// ErrInvalid: a parameter is out of range.
+	// ErrInvalid means that a parameter is out of range. The text names the parameter.
 	ErrInvalid = errors.New("invalid parameter")
-	// ErrFencesUsedUp: the name was granted the last fence below MaxFence. No
-	// hold that needs a new fence is granted any more, and nothing was changed.
-	// errors.Is(err, ErrInvalid) is true of it, too.
+	// ErrFencesUsedUp means that the name had the last fence below MaxFence. No hold that needs a
+	// new fence is granted any more, and nothing was changed. errors.Is finds ErrInvalid in it too.
 	ErrFencesUsedUp error = usedUp{}
-	// ErrClosed: the store, or the Locker, was closed.
+	// ErrClosed means that the store, or the Locker, was closed.
 	ErrClosed = errors.New("closed")
 )
 
@@ -49,18 +47,18 @@ func (usedUp) Error() string {
 
 func (usedUp) Is(target error) bool { return target == ErrInvalid }
 
-// HeldError says by whom a name is held, as far as the store knows. It answers
-// errors.Is for ErrHeld.
+// HeldError reports the holders of a name, as far as the store knows them. errors.Is finds ErrHeld
+// in it.
 type HeldError struct {
-	Holds   []Hold    // who is in the way, a cool-down included; may be empty
-	Until   time.Time // when the last lease in the way ends if nobody renews; zero if unknown
-	Waiters int       // that were before this caller; -1 if unknown
+	Holds   []Hold    // the holds in the way, or the cool-down; may be empty
+	Until   time.Time // when the last lease in the way ends if nobody renews it; zero if unknown
+	Waiters int       // waiters ahead of this caller; -1 if unknown
 }
 
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Foreign reports whether somebody else than padlock is in the way.
+// Foreign reports whether a program other than padlock holds the name.
 func (e *HeldError) Foreign() bool {
 	for i := range e.Holds {
 		if e.Holds[i].Foreign {
@@ -85,7 +83,7 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// String says who, since and until when, in one line.
+// String returns the holder, since when and until when, in one line.
 func (h Hold) String() string {
 	if h.Cooling {
 		return "a cool-down" + until(h.Until)
@@ -111,12 +109,14 @@ func (h Hold) String() string {
 	return strings.Join(parts, " ") + until(h.Until)
 }
 
-// clean quotes a host that has anything but printable characters, or a quote. The text comes from
-// the server, where anybody may have written it: it must not forge a line of a log, or reach a
-// terminal raw.
+// clean quotes a host that has a character that is not printable, a space or a quote. The text
+// comes from the server, where anybody may have written it: it must not forge a line of a log, or
+// reach a terminal raw.
 func clean(host string) string {
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError || r == ' ' || r == '"' }
-	if strings.ContainsFunc(host, odd) {
+	suspect := func(r rune) bool {
+		return !unicode.IsPrint(r) || r == utf8.RuneError || r == ' ' || r == '"'
+	}
+	if strings.ContainsFunc(host, suspect) {
 		return strconv.Quote(host)
 	}
 	return host

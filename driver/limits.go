@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Limits that hold for every store. A store may be narrower and says so in
-// [Guarantees].
+// These limits apply to every store. A store with narrower ones says so in [Guarantees].
 const (
 	MaxName  = 1024 // bytes of a name
 	MaxToken = 128  // bytes of a token
@@ -19,33 +18,33 @@ const (
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
-	// MaxSilence bounds how long a call waits for a server that says nothing.
+	// MaxSilence is how long a call waits at most for a silent server.
 	MaxSilence = 5 * time.Second
 
-	// MaxReservation bounds how long a name that was handed to a waiter stays
-	// reserved before the claim.
+	// MaxReservation is how long at most a name that was handed to a waiter stays reserved for the
+	// claim.
 	MaxReservation = 500 * time.Millisecond
 
-	// MaxIntent bounds how long the intent of a promotion keeps new readers
-	// out after its owner stopped asking.
+	// MaxIntent is how long at most the intent of a promotion keeps new readers out after the
+	// reader stopped asking.
 	MaxIntent = 2 * time.Second
 
-	// MaxFence is the first number that is no fence. Since fences follow the
-	// clock, it is reached in the year 2255.
+	// MaxFence is the first number that is no fence. Fences follow the clock, so they reach it in
+	// the year 2255.
 	MaxFence = 1 << 53
 
-	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences
-	// for the grants that follow, so no caller can use up the fences of a name.
+	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences for the grants that
+	// follow, so no caller can use up the fences of a name.
 	MaxFenceAbove = MaxFence - 1<<50
 )
 
-// reservedToken is a word that Symfony's clients keep where padlock keeps tokens: it marks an
-// exclusive hold. A hold with this token would look like that mark.
+// reservedToken marks an exclusive hold in the sorted sets of Symfony's clients, where padlock
+// keeps tokens. A hold with this token would look like that mark.
 const reservedToken = "__write__"
 
-// Validate checks r against the limits above and the narrower ones of g. A
-// store calls it first in Acquire, Wait and Convert. The error answers
-// errors.Is for ErrInvalid and names the parameter.
+// Validate checks r against the limits of this package and the narrower ones of g. A store calls it
+// first in Acquire, Wait, Convert and their like. The error is ErrInvalid and names the parameter;
+// it is errors.ErrUnsupported for AtLeast if g has no cool-downs.
 func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
@@ -116,8 +115,7 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// CheckFence returns ErrInvalid for a number that cannot be a fence: 2^53 and
-// more.
+// CheckFence returns ErrInvalid for a number that cannot be a fence: 2^53 or more.
 func CheckFence(fence uint64) error {
 	if fence >= MaxFence {
 		return invalid("fence", "is not below 2^53")
@@ -125,8 +123,8 @@ func CheckFence(fence uint64) error {
 	return nil
 }
 
-// CheckTTL answers ErrInvalid, naming param, for a lease shorter or longer
-// than the limits or than g allows.
+// CheckTTL returns ErrInvalid, naming param, for a lease that is shorter or longer than the limits
+// or than g allows.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	low, high := max(MinTTL, g.MinTTL), MaxTTL
 	if g.MaxTTL > 0 {
@@ -138,9 +136,8 @@ func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	return nil
 }
 
-// CheckKeep answers as CheckTTL for a cool-down or a hold-at-least, and
-// errors.ErrUnsupported for a store without cool-downs. 0 is allowed and means
-// none.
+// CheckKeep is CheckTTL for a cool-down or an AtLeast: 0 is allowed and means none. For a store
+// without cool-downs it returns errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// abilities are the interfaces of abilities.go, with what As finds of each.
+// abilities are the interfaces of abilities.go, and whether As finds each.
 var abilities = map[string]struct {
 	kind reflect.Type
 	has  func(Store) bool
@@ -38,7 +38,7 @@ func can[T any](s Store) bool {
 	return ok
 }
 
-// Whoever adds an ability must add it to prefixed, and to the recorder of this test.
+// A new ability must be added to prefixed, and to the recorder of this test.
 func TestPrefixHasEveryAbility(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "abilities.go", nil, 0)
 	if err != nil {
@@ -239,16 +239,16 @@ func (s *recorder) SamePlace(Store) bool { return false }
 
 func (s *recorder) Status(context.Context) ([]Finding, error) { return nil, nil }
 
-// What is told of names is told without the prefix.
-func TestPrefixIsNotTold(t *testing.T) {
+// Names in results come without the prefix.
+func TestPrefixIsNotShown(t *testing.T) {
 	s := WithPrefix(&recorder{}, "p:")
 	i, _ := As[Inspector](s)
 	if state, err := i.Inspect(t.Context(), "p:n"); err != nil || state.Name != "p:n" {
-		t.Errorf("Inspect tells %q, %v", state.Name, err)
+		t.Errorf("Inspect returns %q, %v", state.Name, err)
 	}
 	l, _ := As[Lister](s)
 	if states, err := l.List(t.Context(), ""); err != nil || len(states) != 1 || states[0].Name != "x" {
-		t.Errorf("List tells %+v, %v", states, err)
+		t.Errorf("List returns %+v, %v", states, err)
 	}
 }
 

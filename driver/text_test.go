@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// A value that this version does not know has a name all the same.
+// Even a value that this version does not know has a name.
 func TestStringsOfUnknownValues(t *testing.T) {
 	for want, v := range map[string]fmt.Stringer{
 		"yes": Yes, "Promise(7)": Promise(7), "Promise(-1)": Promise(-1), "process": ToProcess, "Bound(3)": Bound(3), "durable": DurableFence,
@@ -19,7 +19,7 @@ func TestStringsOfUnknownValues(t *testing.T) {
 	}
 }
 
-// What a server says of a holder cannot forge a line, or anything else, in an error.
+// A holder that a server names cannot forge a line, or anything else, in an error.
 func TestHostsAreQuoted(t *testing.T) {
 	for host, quoted := range map[string]bool{
 		"web-3": false, "web-3.example.org": false, "fe80::1%eth0": false, "b\u00fccher.example": false, "": false,

@@ -186,3 +186,21 @@ func (e *entry) reports(now driver.Instant, except string) []driver.Hold {
 	}
 	return out
 }
+
+// leave takes token out of the queue and the bells.
+func (e *entry) leave(token string) bool {
+	waits := func(w *waiter) bool { return w.r.Token == token }
+	queue := slices.IndexFunc(e.queue, waits)
+	if queue >= 0 {
+		e.queue = slices.Delete(e.queue, queue, queue+1)
+	}
+	bell := slices.IndexFunc(e.bells, waits)
+	if bell >= 0 {
+		e.bells = slices.Delete(e.bells, bell, bell+1)
+	}
+	return queue >= 0 || bell >= 0
+}
+
+func (e *entry) state(now driver.Instant) driver.State {
+	return driver.State{Name: e.name, Holds: e.reports(now, ""), Fence: e.fence, Waiters: len(e.queue)}
+}

@@ -85,7 +85,7 @@ func (s *Store) String() string { return "memory:" }
 // Holds stay, as they would on a server.
 func (s *Store) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
-		s.sendHome()
+		s.space.sendHome(s)
 	}
 	return nil
 }

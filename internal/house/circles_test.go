@@ -38,7 +38,6 @@ var allowedCircles = []allowedCircle{
 	{"internal/soak", 3, beingCut},
 	{"internal/soak", 3, beingCut},
 	{"internal/soak", 3, beingCut},
-	{"memstore", 4, beingCut},
 	{"open", 5, beingCut},
 }
 
