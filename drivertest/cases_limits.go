@@ -221,19 +221,3 @@ func (c *check) optional(cl *client, r driver.Request) map[string]func(context.C
 	}
 	return all
 }
-
-// maxName is the length of the longest name that the store takes.
-func (c *check) maxName() int {
-	if c.g.MaxName > 0 {
-		return min(driver.MaxName, c.g.MaxName)
-	}
-	return driver.MaxName
-}
-
-func (c *check) ttlRange() (low, high time.Duration) {
-	low, high = max(driver.MinTTL, c.g.MinTTL), driver.MaxTTL
-	if c.g.MaxTTL > 0 {
-		high = min(high, c.g.MaxTTL)
-	}
-	return low, high
-}

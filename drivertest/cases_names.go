@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"hash/adler32"
 	"hash/crc32"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -124,13 +123,6 @@ func (c *check) apart(names []string) {
 			c.verify(holds[i+1], "of "+short(holds[i+1].req.Name)+" after the release of "+short(l.req.Name))
 		}
 	}
-}
-
-func short(name string) string {
-	if len(name) <= 60 {
-		return strconv.Quote(name)
-	}
-	return strconv.Quote(name[:40]) + "…" + strconv.Quote(name[len(name)-16:])
 }
 
 // collisions finds pairs of names with equal 32-bit hashes, for the hashes

@@ -2,11 +2,10 @@ package drivertest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,12 +131,6 @@ func (c *check) name() string {
 	return fmt.Sprintf("%sn%d", c.stem, c.names)
 }
 
-func newToken() string {
-	b := make([]byte, 32)
-	rand.Read(b)
-	return base64.StdEncoding.EncodeToString(b)
-}
-
 // request asks for name with a lease that does not end during the case.
 func (c *check) request(name string) driver.Request {
 	return driver.Request{Name: name, Token: newToken(), TTL: c.long(), Holder: testHolder}
@@ -158,24 +151,7 @@ func (c *check) brief(name string, units int) driver.Request {
 
 func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
 
-func (r *run) long() time.Duration {
-	if r.g.MaxTTL > 0 {
-		return min(5*time.Minute, r.g.MaxTTL)
-	}
-	return 5 * time.Minute
-}
-
 var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second}
-
-// now is the time that leases are counted in.
-func (r *run) now() time.Time {
-	if r.h.Advance == nil {
-		return time.Now()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.started.Add(r.advanced)
-}
 
 // pass lets time pass for the store.
 func (c *check) pass(d time.Duration) {
@@ -241,4 +217,28 @@ func awaitFor[T any](c *check, limit time.Duration, ch <-chan T, what string) T 
 		c.failf("%s: no answer within %v", what, limit)
 	}
 	return v
+}
+
+// maxName is the length of the longest name that the store takes.
+func (c *check) maxName() int {
+	if c.g.MaxName > 0 {
+		return min(driver.MaxName, c.g.MaxName)
+	}
+	return driver.MaxName
+}
+
+func (c *check) ttlRange() (low, high time.Duration) {
+	low, high = max(driver.MinTTL, c.g.MinTTL), driver.MaxTTL
+	if c.g.MaxTTL > 0 {
+		high = min(high, c.g.MaxTTL)
+	}
+	return low, high
+}
+
+// short returns name for a message.
+func short(name string) string {
+	if len(name) <= 60 {
+		return strconv.Quote(name)
+	}
+	return strconv.Quote(name[:40]) + "…" + strconv.Quote(name[len(name)-16:])
 }

@@ -177,3 +177,6 @@ func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
 	cl.saw(&call{op: "Status", err: err})
 	return f, err
 }
+
+// handed reports whether Wait's answer is a reservation.
+func handed(g driver.Grant) bool { return g.TTL > 0 }

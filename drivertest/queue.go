@@ -75,9 +75,6 @@ func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	})
 }
 
-// handed reports whether Wait's answer is a reservation.
-func handed(g driver.Grant) bool { return g.TTL > 0 }
-
 // spinning is how often Wait may come back for nothing; without a limit a
 // Wait that does not wait would keep a processor busy for ever.
 const spinning = 5_000

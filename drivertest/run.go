@@ -1,47 +1,12 @@
 package drivertest
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// testCase is one rule of the contract and how it is checked: by requests of
-// its own, or by watching the answers to the requests of all cases.
-type testCase struct {
-	name   string
-	clause string
-	about  string // the words of package driver that it is about, for the meta-test
-	needs  []need // what the store or the harness must have
-	alone  bool   // disturbs other cases, so it runs after them, by itself
-	f      func(*check)
-	watch  func(*run, *call) string // returns what is wrong, or ""
-}
-
-// run is one run of the suite over one store.
-type run struct {
-	h        Harness
-	id       string
-	g        driver.Guarantees
-	has      abilities
-	a, b     driver.Store
-	unit     time.Duration // the shortest lease
-	patience time.Duration // how long an answer may take
-	seq      atomic.Int64
-
-	mu       sync.Mutex
-	advanced time.Duration // by Harness.Advance
-	started  time.Time
-	watched  map[string][]Failure
-	ran      int
-}
 
 // start opens the two stores that cases share, and finds out what they can do.
 func start(h Harness) (*run, error) {
@@ -62,12 +27,6 @@ func start(h Harness) (*run, error) {
 	r.unit = max(driver.MinTTL, r.g.MinTTL)
 	r.has = r.probe()
 	return r, nil
-}
-
-func (r *run) open() (driver.Store, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
-	defer cancel()
-	return r.h.Open(ctx)
 }
 
 // finish closes the shared stores.
@@ -192,17 +151,3 @@ func (c *check) recover() {
 		c.errorf("panic: %v\n%s", p, debug.Stack())
 	}
 }
-
-func (r *run) logf(format string, args ...any) {
-	if r.h.Logf != nil {
-		r.h.Logf(format, args...)
-	}
-}
-
-func randomID() string {
-	b := make([]byte, 5)
-	rand.Read(b)
-	return hex.EncodeToString(b)
-}
-
-func (r *run) uniqueStem() string { return fmt.Sprintf("%s%s.%d.", r.h.Prefix, r.id, r.seq.Add(1)) }

@@ -30,8 +30,6 @@ var allowedCircles = []allowedCircle{
 	{"cmd/padlock/internal/doctor", 7, beingCut},
 	{"cmd/padlock/internal/flockmode", 3, beingCut},
 	{"cmd/padlock/internal/job", 3, beingCut},
-	{"drivertest", 3, beingCut},
-	{"drivertest", 3, beingCut},
 	{"internal/integration/bench/redis", 8, beingCut},
 	{"internal/integration/bench/session", 3, beingCut},
 	{"internal/server", 2, beingCut},

@@ -1,0 +1,87 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// testCase is one rule of the contract and how it is checked: by requests of
+// its own, or by watching the answers to the requests of all cases.
+type testCase struct {
+	name   string
+	clause string
+	about  string // the words of package driver that it is about, for the meta-test
+	needs  []need // what the store or the harness must have
+	alone  bool   // disturbs other cases, so it runs after them, by itself
+	f      func(*check)
+	watch  func(*run, *call) string // returns what is wrong, or ""
+}
+
+// run is one run of the suite over one store.
+type run struct {
+	h        Harness
+	id       string
+	g        driver.Guarantees
+	has      abilities
+	a, b     driver.Store
+	unit     time.Duration // the shortest lease
+	patience time.Duration // how long an answer may take
+	seq      atomic.Int64
+
+	mu       sync.Mutex
+	advanced time.Duration // by Harness.Advance
+	started  time.Time
+	watched  map[string][]Failure
+	ran      int
+}
+
+func (r *run) open() (driver.Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	defer cancel()
+	return r.h.Open(ctx)
+}
+
+// now is the time that leases are counted in.
+func (r *run) now() time.Time {
+	if r.h.Advance == nil {
+		return time.Now()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.started.Add(r.advanced)
+}
+
+func (r *run) long() time.Duration {
+	if r.g.MaxTTL > 0 {
+		return min(5*time.Minute, r.g.MaxTTL)
+	}
+	return 5 * time.Minute
+}
+
+func (r *run) logf(format string, args ...any) {
+	if r.h.Logf != nil {
+		r.h.Logf(format, args...)
+	}
+}
+
+func randomID() string {
+	b := make([]byte, 5)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func (r *run) uniqueStem() string { return fmt.Sprintf("%s%s.%d.", r.h.Prefix, r.id, r.seq.Add(1)) }
+
+func newToken() string {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
