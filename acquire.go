@@ -17,13 +17,13 @@ import (
 // is reported at once (ErrUnavailable); during the wait it is given 30 s to
 // come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return handle(l.acquire(ctx, name, call{op: "acquire"}, opts))
+	return handle(l.acquire(ctx, name, call{op: OpAcquire}, opts))
 }
 
 // TryAcquire takes the lock on name if it is free, and never waits: otherwise
 // the error answers errors.Is for ErrHeld. Wait is ignored.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return handle(l.acquire(ctx, name, call{op: "acquire", once: true}, opts))
+	return handle(l.acquire(ctx, name, call{op: OpAcquire, once: true}, opts))
 }
 
 // Do takes the lock on name as Acquire does, calls fn, waits until it has
@@ -35,7 +35,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // did not last: then the work was not protected to its end. Errors of this
 // package are of type *Error.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	h, err := l.acquire(ctx, name, call{op: "acquire", within: true}, opts)
+	h, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
 	if err != nil {
 		return err
 	}
@@ -63,12 +63,12 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 // Shared are ignored.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing {
-		return nil, failed("adopt", key.name, errors.ErrUnsupported)
+		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
 	}
 	if key.token == "" {
-		return nil, failed("adopt", key.name, errEmptyKey)
+		return nil, failed(OpAdopt, key.name, errEmptyKey)
 	}
-	return handle(l.acquire(ctx, key.name, call{op: "adopt", once: true, replaces: &key}, opts))
+	return handle(l.acquire(ctx, key.name, call{op: OpAdopt, once: true, replaces: &key}, opts))
 }
 
 // acquire keeps its frame small: thousands of goroutines may wait in it.

@@ -30,7 +30,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		return l.awaitClose(ctx)
 	}
 	if err := l.close(ctx); err != nil {
-		l.closeErr = &Error{"close", "", err}
+		l.closeErr = &Error{OpClose, "", err}
 	}
 	close(l.closeDone)
 	return l.closeErr
@@ -47,7 +47,7 @@ func (l *Locker) awaitClose(ctx context.Context) error {
 	case <-l.closeDone:
 		return l.closeErr
 	case <-ctx.Done():
-		return &Error{"close", "", ctx.Err()}
+		return &Error{OpClose, "", ctx.Err()}
 	}
 }
 
@@ -108,7 +108,7 @@ func (k *renewer) stopWork() {
 	defer k.l.unlock()
 	for _, h := range k.heap {
 		if h.within && h.cancel != nil {
-			h.cancel(failed("hold", h.name, ErrClosed))
+			h.cancel(failed(OpHold, h.name, ErrClosed))
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (h *hold) promotion(ctx context.Context) error {
 		h.endConversion()
 	}
 	if err != nil {
-		err = failed("promote", h.name, err)
+		err = failed(OpPromote, h.name, err)
 	}
 	h.noteConversion(start, err)
 	return err
@@ -67,7 +67,7 @@ func (h *hold) demotion(ctx context.Context) error {
 		h.endConversion()
 	}
 	if err != nil {
-		err = failed("demote", h.name, callerError(ctx, err))
+		err = failed(OpDemote, h.name, callerError(ctx, err))
 	}
 	h.noteConversion(start, err)
 	return err

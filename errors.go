@@ -56,26 +56,48 @@ var errWaitOver = errors.New("the time to wait is over")
 // HeldError says which holders a name has; see driver.HeldError.
 type HeldError = driver.HeldError
 
-// Error is the type of all errors of this package that concern one name.
+// Op is the operation that failed.
+type Op string
+
+// The operations of an Error.
+const (
+	OpAcquire Op = "acquire" // Acquire, TryAcquire and Do
+	OpAdopt   Op = "adopt"
+	OpHold    Op = "hold" // of the cause of Lock.Context
+	OpCheck   Op = "check"
+	OpExtend  Op = "extend" // Extend and ExtendKey
+	OpPromote Op = "promote"
+	OpDemote  Op = "demote"
+	OpExport  Op = "export"
+	OpFile    Op = "file"
+	OpRelease Op = "release" // Release, ReleaseKey and the end of Do
+	OpInspect Op = "inspect"
+	OpList    Op = "list"
+	OpBreak   Op = "break"
+	OpStatus  Op = "status"
+	OpClose   Op = "close"
+)
+
+// Error is the type of all errors of a Locker and a Lock.
 type Error struct {
-	Op   string // "acquire", "extend", "release", "hold", …
-	Name string
+	Op   Op
+	Name string // of the lock, or the prefix that was listed; empty where an Op concerns no name
 	Err  error
 }
 
 // Error returns operation, name and cause in one line.
 func (e *Error) Error() string {
 	if e.Name == "" { // Close concerns all names
-		return "padlock: " + e.Op + ": " + e.Err.Error()
+		return "padlock: " + string(e.Op) + ": " + e.Err.Error()
 	}
-	return "padlock: " + e.Op + " " + quote(e.Name) + ": " + e.Err.Error()
+	return "padlock: " + string(e.Op) + " " + quote(e.Name) + ": " + e.Err.Error()
 }
 
 // Unwrap returns the cause, which may itself be several joined errors.
 func (e *Error) Unwrap() error { return e.Err }
 
 // failed wraps causes once; those that are nil are left out.
-func failed(op, name string, causes ...error) error {
+func failed(op Op, name string, causes ...error) error {
 	var err error
 	for _, c := range causes {
 		switch {

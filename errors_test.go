@@ -28,7 +28,7 @@ func TestErrorsTellOperationAndName(t *testing.T) {
 			"hold": context.Cause(h.Context()),
 		} {
 			var e *padlock.Error
-			if !errors.As(err, &e) || e.Op != op || e.Name != h.Name() {
+			if !errors.As(err, &e) || e.Op != padlock.Op(op) || e.Name != h.Name() {
 				t.Errorf("%s: %#v", op, err)
 				continue
 			}

@@ -107,22 +107,22 @@ func (h *hold) context() context.Context {
 	h.ctx, h.cancel = context.WithCancelCause(lockContext{from, h})
 	switch {
 	case h.cause != nil:
-		h.cancel(failed("hold", h.name, h.cause))
+		h.cancel(failed(OpHold, h.name, h.cause))
 	case h.within && h.locker.closed:
-		h.cancel(failed("hold", h.name, ErrClosed))
+		h.cancel(failed(OpHold, h.name, ErrClosed))
 	}
 	return h.ctx
 }
 
 func (h *hold) check(ctx context.Context) error {
 	if err := h.over(); err != nil {
-		return failed("check", h.name, err)
+		return failed(OpCheck, h.name, err)
 	}
 	sent := h.locker.clock.Now()
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("check", h.name, callerError(ctx, err))
+		return failed(OpCheck, h.name, callerError(ctx, err))
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -135,21 +135,21 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		ttl = h.ttl
 	}
 	if err := driver.CheckTTL("TTL", ttl, &h.locker.guarantees); err != nil {
-		return failed("extend", h.name, err)
+		return failed(OpExtend, h.name, err)
 	}
 	if err := h.over(); err != nil {
-		return failed("extend", h.name, err)
+		return failed(OpExtend, h.name, err)
 	}
 	sent := h.locker.clock.Now()
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
 	if err != nil {
 		h.noticeLoss(err)
-		return failed("extend", h.name, callerError(ctx, err))
+		return failed(OpExtend, h.name, callerError(ctx, err))
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause != nil { // while the reply was on its way
-		return failed("extend", h.name, h.cause)
+		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
 	h.extended(sent, g)
@@ -159,20 +159,20 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 
 func (h *hold) export() (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing {
-		return Key{}, failed("export", h.name, errors.ErrUnsupported)
+		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {
-		return Key{}, failed("export", h.name, err)
+		return Key{}, failed(OpExport, h.name, err)
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	switch {
 	case h.cause != nil:
-		return Key{}, failed("export", h.name, h.cause)
+		return Key{}, failed(OpExport, h.name, h.cause)
 	case h.released.Load() != nil: // the release is under way
-		return Key{}, failed("export", h.name, ErrReleased)
+		return Key{}, failed(OpExport, h.name, ErrReleased)
 	case h.locker.closed: // Close releases it
-		return Key{}, failed("export", h.name, ErrClosed)
+		return Key{}, failed(OpExport, h.name, ErrClosed)
 	}
 	h.exported = true
 	h.locker.unlist(h, true)
@@ -182,17 +182,17 @@ func (h *hold) export() (Key, error) {
 func (h *hold) file() (*os.File, error) {
 	p, ok := driver.As[driver.FileSharer](h.locker.store)
 	if !ok {
-		return nil, failed("pass", h.name, errors.ErrUnsupported)
+		return nil, failed(OpFile, h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {
-		return nil, failed("pass", h.name, err)
+		return nil, failed(OpFile, h.name, err)
 	}
 	h.locker.mu.Lock()
 	h.locker.unlist(h, true)
 	h.locker.unlock()
 	f, err := p.File(h.name, h.token)
 	if err != nil {
-		return nil, failed("pass", h.name, err)
+		return nil, failed(OpFile, h.name, err)
 	}
 	return f, nil
 }

@@ -94,7 +94,7 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 		err = l.beginKey(key)
 	}
 	if err != nil {
-		return 0, failed("extend", key.name, err)
+		return 0, failed(OpExtend, key.name, err)
 	}
 	defer l.endKey()
 	for i := 0; ; i++ {
@@ -104,7 +104,7 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 		case err == nil:
 			return max(0, usableFor(sent, g).Sub(l.clock.Now())), nil
 		case definite(err) || i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil:
-			return 0, failed("extend", key.name, callerError(ctx, err))
+			return 0, failed(OpExtend, key.name, callerError(ctx, err))
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption)
 		l.endKey()
 	}
 	if err != nil {
-		return failed("release", key.name, err)
+		return failed(OpRelease, key.name, err)
 	}
 	return nil
 }

@@ -182,6 +182,7 @@ func (p *passing) run(t *testing.T, closing string) {
 		t.Errorf("Release: %v", err)
 	}
 	p.check(t, closing)
+	wellFormed(t, p.rec.all())
 	if closing == "" {
 		p.giveBack(t)
 		go func() { closed <- p.l.Close(context.Background()) }()

@@ -74,7 +74,7 @@ var noHold = func() *hold {
 	h := &hold{
 		locker: &Locker{clock: driver.SystemClock()}, ttl: DefaultTTL, from: context.Background(), index: -1, cause: ErrReleased,
 	}
-	h.released.Store(&releaseState{err: failed("release", "", ErrReleased)})
+	h.released.Store(&releaseState{err: failed(OpRelease, "", ErrReleased)})
 	return h
 }()
 

@@ -144,15 +144,15 @@ func (l *Locker) newToken() string {
 // not know returns errors.ErrUnsupported.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
-		return State{}, failed("inspect", name, err)
+		return State{}, failed(OpInspect, name, err)
 	}
 	i, ok := driver.As[driver.Inspector](l.store)
 	if !ok {
-		return State{}, failed("inspect", name, errors.ErrUnsupported)
+		return State{}, failed(OpInspect, name, errors.ErrUnsupported)
 	}
 	state, err := i.Inspect(ctx, name)
 	if err != nil {
-		return State{}, failed("inspect", name, err)
+		return State{}, failed(OpInspect, name, err)
 	}
 	return state, nil
 }
@@ -163,11 +163,11 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	i, ok := driver.As[driver.Lister](l.store)
 	if !ok {
-		return nil, failed("list", prefix, errors.ErrUnsupported)
+		return nil, failed(OpList, prefix, errors.ErrUnsupported)
 	}
 	states, err := i.List(ctx, prefix)
 	if err != nil {
-		return nil, failed("list", prefix, err)
+		return nil, failed(OpList, prefix, err)
 	}
 	return states, nil
 }
@@ -180,11 +180,11 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	b, ok := driver.As[driver.Breaker](l.store)
 	if !ok {
-		return 0, failed("break", name, errors.ErrUnsupported)
+		return 0, failed(OpBreak, name, errors.ErrUnsupported)
 	}
 	fence, err := b.Break(ctx, name, seenFence)
 	if err != nil {
-		return 0, failed("break", name, err)
+		return 0, failed(OpBreak, name, err)
 	}
 	return fence, nil
 }
@@ -198,11 +198,11 @@ type Finding = driver.Finding
 func (l *Locker) Status(ctx context.Context) ([]Finding, error) {
 	r, ok := driver.As[driver.Reporter](l.store)
 	if !ok {
-		return nil, failed("status", "", errors.ErrUnsupported)
+		return nil, failed(OpStatus, "", errors.ErrUnsupported)
 	}
 	found, err := r.Status(ctx)
 	if err != nil {
-		return nil, failed("status", "", callerError(ctx, err))
+		return nil, failed(OpStatus, "", callerError(ctx, err))
 	}
 	return found, nil
 }

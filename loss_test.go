@@ -128,7 +128,7 @@ func TestADefiniteLossEndsAtOnce(t *testing.T) {
 					store.request("convert", fails(want))
 					ctx := h.Context()
 					if err := ask(t, h); err != nil {
-						wantOnly(t, err, name, want)
+						wantOnly(t, err, padlock.Op(name), want)
 					}
 					synctest.Wait()
 					if ctx.Err() == nil || time.Since(start) > 11*time.Second {

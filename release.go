@@ -16,7 +16,7 @@ func (h *hold) giveUp(opts []ReleaseOption) error {
 	}
 	if keep != 0 {
 		if err := driver.CheckKeep("CoolDown", keep, &h.locker.guarantees); err != nil {
-			return failed("release", h.name, err)
+			return failed(OpRelease, h.name, err)
 		}
 	}
 	return h.giveBack(context.Background(), keep)
@@ -39,7 +39,7 @@ func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	}
 	done := releasedWell
 	if err := h.release(ctx, keep); err != nil {
-		done = &releaseState{err: failed("release", h.name, err)}
+		done = &releaseState{err: failed(OpRelease, h.name, err)}
 	}
 	if others := h.released.Swap(done); others != releasing {
 		others.err = done.err

@@ -261,7 +261,7 @@ var everyError = []error{
 
 // wantOnly checks that err is an *Error of op and answers errors.Is for want
 // and for nothing else.
-func wantOnly(t *testing.T, err error, op string, want ...error) {
+func wantOnly(t *testing.T, err error, op padlock.Op, want ...error) {
 	t.Helper()
 	var e *padlock.Error
 	if !errors.As(err, &e) || e.Op != op {

@@ -164,7 +164,7 @@ func (l *Locker) end(h *hold, why error) {
 		h.unwatch()
 	}
 	if h.cancel != nil {
-		h.cancel(failed("hold", h.name, why))
+		h.cancel(failed(OpHold, h.name, why))
 	}
 	l.unlist(h, why != ErrReleased)
 }

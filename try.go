@@ -11,7 +11,7 @@ import (
 
 // call is which of the methods above takes a lock.
 type call struct {
-	op       string
+	op       Op
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
 	replaces *Key
