@@ -34,7 +34,7 @@ type try struct {
 //	undecided   need members granted                           won
 //	undecided   so many refuse that no quorum is left          lost: ErrHeld
 //	undecided   too few can be asked, or time is up            lost: ErrUnavailable, ErrUncertain
-//	undecided   a member finds the request invalid             lost: its error
+//	undecided   a member finds the request invalid             lost: its error, or ErrUncertain if others may have granted
 //	undecided   the caller's context ends                      lost: its error
 //	won         a quorum has the fence, and AtLeast            the caller gets the grant
 //	won         no quorum has them in time, or context ends    lost: ErrUncertain, or what members say
@@ -173,9 +173,10 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	if stage != won {
 		return
 	}
-	if a.verdict == yes {
+	switch a.verdict {
+	case yes:
 		a = t.secure(i, m, a.grant)
-	} else if a.verdict == held || a.verdict == leftover || a.verdict == unsure {
+	case held, leftover, unsure, gone:
 		s.mendSoon(t.h, t.round.patience)
 	}
 	t.second.answers <- a // it counts for the write-back as the others do
