@@ -22,16 +22,6 @@ func (s *Server) Pid() int {
 	return s.proc.cmd.Process.Pid
 }
 
-// Log is what the server has written to its standard output and error so far,
-// over all restarts.
-func (s *Server) Log() string {
-	data, err := os.ReadFile(s.place.log.Name())
-	if err != nil {
-		return "no log: " + err.Error()
-	}
-	return string(data)
-}
-
 // Kill ends the server at once and without notice, with SIGKILL, together with
 // all processes it has started, and returns when it is gone. Restart brings it
 // back.

@@ -207,3 +207,13 @@ func (s *Server) end() error {
 	<-s.proc.done
 	return nil
 }
+
+// Log is what the server has written to its standard output and error so far,
+// over all restarts.
+func (s *Server) Log() string {
+	data, err := os.ReadFile(s.place.log.Name())
+	if err != nil {
+		return "no log: " + err.Error()
+	}
+	return string(data)
+}

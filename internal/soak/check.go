@@ -2,50 +2,10 @@ package soak
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
-
-// A Violation is a promise that was not kept.
-type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I9"
-	At        int64  `json:"at"`        // as the times of events
-	Name      string `json:"name"`
-	What      string `json:"what"`
-}
-
-func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }
-
-// Meaning says what each invariant demands.
-var Meaning = map[string]string{
-	"I1": "no two holders, one of them exclusive, inside their own windows at the same time",
-	"I2": "fences grow with every exclusive grant of a name, and no two holds share one",
-	"I3": "a register that checks fences loses no update, and rejects no holder inside its window",
-	"I4": "nothing succeeds for a holder that was told of its loss",
-	"I5": "the loss is told, and nothing is written, at most 50 ms after the holder's own deadline (processes that stood still excepted)",
-	"I6": "a name that nobody holds is granted to a waiter, in order of arrival where the store promises it",
-	"I7": "nothing is left behind: holds, waiters, descriptors, goroutines",
-	"I8": "a name that was released, or whose lock was broken, is free at once (where a majority of servers decides, when all of them answer)",
-	"I9": "a name that cools down, or is held at least for some time, is granted to nobody else before",
-}
-
-// checker looks through one history.
-type checker struct {
-	events  []Event
-	holds   []*Hold
-	names   map[string][]*Hold
-	waits   map[string][]Event // every acquire, granted or not
-	stalls  map[int]spells     // when a worker, or the engine, stood still
-	still   spells             // when anybody did
-	faults  spells
-	voting  bool
-	ordered bool
-	several bool // the store is made of stores
-	found   []Violation
-	late    time.Duration // the worst delay of a loss signal
-}
 
 // Check looks for violations of I1 to I9. The second result is the worst delay
 // of a loss signal in processes that did not stand still.
@@ -71,10 +31,6 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	c.told()
 	slices.SortFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
 	return c.found, c.late
-}
-
-func (c *checker) say(invariant string, at int64, name, format string, args ...any) {
-	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
 }
 
 // windows collects when processes stood still and when faults were at work.
@@ -103,20 +59,6 @@ func (c *checker) windows() {
 	c.stalls[engine] = engines.merged()
 	c.still, c.faults = c.still.merged(), c.faults.merged()
 }
-
-// stood is how long worker or the engine stood still between from and to. One
-// that has just gone on has much to catch up with, so what ended shortly before
-// from counts too.
-func (c *checker) stood(worker int, from, to int64) int64 {
-	list, known := c.stalls[worker]
-	if !known {
-		list = c.stalls[engine]
-	}
-	return list.within(from-int64(catchUp), to)
-}
-
-// catchUp is how long after a stall a process may still be behind.
-const catchUp = 200 * time.Millisecond
 
 // overlaps is I1.
 func (c *checker) overlaps(name string, holds []*Hold) {
@@ -216,11 +158,4 @@ func (c *checker) told() {
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
 	}
-}
-
-// disturbed reports whether a fault was at work, or anybody stood still, between
-// from and to or shortly before.
-func (c *checker) disturbed(from, to int64) bool {
-	from -= int64(time.Second)
-	return c.faults.within(from, to)+c.still.within(from, to) > 0
 }

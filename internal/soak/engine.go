@@ -173,14 +173,6 @@ func (r *Run) goroutines(ctx, busy context.Context, out *Outcome) error {
 	return errors.Join(append(errs, err)...)
 }
 
-func (r *Run) order(id, life int, config string) *order {
-	o := &order{Worker: id, Life: life, Goroutines: r.Goroutines, Seed: r.Seed, Base: r.base, Config: config, Load: r.Load}
-	if r.listener != nil {
-		o.Socket = r.listener.Addr().String()
-	}
-	return o
-}
-
 // processes runs each worker in a process of its own.
 func (r *Run) processes(_, busy context.Context, out *Outcome) error {
 	dir, err := os.MkdirTemp("", "padlock-soak-")

@@ -3,8 +3,6 @@ package soak
 import (
 	"context"
 	"time"
-
-	"github.com/padlock-go/padlock"
 )
 
 // export stops work and offers the key; then it waits to be told that somebody
@@ -57,22 +55,4 @@ func (w *worker) key() (Key, bool) {
 		return Key{}, false
 	}
 	return w.ref.Take()
-}
-
-func (w *worker) adopt(ctx context.Context, k Key, t turn) {
-	var key padlock.Key
-	if err := key.UnmarshalText([]byte(k.Text)); err != nil {
-		w.log(Event{Op: Broken, Hold: k.Hold, Err: "I2 a key cannot be read: " + err.Error()})
-		return
-	}
-	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
-	t.evict, t.atLeast, t.limit = false, 0, 0
-	t.cool = 0 // the hold may be shared, and the cool-down of a reader lets readers in
-	begun := now()
-	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
-	if err != nil {
-		w.refused(ctx, begun, t, err)
-		return
-	}
-	w.use(ctx, w.got(Event{Op: Adopted, Call: begun, Other: k.Hold}, lock, t))
 }

@@ -164,3 +164,11 @@ func (r *Run) killAll() {
 		}
 	}
 }
+
+func (r *Run) order(id, life int, config string) *order {
+	o := &order{Worker: id, Life: life, Goroutines: r.Goroutines, Seed: r.Seed, Base: r.base, Config: config, Load: r.Load}
+	if r.listener != nil {
+		o.Socket = r.listener.Addr().String()
+	}
+	return o
+}

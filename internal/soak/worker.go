@@ -41,23 +41,6 @@ func (w *worker) log(e Event) {
 	w.ref.Log(e)
 }
 
-// work takes turns until the run is over or ctx ends.
-func (w *worker) work(ctx context.Context) {
-	for i := 0; ctx.Err() == nil; i++ {
-		if i%4 == 0 && w.ref.Over() {
-			return
-		}
-		t := w.dice.draw()
-		if key, ok := w.key(); ok {
-			w.adopt(ctx, key, t)
-			continue
-		}
-		if h := w.take(ctx, t); h != nil {
-			w.use(ctx, h)
-		}
-	}
-}
-
 // held is a hold at work.
 type held struct {
 	*padlock.Lock
@@ -123,38 +106,6 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 		}
 	})
 	return h
-}
-
-// use does the work for which the lock was taken, and gives it back.
-func (w *worker) use(ctx context.Context, h *held) {
-	switch {
-	case h.Shared() && h.convert:
-		w.share(h)
-		if w.promote(ctx, h) {
-			w.change(h)
-		}
-	case h.Shared():
-		w.share(h)
-	default:
-		w.change(h)
-		if h.convert && h.handOff {
-			w.exportBeside(ctx, h)
-			return
-		}
-		if h.convert && w.demote(ctx, h) {
-			w.share(h)
-		}
-	}
-	if h.handOff && w.export(ctx, h) {
-		return
-	}
-	if h.evict && w.evict(ctx, h) {
-		return
-	}
-	w.release(h)
-	if h.own {
-		w.again(ctx, h)
-	}
 }
 
 // share reads.

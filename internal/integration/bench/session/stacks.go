@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
-	"github.com/redis/rueidis"
 )
 
 // a builder starts stacks that share a Redis. Everything ends with t.
@@ -30,17 +30,6 @@ type builder struct {
 	stacks []*stack
 
 	workers int // of a PHP server
-}
-
-// startStacks starts those whose names match.
-func startStacks(t testing.TB, chosen *regexp.Regexp, workers int) ([]*stack, error) {
-	b := &builder{t: t, chosen: chosen, workers: workers, redis: server.Redis(t, server.RedisOptions{}).Addr()}
-	b.bare = b.serve(load.Bare())
-	b.add("no session", none, func() ([]string, error) { return []string{b.bare}, nil })
-	err := errors.Join(b.inMemory(), b.inRedis())
-	b.peers()
-	b.php()
-	return b.stacks, err
 }
 
 // add makes a row of what start starts, if it is wanted.

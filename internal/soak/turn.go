@@ -1,0 +1,74 @@
+package soak
+
+import (
+	"context"
+
+	"github.com/padlock-go/padlock"
+)
+
+// work takes turns until the run is over or ctx ends.
+func (w *worker) work(ctx context.Context) {
+	for i := 0; ctx.Err() == nil; i++ {
+		if i%4 == 0 && w.ref.Over() {
+			return
+		}
+		t := w.dice.draw()
+		if key, ok := w.key(); ok {
+			w.adopt(ctx, key, t)
+			continue
+		}
+		if h := w.take(ctx, t); h != nil {
+			w.use(ctx, h)
+		}
+	}
+}
+
+// use does the work for which the lock was taken, and gives it back.
+func (w *worker) use(ctx context.Context, h *held) {
+	switch {
+	case h.Shared() && h.convert:
+		w.share(h)
+		if w.promote(ctx, h) {
+			w.change(h)
+		}
+	case h.Shared():
+		w.share(h)
+	default:
+		w.change(h)
+		if h.convert && h.handOff {
+			w.exportBeside(ctx, h)
+			return
+		}
+		if h.convert && w.demote(ctx, h) {
+			w.share(h)
+		}
+	}
+	if h.handOff && w.export(ctx, h) {
+		return
+	}
+	if h.evict && w.evict(ctx, h) {
+		return
+	}
+	w.release(h)
+	if h.own {
+		w.again(ctx, h)
+	}
+}
+
+func (w *worker) adopt(ctx context.Context, k Key, t turn) {
+	var key padlock.Key
+	if err := key.UnmarshalText([]byte(k.Text)); err != nil {
+		w.log(Event{Op: Broken, Hold: k.Hold, Err: "I2 a key cannot be read: " + err.Error()})
+		return
+	}
+	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
+	t.evict, t.atLeast, t.limit = false, 0, 0
+	t.cool = 0 // the hold may be shared, and the cool-down of a reader lets readers in
+	begun := now()
+	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
+	if err != nil {
+		w.refused(ctx, begun, t, err)
+		return
+	}
+	w.use(ctx, w.got(Event{Op: Adopted, Call: begun, Other: k.Hold}, lock, t))
+}
