@@ -143,6 +143,11 @@ func (a *attempt) prepare(name string) error {
 	if err := set.check(&l.guarantees); err != nil {
 		return err
 	}
+	if a.replaces != nil {
+		if err := l.checkStore(a.ctx, a.replaces); err != nil {
+			return err
+		}
+	}
 	if l.handover.invalid != nil {
 		return l.handover.invalid
 	}

@@ -18,7 +18,7 @@ import (
 // travel sends a key as text, as it would go to another process.
 func travel(t *testing.T, h *padlock.Lock) padlock.Key {
 	t.Helper()
-	key, err := h.Export()
+	key, err := h.Export(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAdoptOfWhatIsGone(t *testing.T) {
 		if !free(t, store, "job") {
 			t.Error("an Adopt that failed has taken the lock")
 		}
-		_, err = h.Export()
+		_, err = h.Export(t.Context())
 		wantOnly(t, err, "export", padlock.ErrReleased)
 	})
 }
@@ -173,7 +173,7 @@ func TestBoundStoresRefuseToExport(t *testing.T) {
 		store.guarantees.Bound = bound
 		l := newLocker(t, store)
 		h := acquire(t, l, "job")
-		_, err := h.Export()
+		_, err := h.Export(t.Context())
 		wantOnly(t, err, "export", errors.ErrUnsupported)
 		_, err = l.Adopt(t.Context(), key)
 		wantOnly(t, err, "adopt", errors.ErrUnsupported)
@@ -193,6 +193,8 @@ func TestTextsThatAreNoKeys(t *testing.T) {
 		"padlock1.e30", "padlock1." + strings.Repeat("A", 5000), "padlock1.eyJuIjoiIiwidCI6IngifQ",
 		"padlock1.eyJuIjoiYSJ9", "secret-canary",
 		keyText("job", "__write__"), keyText("job", strings.Repeat("t", driver.MaxToken+1)),
+		keyWord(map[string]any{"n": []byte("job"), "t": "token", "i": "a b"}),
+		keyWord(map[string]any{"n": []byte("job"), "t": "token", "i": strings.Repeat("i", driver.MaxStoreID+1)}),
 	} {
 		var key padlock.Key
 		err := key.UnmarshalText([]byte(text))
@@ -206,7 +208,11 @@ func TestTextsThatAreNoKeys(t *testing.T) {
 
 // keyText is the text of a key that somebody made up.
 func keyText(name, token string) string {
-	body, err := json.Marshal(map[string]any{"n": []byte(name), "t": token})
+	return keyWord(map[string]any{"n": []byte(name), "t": token})
+}
+
+func keyWord(fields map[string]any) string {
+	body, err := json.Marshal(fields)
 	if err != nil {
 		panic(err)
 	}
@@ -216,6 +222,8 @@ func keyText(name, token string) string {
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("padlock1.eyJuIjoiYm05ciIsInQiOiJ0In0"))
 	f.Add([]byte("padlock1."))
+	f.Add([]byte("padlock2.eyJuIjoiYm05ciIsInQiOiJ0In0"))
+	f.Add([]byte(keyWord(map[string]any{"n": []byte("job"), "t": "token", "s": true, "i": "Store-Id_1"})))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var key padlock.Key
 		if key.UnmarshalText(text) != nil {

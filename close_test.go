@@ -423,7 +423,7 @@ func TestExportDuringCloseAndRelease(t *testing.T) {
 				go func() { defer close(done); begin(l, h) }()
 				synctest.Wait()
 				defer func() { <-done }()
-				if _, err := h.Export(); !errors.Is(err, padlock.ErrClosed) && !errors.Is(err, padlock.ErrReleased) {
+				if _, err := h.Export(context.Background()); !errors.Is(err, padlock.ErrClosed) && !errors.Is(err, padlock.ErrReleased) {
 					t.Errorf("Export: %v", err)
 				}
 				if err := h.Demote(t.Context()); !errors.Is(err, padlock.ErrReleased) || len(store.log("convert")) != 0 {

@@ -21,7 +21,7 @@ func TestErrorsTellOperationAndName(t *testing.T) {
 		h := acquire(t, l, "job\nevil", padlock.NoRenewal(), padlock.TTL(time.Second))
 		_, acquireErr := l.TryAcquire(t.Context(), h.Name())
 		<-time.After(2 * time.Second)
-		_, exportErr := h.Export()
+		_, exportErr := h.Export(t.Context())
 		for op, err := range map[string]error{
 			"acquire": acquireErr, "export": exportErr, "check": h.Check(t.Context()), "extend": h.Extend(t.Context(), 0),
 			"promote": h.Promote(t.Context()), "demote": h.Demote(t.Context()), "release": h.Release(),

@@ -301,7 +301,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 			l := padlock.NewShared(store, padlock.OnEvent(rec.on), padlock.Logger(log))
 			t.Cleanup(func() { l.Close(context.Background()) })
 			h := acquire(t, l, "job", padlock.TTL(time.Second))
-			key, err := h.Export()
+			key, err := h.Export(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

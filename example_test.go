@@ -179,7 +179,7 @@ func ExampleLocker_Adopt() {
 	defer there.Close(ctx)
 	lock, _ := here.Acquire(ctx, "upload:7")
 
-	key, err := lock.Export()
+	key, err := lock.Export(ctx)
 	if err != nil {
 		fmt.Println(err) // errors.ErrUnsupported: bound to this process
 		return

@@ -43,7 +43,7 @@ func TestForgottenLock(t *testing.T) {
 	defer l.Close(t.Context())
 	kept := acquire(t, l, "kept")
 	release(t, acquire(t, l, "released"))
-	if _, err := acquire(t, l, "exported").Export(); err != nil {
+	if _, err := acquire(t, l, "exported").Export(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	acquire(t, l, "forgotten")
@@ -138,7 +138,7 @@ func TestZeroLock(t *testing.T) {
 			wantOnly(t, lock.Extend(ctx, time.Minute), "extend", padlock.ErrReleased)
 			wantOnly(t, lock.Promote(ctx), "promote", padlock.ErrReleased)
 			wantOnly(t, lock.Demote(ctx), "demote", padlock.ErrReleased)
-			_, err := lock.Export()
+			_, err := lock.Export(t.Context())
 			wantOnly(t, err, "export", padlock.ErrReleased)
 			if _, err := lock.File(); err == nil {
 				t.Error("it has a file")

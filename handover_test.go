@@ -372,7 +372,7 @@ func TestNotPassedOn(t *testing.T) {
 		"a cool-down":     {nil, nil, func(t *testing.T, h *padlock.Lock) { release(t, h, padlock.CoolDown(time.Second)) }},
 		"a hold at least": {[]padlock.Option{padlock.HoldAtLeast(time.Minute)}, nil, atOnce},
 		"an exported hold": {nil, nil, func(t *testing.T, h *padlock.Lock) {
-			if _, err := h.Export(); err != nil {
+			if _, err := h.Export(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			release(t, h)

@@ -157,13 +157,14 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-func (h *hold) export() (Key, error) {
+func (h *hold) export(ctx context.Context) (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {
 		return Key{}, failed(OpExport, h.name, err)
 	}
+	store := h.locker.storeID(ctx)
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	switch {
@@ -176,7 +177,7 @@ func (h *hold) export() (Key, error) {
 	}
 	h.exported = true
 	h.locker.unlist(h, true)
-	return Key{name: h.name, token: h.token, shared: h.shared}, nil
+	return Key{h.name, h.token, store, h.shared}, nil
 }
 
 func (h *hold) file() (*os.File, error) {

@@ -8,22 +8,58 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Key stands for a live lock, so that another process can take it over with
-// Locker.Adopt. Whoever has its text can take or release the lock: treat it as
-// a password. The zero Key stands for nothing.
+// Key stands for a live lock, so that another process can take it over with Locker.Adopt. Whoever
+// has its text can take or release the lock: treat it as a password. Keys may be compared with ==.
+// The zero Key stands for nothing.
 type Key struct {
 	name, token string
+	store       string // the id of its store; "" if it is not known
 	shared      bool
 }
 
-// keyPrefix begins the text of a key, and says how to read the rest.
-const keyPrefix = "padlock1."
+// KeyFor returns the key of an exclusive lock that another program holds on name with token, so
+// that this program can adopt, extend or release it. The store must be configured for the layout
+// and the names of that program. ErrInvalid: no lock can have that name or token.
+func KeyFor(name, token string) (Key, error) { return keyFor(name, token, false) }
+
+// SharedKeyFor is KeyFor for a shared lock.
+func SharedKeyFor(name, token string) (Key, error) { return keyFor(name, token, true) }
+
+func keyFor(name, token string, shared bool) (Key, error) {
+	if err := driver.CheckName(name, &driver.Guarantees{}); err != nil {
+		return Key{}, fmt.Errorf("padlock: key: %w", err)
+	}
+	if err := driver.CheckToken(token); err != nil {
+		return Key{}, fmt.Errorf("padlock: key: %w", err)
+	}
+	return Key{name: name, token: token, shared: shared}, nil
+}
+
+// Name returns the name that the lock is on.
+func (k Key) Name() string { return k.name }
+
+// Token returns the secret that the lock is held by in its store, for another program that takes
+// the lock over there without padlock.
+func (k Key) Token() string { return k.token }
+
+// Shared reports whether the lock is shared.
+func (k Key) Shared() bool { return k.shared }
+
+// The text of a key is "padlock", the version of its format, a dot, and keyText as JSON in base64.
+// A reader ignores fields that it does not know, so a field may be added. The version is raised
+// when a reader must not go on without knowing what is new.
+const (
+	keyWord    = "padlock"
+	keyVersion = "1"
+	keyPrefix  = keyWord + keyVersion + "."
+)
 
 // maxKeyText is more than the text of any key needs.
 const maxKeyText = 4096
@@ -32,26 +68,28 @@ type keyText struct {
 	Name   []byte `json:"n"`
 	Token  string `json:"t"`
 	Shared bool   `json:"s,omitempty"`
+	Store  string `json:"i,omitempty"`
 }
-
-// Name returns the name that the lock is on.
-func (k Key) Name() string { return k.name }
 
 // MarshalText returns the key as one word of ASCII letters, digits and "._-".
 func (k Key) MarshalText() ([]byte, error) {
-	body, err := json.Marshal(keyText{[]byte(k.name), k.token, k.shared})
+	body, err := json.Marshal(keyText{[]byte(k.name), k.token, k.shared, k.store})
 	if err != nil {
 		return nil, err
 	}
 	return []byte(keyPrefix + base64.RawURLEncoding.EncodeToString(body)), nil
 }
 
-// UnmarshalText reads what MarshalText wrote. The error of a text that is no
-// key answers errors.Is for ErrInvalid and does not repeat the text.
+// UnmarshalText reads what MarshalText wrote. If text is no key, or one of a newer format, it
+// returns ErrInvalid and leaves the key alone. The error does not repeat the text, which may be a
+// secret.
 func (k *Key) UnmarshalText(text []byte) error {
+	if len(text) > maxKeyText {
+		return fmt.Errorf("%w: key: it has %d bytes, more than any key", ErrInvalid, len(text))
+	}
 	rest, ok := strings.CutPrefix(string(text), keyPrefix)
-	if !ok || len(text) > maxKeyText {
-		return fmt.Errorf("%w: key: it does not begin with %q or is too long", ErrInvalid, keyPrefix)
+	if !ok {
+		return notThisFormat(string(text))
 	}
 	body, err := base64.RawURLEncoding.DecodeString(rest)
 	if err != nil {
@@ -67,7 +105,40 @@ func (k *Key) UnmarshalText(text []byte) error {
 	if err := driver.CheckToken(t.Token); err != nil {
 		return fmt.Errorf("key: %w", err)
 	}
-	*k = Key{string(t.Name), t.Token, t.Shared}
+	if !isStoreID(t.Store) {
+		return fmt.Errorf("%w: key: it is damaged", ErrInvalid)
+	}
+	*k = Key{string(t.Name), t.Token, t.Store, t.Shared}
+	return nil
+}
+
+// notThisFormat is the error of a text that does not begin as the text of a key does.
+func notThisFormat(text string) error {
+	if rest, ok := strings.CutPrefix(text, keyWord); ok {
+		version, _, dot := strings.Cut(rest, ".")
+		if n, err := strconv.ParseUint(version, 10, 16); err == nil && dot && n > 0 {
+			return fmt.Errorf("%w: key: it has format %d, and this padlock knows format %s: use a newer padlock", ErrInvalid, n, keyVersion)
+		}
+	}
+	return fmt.Errorf("%w: key: it does not begin with %q", ErrInvalid, keyPrefix)
+}
+
+// isStoreID reports whether id is one that a store can have, or "".
+func isStoreID(id string) bool {
+	return len(id) <= driver.MaxStoreID && strings.Trim(id, storeIDLetters) == ""
+}
+
+const storeIDLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// checkStore refuses a key of another store. It is no error if one of the two ids is not known.
+func (l *Locker) checkStore(ctx context.Context, key *Key) error {
+	if key.store == "" {
+		return nil
+	}
+	if id := l.storeID(ctx); id != "" && id != key.store {
+		return fmt.Errorf("%w: key: it is for the store with id %s, and this one has id %s: it is another store, or its data was lost",
+			ErrInvalid, key.store, id)
+	}
 	return nil
 }
 
@@ -91,7 +162,7 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (time.Duration, error) {
 	err := driver.CheckTTL("TTL", ttl, &l.guarantees)
 	if err == nil {
-		err = l.beginKey(key)
+		err = l.beginKey(ctx, key)
 	}
 	if err != nil {
 		return 0, failed(OpExtend, key.name, err)
@@ -122,7 +193,7 @@ func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption)
 	keep := coolDownOf(0, opts)
 	err := driver.CheckKeep("CoolDown", keep, &l.guarantees)
 	if err == nil {
-		err = l.beginKey(key)
+		err = l.beginKey(ctx, key)
 	}
 	if err == nil {
 		err = l.releaseKey(ctx, key, keep)
@@ -158,7 +229,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 
 // beginKey checks a key, and whether a request about it can be made here. Close
 // waits until endKey.
-func (l *Locker) beginKey(key Key) error {
+func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
 	case l.guarantees.Bound != driver.ToNothing:
 		return errors.ErrUnsupported
@@ -166,6 +237,9 @@ func (l *Locker) beginKey(key Key) error {
 		return errEmptyKey
 	}
 	if err := driver.CheckToken(key.token); err != nil {
+		return err
+	}
+	if err := l.checkStore(ctx, &key); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -147,13 +147,15 @@ func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx)
 // it is exclusive as before. An exported lock keeps its mode (ErrInvalid).
 func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 
-// Export returns a key with which another process takes the lock over, by
-// Locker.Adopt. Until then this lock stays as it is, renewal included; the
-// adoption ends it (ErrLost). Close leaves an exported lock alone. The key is
-// a secret. Stores whose locks are bound to a process or a connection answer
-// errors.ErrUnsupported.
-func (k *Lock) Export() (Key, error) {
-	key, err := k.of().export()
+// Export returns a key with which another process takes the lock over, by Locker.Adopt. Until then
+// this lock stays as it is and is renewed; the adoption ends it (ErrLost). Close leaves an exported
+// lock alone. The key is a secret.
+//
+// Export asks the store for its id, so that the key is refused at another store. If ctx ends, or
+// the store cannot be asked, the key is good all the same, and is not compared. A store whose locks
+// are bound to a process or a connection returns errors.ErrUnsupported.
+func (k *Lock) Export(ctx context.Context) (Key, error) {
+	key, err := k.of().export(ctx)
 	runtime.KeepAlive(k) // it is not forgotten before it is exported
 	return key, err
 }

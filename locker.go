@@ -32,9 +32,10 @@ type Guarantees = driver.Guarantees
 // program needs one per store.
 type Locker struct {
 	store      driver.Store
-	enqueuer   driver.Enqueuer  // nil unless the store lives in this process
-	waiter     driver.Waiter    // nil if the store wakes nobody
-	converter  driver.Converter // nil if the store cannot change a mode
+	enqueuer   driver.Enqueuer   // nil unless the store lives in this process
+	identifier driver.Identifier // nil if the store has no id
+	waiter     driver.Waiter     // nil if the store wakes nobody
+	converter  driver.Converter  // nil if the store cannot change a mode
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -88,6 +89,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 		l.clock = driver.SystemClock()
 	}
 	l.waiter, _ = driver.As[driver.Waiter](store)
+	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
 	if l.guarantees.InProcess {
 		l.enqueuer, _ = driver.As[driver.Enqueuer](store)
@@ -114,6 +116,18 @@ func (l *Locker) defaultTTL() time.Duration {
 
 // Guarantees says what the store promises.
 func (l *Locker) Guarantees() Guarantees { return l.guarantees }
+
+// storeID returns the id of the store, or "" if it has none or cannot be asked now.
+func (l *Locker) storeID(ctx context.Context) string {
+	if l.identifier == nil {
+		return ""
+	}
+	id, err := l.identifier.StoreID(ctx)
+	if err != nil {
+		return ""
+	}
+	return id
+}
 
 // Tokens come from ChaCha8 under a key from the system's generator, renewed
 // now and then: a read from the system for each token costs a quarter of an

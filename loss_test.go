@@ -227,7 +227,7 @@ func TestSuspendedTimeCounts(t *testing.T) {
 		}
 		wantOnly(t, asked.Check(t.Context()), "check", padlock.ErrLost)
 		wantOnly(t, asked.Extend(t.Context(), 0), "extend", padlock.ErrLost)
-		if _, err := asked.Export(); !errors.Is(err, padlock.ErrLost) {
+		if _, err := asked.Export(t.Context()); !errors.Is(err, padlock.ErrLost) {
 			t.Errorf("Export says %v", err)
 		}
 		clock.Advance(clock.Nap())

@@ -171,7 +171,7 @@ func TestScriptIsAStore(t *testing.T) {
 		if err := errors.Join(h.Promote(t.Context()), h.Demote(t.Context()), h.Extend(t.Context(), time.Hour), h.Check(t.Context())); err != nil {
 			t.Error(err)
 		}
-		key, err := h.Export()
+		key, err := h.Export(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

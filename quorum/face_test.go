@@ -139,7 +139,7 @@ func TestHandOverBetweenLockers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := lock.Export()
+		key, err := lock.Export(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

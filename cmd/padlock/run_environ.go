@@ -61,7 +61,7 @@ func (f *front) storeVariable() (string, error) {
 
 // exported is the key with which another process takes the lock over.
 func exported(lock *padlock.Lock) (string, error) {
-	key, err := lock.Export()
+	key, err := lock.Export(lock.Context())
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 // export stops work and offers the key; then it waits to be told that somebody
 // has taken over, and releases, which must not touch the new holder.
 func (w *worker) export(ctx context.Context, h *held) bool {
-	if !w.offer(h) {
+	if !w.offer(ctx, h) {
 		return false
 	}
 	pause(ctx, w.dice.between(0, 100*time.Millisecond))
@@ -24,7 +24,7 @@ func (w *worker) exportBeside(ctx context.Context, h *held) {
 	early := w.dice.between(0, 2*time.Millisecond)
 	go func() {
 		pause(ctx, early)
-		done <- w.offer(h)
+		done <- w.offer(ctx, h)
 	}()
 	w.demote(ctx, h)
 	<-done
@@ -33,9 +33,9 @@ func (w *worker) exportBeside(ctx context.Context, h *held) {
 }
 
 // offer exports the key, and reports whether that went well.
-func (w *worker) offer(h *held) bool {
+func (w *worker) offer(ctx context.Context, h *held) bool {
 	begun := now()
-	key, err := h.Export()
+	key, err := h.Export(ctx)
 	if err != nil {
 		return false
 	}
