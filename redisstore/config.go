@@ -10,8 +10,8 @@ import (
 // Config says where Redis is and how to log in. One of Addrs and Socket is
 // required; every other field may be left out.
 type Config struct {
-	// Addrs are addresses, each HOST:PORT: that of the server, or, with Cluster,
-	// of one or more nodes of the cluster, or, with Sentinel, of the sentinels.
+	// Addrs are addresses, each HOST:PORT: one address of a server, or one or more nodes of a
+	// cluster (with Cluster), or one or more sentinels (with Sentinel).
 	Addrs []string
 	// Socket is the path of the Unix socket of a server, instead of Addrs.
 	Socket string
@@ -20,36 +20,34 @@ type Config struct {
 	// Sentinel is set if sentinels know which server is the primary.
 	Sentinel Sentinel
 
-	// User and Password log in at the server. With a Password and no User, the
-	// user is Redis's "default".
+	// User and Password log in at the server. If only Password is set, the user is "default".
 	User, Password string
-	// Credentials, instead of User and Password, is called for every connection
-	// that is made, so credentials can change while the store is open. Connections
-	// that exist stay logged in. It must be safe for concurrent use and return
-	// within 2 s, when ctx ends. Its error is part of the error that the caller of
-	// the store gets, so it must not contain a secret.
+	// Credentials is called for every new connection, instead of using User and Password, so
+	// credentials can change while the store is open. Existing connections stay logged in.
+	// Credentials must be safe for concurrent use, and return when ctx ends, after at most 2 s.
+	// Callers of the store see its error, so the error must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// DB is the number of the database. A cluster has only database 0.
 	DB int
 	// ClientName is the name of the connections in CLIENT LIST.
 	ClientName string
 
-	// TLS, if not nil, is used for every connection, to sentinels too. If its
-	// ServerName is empty, the host of the address is used.
+	// TLS, if not nil, is used for every connection, to sentinels too. If its ServerName is empty,
+	// the host of the address is used.
 	TLS *tls.Config
-	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is
-	// "tcp" or "unix". With TLS the handshake follows on the connection that Dial
-	// returns. ctx ends after at most 2 s.
+	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is "tcp" or "unix".
+	// With TLS, the handshake follows on the connection that Dial returns. ctx ends after at most
+	// 2 s. Dial must be safe for concurrent use.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Sentinel says what to ask the sentinels for, and how to log in there.
 type Sentinel struct {
-	// MasterName is the name that the sentinels have for the primary and its
-	// replicas.
+	// MasterName is the name under which the sentinels watch the primary ("sentinel monitor NAME
+	// …").
 	MasterName string
-	// User, Password and Credentials are for the sentinels themselves, as the
-	// fields of Config are for the servers.
+	// User, Password and Credentials log in at the sentinels, as the fields of Config do at the
+	// servers. Sentinels without a password need none of them.
 	User, Password string
 	Credentials    func(ctx context.Context) (user, password string, err error)
 }

@@ -19,7 +19,7 @@ func TestContract(t *testing.T) {
 		{"set", []redisstore.Option{redisstore.Durable()}},
 		{"set without fences", []redisstore.Option{redisstore.NoFences()}},
 		{"set, padlock alone", []redisstore.Option{redisstore.OnlyPadlock()}},
-		{"set, beside pollers", []redisstore.Option{redisstore.Foreign()}},
+		{"set, with pollers", []redisstore.Option{redisstore.Foreign()}},
 		{"string", []redisstore.Option{redisstore.PlainStrings()}},
 		{"plain string", []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
 	} {

@@ -15,14 +15,14 @@ const (
 	dialTimeout  = 2 * time.Second
 	keepAlive    = 15 * time.Second                     // of TCP
 	replyTimeout = patience                             // while a connection is made
-	flushDelay   = 10 * time.Microsecond                // gathers what many goroutines ask; who is alone is not delayed
+	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single one is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
 	bufferSize   = 1 << 16                              // of a connection, for each direction
 )
 
-// clientOption makes the client's settings. The client may not retry, since a
-// script must not run twice. It has one connection per server, on which all
-// requests are pipelined, so that a release comes after the acquire it follows.
+// clientOption makes the client's settings. The client may not retry, since a script must not run
+// twice. It has one connection per server, on which all requests are pipelined, so that a release
+// reaches the server after the acquire that it follows.
 func (s *Store) clientOption() rueidis.ClientOption {
 	c := &s.server
 	o := rueidis.ClientOption{
@@ -52,8 +52,8 @@ func (s *Store) clientOption() rueidis.ClientOption {
 	return o
 }
 
-// newDialer keeps the client from sending PINGs, and has the kernel look after
-// connections on which nothing is written.
+// newDialer keeps the client from sending PINGs, and lets the kernel check connections on which
+// nothing is written.
 func newDialer() net.Dialer {
 	return net.Dialer{
 		Timeout: dialTimeout, KeepAlive: -1,
@@ -61,16 +61,15 @@ func newDialer() net.Dialer {
 	}
 }
 
-// toSentinel marks the dialer of connections to sentinels; it resolves names as
-// no resolver would.
+// toSentinel marks the dialer of connections to sentinels. It resolves names like a nil Resolver.
 var toSentinel = &net.Resolver{}
 
-// dial makes a connection and finds its credentials. It marks the error of a
-// connection that was not made. Close does not wait for it.
+// dial makes a connection and finds its credentials. It marks the error of a connection that was
+// not made. Close does not wait for it.
 //
-// A connection counts as made when the server says something on it: one to a
-// frozen server, whose kernel accepts it, never is, and so does not close the
-// gate for other nodes.
+// The gate counts a connection as made when the first reply arrives. The kernel of a frozen server
+// still accepts connections, but no reply comes, so such a connection does not close the gate for
+// other nodes.
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -113,9 +112,9 @@ func (c *Config) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.
 	return secure, nil
 }
 
-// login is the address of a connection together with its credentials. The client
-// asks for credentials without a context, and does not say whether they are for a
-// sentinel. So dial, which knows both, finds them, and the client gets them here.
+// login is the address of a connection together with its credentials. The client asks for
+// credentials without a context, and does not say whether they are for a sentinel. dial knows both,
+// so dial finds the credentials, and the client gets them from the address.
 type login struct {
 	net.Addr
 	user, password string

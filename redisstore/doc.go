@@ -1,12 +1,12 @@
-// Package redisstore keeps locks in Redis: on one server, behind Sentinel or
-// in a cluster.
+// Package redisstore keeps locks in Redis: on one server, behind Sentinel or in a cluster.
 //
-// By default a lock is the sorted set that PHP's Symfony keeps, at the raw
-// name, so that both exclude each other; with [PlainStrings] it is the string
-// of the plain recipe (SET NX PX), which redsync and others use. Fences,
-// holders and the queue of those who wait stand beside it, in keys that begin
-// with "padlock:{".
+//	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{"localhost:6379"}})
 //
-// A lock in Redis is as good as the memory of the server. docs/stores/redis.md
-// says what is promised under which settings of it.
+// By default a lock is a sorted set at the name itself, as in PHP's Symfony, so that programs with
+// padlock and with Symfony exclude each other. With [PlainStrings] it is a string, as in the plain
+// recipe (SET NX PX), which redsync and others use. The fence, the holder and the queue of waiters
+// are in further keys, which begin with "padlock:{".
+//
+// A lock in Redis is as durable as the memory of the server. docs/stores/redis.md lists the
+// promises for each setting of the server.
 package redisstore

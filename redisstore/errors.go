@@ -29,7 +29,7 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// dialError is a connection that was not made: nothing was sent.
+// dialError says that a connection was not made, so nothing was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
@@ -55,8 +55,8 @@ func (s *Store) failure(ctx context.Context, err error) error {
 	return &joined{driver.ErrUncertain, err}
 }
 
-// before are replies that say that nothing was changed, and what to do. The
-// server checks for memory, role and disk before the first write of a script.
+// before lists the replies after which it is certain that nothing was changed, and what to do then.
+// The server checks memory, role and disk before the first write of a script.
 var before = []struct{ code, advice string }{
 	{"OOM", "it has no memory left; raise maxmemory"},
 	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
@@ -69,7 +69,7 @@ var before = []struct{ code, advice string }{
 	{"MOVED", "the cluster is moving this name's slot"},
 	{"ASK", "the cluster is moving this name's slot"},
 	{"CROSSSLOT", "it wants all keys in one slot; is there a proxy in between?"},
-	{"BUSY", "it is executing somebody else's long script"},
+	{"BUSY", "it is executing a long script of another program"},
 	{"MISCONF", "it cannot save its data, and refuses to write"},
 	{"NOREPLICAS", "too few replicas are connected (min-replicas-to-write)"},
 	{"NOPROTO", "it does not speak this protocol"},
@@ -77,7 +77,7 @@ var before = []struct{ code, advice string }{
 
 // refusal maps a reply that is an error.
 func refusal(text string) error {
-	// An unknown command is told with its arguments: tokens, passwords.
+	// The error about an unknown command contains its arguments: tokens and passwords.
 	text, _, _ = strings.Cut(text, ", with args")
 	code, rest, _ := strings.Cut(text, " ")
 	switch {
@@ -114,7 +114,7 @@ func versionError(flag string) error {
 	return unavailable("the note of this name is damaged: it begins with %q; delete the note", flag)
 }
 
-// unconnected says what to do about a connection that could not be made, or "".
+// unconnected returns advice about a connection that could not be made, or "".
 func (s *Store) unconnected(err error) string {
 	secure := s.server.TLS != nil
 	var connecting *net.OpError

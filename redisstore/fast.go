@@ -11,16 +11,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The fast way is for exclusive holds of names that nobody waits for: small
-// scripts that touch the name and its note only, and leave everything else to
-// the full ones.
+// The fast scripts are for exclusive holds of names that nobody waits for. They are small, use only
+// the name and its note, and leave everything else to the full scripts.
 
-// fast reports whether r may go the fast way.
+// fast reports whether a fast script may serve r.
 func (s *Store) fast(r *driver.Request) bool {
 	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0
 }
 
-// fastAcquire reports whether it has the answer.
+// fastAcquire returns done if no full script is needed.
 func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
 	key, note := s.keys.pair(r.Name)
 	ttl := s.formats.ttl(r.TTL)
@@ -35,7 +34,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	return s.fastGrant(ctx, r, resp)
 }
 
-// fastGrant reads the fence of a grant, the holder in the way, or 0.
+// fastGrant reads the reply: the fence of a grant, the hold that is in the way, or 0.
 func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
 	m, err := resp.ToMessage()
 	if err != nil {
@@ -52,7 +51,7 @@ func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.R
 	return driver.Grant{Fence: s.told(f), TTL: ceilMillis(r.TTL)}, nil, true
 }
 
-// plainAcquire is the plain recipe: it needs no script.
+// plainAcquire uses the plain recipe, which needs no script.
 func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error, bool) {
 	key := s.keys.key(r.Name)
 	resp := c.Do(ctx, c.B().Arbitrary("SET").Keys(key).Args(r.Token, "NX", "PX", s.formats.ttl(r.TTL).lease).Build())
@@ -66,8 +65,8 @@ func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Reques
 	return s.fastFailed(ctx, err)
 }
 
-// fastFailed is the end of a fast acquire with an error. A server without memory
-// refuses its first command, whoever holds the name: the full script can tell.
+// fastFailed handles the error of a fast acquire. A server without memory refuses the first command
+// of the fast script, even if the name is held; the full script can find the holder.
 func (s *Store) fastFailed(ctx context.Context, err error) (driver.Grant, error, bool) {
 	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "OOM ") {
 		return driver.Grant{}, nil, false
@@ -79,8 +78,8 @@ func ceilMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// fastHeld reads the note of the holder in the way, the end of its lease and
-// the server's time. It is nil if the note cannot be read.
+// fastHeld reads the note of the hold that is in the way, the end of its lease and the server's
+// time. It returns nil if the note cannot be read.
 func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	parts, err := m.AsStrSlice()
 	if err != nil || len(parts) < 3 {
@@ -101,7 +100,7 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	return held
 }
 
-// fastExtend reports whether it has the answer.
+// fastExtend returns true if no full script is needed.
 func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
 	key, note := s.keys.pair(name)
 	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.fastToken(token), s.formats.ttl(ttl).lease, s.keepArg)
@@ -118,7 +117,7 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 	return g, nil, true
 }
 
-// fastToken is how the fast scripts of the layout want a token.
+// fastToken returns a token in the form that the fast scripts of the layout take.
 func (s *Store) fastToken(token string) string {
 	if s.config.strings {
 		return token
@@ -145,8 +144,8 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 	return n == 1, nil
 }
 
-// pass ends a hold of a name that others wait for, and hands it over. It
-// reports whether the hold was ended.
+// pass ends a hold of a name that has waiters, and hands the name over. It reports whether the hold
+// was ended.
 func (s *Store) pass(ctx context.Context, c *connected, name, token string) (bool, error) {
 	keys := s.keys.lock(name).all()
 	args := append(make([]string, 0, 7), counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts)
@@ -168,14 +167,14 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 		return false, s.failure(ctx, err)
 	}
 	if n == 2 {
-		// The hold has ended. If this fails, those who wait look for themselves.
+		// The hold has ended. If this fails, the waiters still look by themselves.
 		_, _ = s.run(ctx, c, s.scripts.release, name, "", "0")
 	}
 	return n > 0, nil
 }
 
-// handed are the tokens that were handed a name and not released since. Their
-// names are wanted by many, so the fast way would be a detour.
+// handed has the tokens to which a name was handed over and that were not released since. Their
+// names have many waiters, so trying the fast script first would cost a request for nothing.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

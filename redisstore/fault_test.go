@@ -73,7 +73,7 @@ func TestScriptFlush(t *testing.T) {
 	w.got()
 }
 
-// TestFlushAll loses all data under a live hold: it is told, and fences grow.
+// TestFlushAll loses all data under a live hold: the holder learns of it, and fences grow.
 func TestFlushAll(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -231,7 +231,7 @@ func TestCanary(t *testing.T) {
 	for _, text := range said {
 		unknown = unknown || strings.Contains(text, "unknown command")
 		if strings.Contains(text, canary) {
-			t.Errorf("a secret is told: %s", text)
+			t.Errorf("a secret is in the text: %s", text)
 		}
 	}
 	if !unknown {

@@ -43,7 +43,7 @@ func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, in
 		if n == 1 {
 			longest = max(longest, time.Since(began))
 			if !inside.TryLock() {
-				t.Error("PHP has the lock beside somebody else")
+				t.Error("PHP has the lock at the same time as another program")
 				return longest
 			}
 			work()
@@ -67,8 +67,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestForeignPoller has three processes use a name as fast as they can, or one
-// alone, beside a program that polls: both sides go on.
+// TestForeignPoller has one process or three use a name as fast as they can, together with a
+// program that polls: neither side starves.
 func TestForeignPoller(t *testing.T) {
 	t.Parallel()
 	for _, stores := range []int{3, 1} {
@@ -113,8 +113,8 @@ func TestForeignPoller(t *testing.T) {
 	}
 }
 
-// TestPollersLeaveRoom has six programs that poll, and leave the name free for
-// short moments only, beside one waiter.
+// TestPollersLeaveRoom has six programs that poll and leave the name free for short moments only,
+// together with one waiter.
 func TestPollersLeaveRoom(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -214,9 +214,9 @@ func TestTimesFromTheFuture(t *testing.T) {
 	up := one
 	up.Shared = false
 	_, err := s.Convert(t.Context(), up)
-	wantIs(t, err, driver.ErrHeld, "promotion beside a reader")
+	wantIs(t, err, driver.ErrHeld, "promotion with another reader")
 	_, err = s.Acquire(t.Context(), reading(request("wish")))
-	wantIs(t, err, driver.ErrHeld, "a reader beside a wish to be promoted")
+	wantIs(t, err, driver.ErrHeld, "a reader while another waits to be promoted")
 	askBy(t, c, "HSET", companion(t, c, "h", "wish"), "i", later+" "+one.Token)
 	take(t, s, reading(request("wish")))
 }

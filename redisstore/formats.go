@@ -9,10 +9,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// formats remembers the last of what most requests have in common, so that it
-// is not written out again for each.
+// formats caches the text of the last holder and of the last TTL, since most requests have the
+// same.
 type formats struct {
-	keep       time.Duration // that a note outlives a lease
+	keep       time.Duration // for which a note outlives its lease
 	lastHolder atomic.Pointer[holderFormat]
 	lastTTL    atomic.Pointer[ttlFormat]
 }
@@ -29,7 +29,7 @@ type ttlFormat struct {
 	note  string // ms that the note is kept
 }
 
-// holder is h as others are told.
+// holder returns the text of h for others to read.
 func (f *formats) holder(h *driver.Holder) *holderFormat {
 	if last := f.lastHolder.Load(); last != nil && last.holder == *h {
 		return last
@@ -43,7 +43,7 @@ func (f *formats) holder(h *driver.Holder) *holderFormat {
 	return next
 }
 
-// readHolder reads what holder wrote; whatever else is there says nothing.
+// readHolder reads the text of holder. Any other text is read as an unknown holder.
 func readHolder(text string) (h driver.Holder) {
 	if text == "" || json.Unmarshal([]byte(text), &h) != nil {
 		return driver.Holder{}

@@ -10,12 +10,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// gate stands before every request. It is open while each connection was
-// looked at since it was made, and nothing stands against grants; then a
-// request costs one atomic load. A connection that is made or lost closes it,
-// and the next request looks again, in a goroutine of its own: the client
-// would dial with the context of whoever comes first, and let all others wait
-// without theirs.
+// gate checks the servers before requests are sent.
+//
+// The gate is open if all servers were checked since the last connection was made, and nothing
+// forbids grants. Then a request costs one atomic load. Whenever a connection is made or lost, the
+// gate closes, and the next request checks the servers again. The check runs in a goroutine of its
+// own, because the client dials with the context of the first request, and all other requests would
+// wait for it without regard to their own contexts.
 type gate struct {
 	option rueidis.ClientOption
 	open   atomic.Bool
@@ -23,11 +24,11 @@ type gate struct {
 	turns  atomic.Uint64 // connections made and lost
 
 	mu       sync.Mutex
-	looking  *look          // under way
-	seen     uint64         // turns, at the last look that succeeded
-	lookedAt driver.Instant // when that was
-	nodes    []node         // as it found them
-	why      error          // what stands against grants, or nil
+	looking  *look          // the check that is running, or nil
+	seen     uint64         // turns, at the last check that succeeded
+	lookedAt driver.Instant // the time of that check
+	nodes    []node         // the servers, as found by that check
+	why      error          // the reason not to grant locks, or nil
 	holdOff  driver.Instant // the end of the restart guard
 }
 
@@ -35,22 +36,22 @@ type gate struct {
 type connected struct {
 	rueidis.Client
 	setting string // the first argument of the full scripts
-	counts  string // whether PUBLISH tells how many listen: 1 or 0
+	counts  string // 1 if PUBLISH returns the number of all subscribers, else 0
 }
 
-// look is one look at the servers.
+// look is one check of the servers.
 type look struct {
 	done chan struct{}
 	err  error
 }
 
-// turn is called when a connection was made or lost.
+// turn closes the gate, since a connection was made or lost.
 func (g *gate) turn() {
 	g.turns.Add(1)
 	g.open.Store(false)
 }
 
-// ready is prepare, for when the gate is open at no cost.
+// ready does what prepare does, at no cost if the gate is open.
 func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
 	if !s.gate.open.Load() {
 		if err := s.prepare(ctx, grants); err != nil {
@@ -60,8 +61,8 @@ func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
 	return s.gate.client.Load(), nil
 }
 
-// prepare waits until the servers have been looked at since the last turn.
-// With grants it also says what stands against them.
+// prepare waits until the servers have been checked since the last turn. If grants is set, it
+// returns an error if locks may not be granted.
 func (s *Store) prepare(ctx context.Context, grants bool) error {
 	g := &s.gate
 	g.mu.Lock()
@@ -84,7 +85,7 @@ func (s *Store) prepare(ctx context.Context, grants bool) error {
 	return g.against(s.clock.Now())
 }
 
-// startLook begins a look, or joins the one under way. The caller holds mu.
+// startLook starts a check, or joins the one that is running. The caller holds mu.
 func (s *Store) startLook() (*look, error) {
 	g := &s.gate
 	if g.looking == nil {
@@ -110,7 +111,7 @@ func (s *Store) awaitLook(ctx context.Context, l *look) error {
 	}
 }
 
-// look asks the servers and judges what they say.
+// look asks the servers and judges their replies.
 func (s *Store) look(l *look) {
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
@@ -128,8 +129,8 @@ func (s *Store) look(l *look) {
 	close(l.done)
 }
 
-// against says what stands against grants; if nothing does it opens the gate.
-// The caller holds mu.
+// against returns the reason not to grant locks. If there is none, it opens the gate. The caller
+// holds mu.
 func (g *gate) against(now driver.Instant) error {
 	switch {
 	case g.why != nil:
@@ -140,14 +141,14 @@ func (g *gate) against(now driver.Instant) error {
 	}
 	if g.seen == g.turns.Load() {
 		g.open.Store(true)
-		if g.seen != g.turns.Load() { // a turn in between must not be painted over
+		if g.seen != g.turns.Load() { // a turn in between has closed the gate, and it must stay closed
 			g.open.Store(false)
 		}
 	}
 	return nil
 }
 
-// forbids says what stands against grants and does not pass by itself.
+// forbids returns the reason not to grant locks, if that reason does not pass by itself.
 func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

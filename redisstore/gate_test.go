@@ -39,9 +39,8 @@ func TestGrantOverANewConnection(t *testing.T) {
 	}
 }
 
-// TestGrantThatIsNotConfirmed is left as it is: the caller repeats the request
-// with the same token, and a release in the background would end what the
-// repetition was told.
+// TestGrantThatIsNotConfirmed: such a grant is not released in the background, since the caller
+// repeats the request with the same token, and the release could end the hold of the repetition.
 func TestGrantThatIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "yes"}})
@@ -61,7 +60,7 @@ func TestGrantThatIsNotConfirmed(t *testing.T) {
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) {
 		t.Fatalf("a grant of a server that has restarted: %v", err)
 	}
-	if err := s.Close(); err != nil { // waits for what the store does by itself
+	if err := s.Close(); err != nil { // waits for clean-ups
 		t.Fatal(err)
 	}
 	look, err := Open(t.Context(), o, RestartGuard(GuardOff))

@@ -32,10 +32,10 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	return s.confirmed(ctx, &r, g, err)
 }
 
-// confirmed looks at a grant once more when a connection was made or lost
-// meanwhile: it may come from a server that has restarted. A grant that cannot be
-// confirmed is left as it is: whoever asked will repeat the request or give the
-// token up, and a release from here would come after the repetition.
+// confirmed checks the servers again if a connection was made or lost since the request was sent:
+// the grant may come from a server that has restarted. A grant that cannot be confirmed is not
+// released here, because the caller repeats the request or gives the token up, and a release could
+// arrive after the repetition.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
 		return g, err
@@ -46,8 +46,8 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
-// fullAcquire waits out the gap of Foreign: it is there for programs that poll, and
-// no reason to refuse a name that nobody has and nobody waits for.
+// fullAcquire waits out the gap of Foreign. The gap is for programs that poll. It is no reason to
+// refuse a name that nobody holds and nobody waits for.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
@@ -62,7 +62,7 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	return g, err
 }
 
-// maxGap is how long a gap lasts, GAP in Lua, and somewhat more.
+// maxGap is somewhat longer than a gap lasts, which is GAP in Lua.
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
@@ -136,7 +136,7 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
-// forget releases what token may hold, on a context of its own.
+// forget releases the hold or the place of token, if any, on a context of its own.
 func (s *Store) forget(name, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()
@@ -208,8 +208,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return g.Fence, err
 }
 
-// granting runs a script whose answer is a grant, and waits for replicas if
-// that is asked for.
+// granting runs a script that returns a grant, and waits for replicas if Replicas is set.
 func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
 	if s.config.replicas > 0 && token != "" {
 		return s.replicated(ctx, c, sc, name, args)

@@ -19,7 +19,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	for _, policy := range []string{"allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random"} {
 		srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", policy}})
 		_, err := redisstore.Open(t.Context(), at(srv.Addr()))
-		wantIs(t, err, driver.ErrUnavailable, "Open beside "+policy)
+		wantIs(t, err, driver.ErrUnavailable, "Open with "+policy)
 		if !strings.Contains(err.Error(), policy) || !strings.Contains(err.Error(), "noeviction") {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
@@ -32,7 +32,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 		// A policy that is put right is seen without a new connection.
 		lazy := opened(t, srv.Addr(), redisstore.Lazy())
 		_, err = lazy.Acquire(t.Context(), request("b"))
-		wantIs(t, err, driver.ErrUnavailable, "Acquire beside "+policy)
+		wantIs(t, err, driver.ErrUnavailable, "Acquire with "+policy)
 		ask(t, srv, "CONFIG", "SET", "maxmemory-policy", "noeviction")
 		eventually(t, "Acquire after the policy was put right", func() bool {
 			_, err := lazy.Acquire(t.Context(), request("b"))
@@ -44,8 +44,8 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	take(t, opened(t, srv.Addr()), request("without a limit nothing is evicted"))
 }
 
-// TestRestartGuard is T-R2: a server that comes back empty gives no lock to
-// who knew it before, until the leases of before have ended.
+// TestRestartGuard is T-R2: after a server has come back empty, processes that knew it before get
+// no lock until all earlier leases have ended.
 func TestRestartGuard(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -219,8 +219,8 @@ func portOf(srv *server.Server) string {
 	return port
 }
 
-// TestReplicas has every grant confirmed by a replica. One that is not is left to
-// whoever asked for it, who may repeat the request.
+// TestReplicas has every grant confirmed by a replica. A grant that is not confirmed is left to the
+// caller, which may repeat the request.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	primary := server.Redis(t, server.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
@@ -249,7 +249,7 @@ func TestReplicas(t *testing.T) {
 		_, err := s.Acquire(t.Context(), r)
 		return err == nil
 	})
-	if err := s.Close(); err != nil { // waits for what the store does by itself
+	if err := s.Close(); err != nil { // waits for clean-ups
 		t.Fatal(err)
 	}
 	if ask(t, primary, "EXISTS", "b") != "1" {

@@ -26,7 +26,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	state, err := s.state(&a, name)
 	if err == nil && len(state.Holds) == 0 {
-		_, err = s.ready(ctx, true) // a name that cannot be had is not called free
+		_, err = s.ready(ctx, true) // a name that nobody can get now is not reported as free
 	}
 	return state, err
 }
@@ -41,9 +41,8 @@ func (s *Store) state(a *answer, name string) (driver.State, error) {
 	}, nil
 }
 
-// List implements driver.Lister. It looks at every key of the server that
-// begins with the prefix, in portions. With PlainStrings any string with an
-// expiry is taken for a lock.
+// List implements driver.Lister. It scans all keys that begin with the prefix, in portions. With
+// PlainStrings, any string with an expiry counts as a lock.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -107,7 +106,7 @@ func (l *lister) scan(ctx context.Context, node rueidis.Client, pattern string) 
 	}
 }
 
-// inspect adds those of keys that are locks and taken, all in one go.
+// inspect adds the locks among keys that are held, with one round trip.
 func (l *lister) inspect(ctx context.Context, keys []string) error {
 	var names []string
 	var cmds []rueidis.Completed

@@ -2,9 +2,8 @@ package redisstore
 
 import "strings"
 
-// reserved is how companion keys begin. A name that begins so, by itself or
-// together with the prefix, is kept at another key (n:), which other programs do
-// not share.
+// reserved is the beginning of all companion keys. A name that begins with it, alone or together
+// with the prefix, is kept at another key (n:), which other programs do not share.
 const reserved = "padlock:{"
 
 // keyer makes keys of names.
@@ -41,8 +40,7 @@ func (k *keyer) key(name string) string {
 	return k.lock(name).key
 }
 
-// pair makes the key and the one companion of the fast scripts, with one
-// allocation less than lock.
+// pair makes the two keys of the fast scripts, with one allocation less than lock.
 func (k *keyer) pair(name string) (key, note string) {
 	if k.prefix == "" && !strings.HasPrefix(name, reserved) {
 		tag := &k.tags[slotOf(name)]
@@ -64,8 +62,8 @@ func (l lock) all() [6]string {
 // a tag of three letters.
 func (k *keyer) id() string { return k.prefix + reserved + "id}" }
 
-// nameOf is the name whose lock is kept at key; false for companions and what
-// lies outside of the prefix.
+// nameOf returns the name whose lock is kept at key. It returns false for companion keys and for
+// keys outside of the prefix.
 func (k *keyer) nameOf(key string) (string, bool) {
 	name, ok := strings.CutPrefix(key, k.prefix)
 	if !ok || k.prefix != "" && strings.HasPrefix(key, reserved) { // of a store without a prefix
@@ -81,9 +79,9 @@ func (k *keyer) nameOf(key string) (string, bool) {
 	return rest[6:], true
 }
 
-// checkPrefix refuses a prefix that would make a hash tag together with what
-// comes after it: then the keys of one lock would lie in several slots. It also
-// refuses one with which a name could be the companion of another store's name.
+// checkPrefix refuses a prefix that would make a hash tag together with the text after it, since
+// then the keys of one lock would be in several slots. It also refuses a prefix with which the key
+// of a name could be the companion key of another store's name.
 func checkPrefix(prefix string) error {
 	open := strings.IndexByte(prefix, '{')
 	if len(prefix) > 256 {

@@ -50,8 +50,8 @@ func (k *keyer) lockKeys(name string) []string {
 	return all[:]
 }
 
-// TestKeys checks that the keys of a name lie in one slot, that no key belongs
-// to two names, and that a name can be told from its key.
+// TestKeys checks that the keys of a name are in one slot, that no key belongs to two names, and
+// that the name can be read from its key.
 func TestKeys(t *testing.T) {
 	for _, prefix := range []string{"", "app:", "{app}:", "a}b", "padlock"} {
 		if err := checkPrefix(prefix); err != nil {

@@ -58,8 +58,8 @@ func TestSetOnTheWire(t *testing.T) {
 	}
 }
 
-// TestSymfonyWithOurToken lets PHP refresh, demote and release a hold of ours,
-// as when a serialised key was handed over.
+// TestSymfonyWithOurToken lets PHP refresh, demote and release a hold of padlock, as when a
+// serialised key was handed over.
 func TestSymfonyWithOurToken(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -112,7 +112,7 @@ func TestReleaseOfWhatSymfonyDemoted(t *testing.T) {
 	askBy(t, c, "PEXPIREAT", "job", later)
 	free(t, s, r)
 	if st, err := s.Inspect(t.Context(), "job"); err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign || !st.Holds[0].Shared || st.Waiters != 1 {
-		t.Errorf("a writer beside a foreign reader: %+v, %v", st, err)
+		t.Errorf("a waiting writer with a foreign reader: %+v, %v", st, err)
 	}
 	askBy(t, c, "ZREM", "job", "foreign")
 	w.got()
@@ -139,7 +139,7 @@ func TestForeignHolds(t *testing.T) {
 		_, err := row.s.Acquire(t.Context(), request(row.name))
 		var held *driver.HeldError
 		if !errors.As(err, &held) || !held.Foreign() || held.Until.IsZero() != (row.name == "endless") {
-			t.Errorf("Acquire of %s beside a foreign hold: %v", row.name, err)
+			t.Errorf("Acquire of %s with a foreign hold: %v", row.name, err)
 		}
 	}
 	// A lease that has run out is in nobody's way, nor is a member that has.

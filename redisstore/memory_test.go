@@ -88,7 +88,7 @@ func (m *memory) refuses() {
 			m.t.Errorf("the error does not say what to do: %v", err)
 		}
 		if out, err := m.s.Release(m.t.Context(), name, r.Token, 0); err != nil || out == driver.Released {
-			m.t.Errorf("Release of what was refused: %v, %v", out, err)
+			m.t.Errorf("Release of a refused request: %v, %v", out, err)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (m *memory) keeps() {
 	_, err = m.s.Acquire(ctx, swap)
 	m.must("Acquire that replaces", err)
 	_, err = m.s.Extend(ctx, r.Name, r.Token, time.Minute)
-	wantIs(m.t, err, driver.ErrLost, "Extend of what was replaced")
+	wantIs(m.t, err, driver.ErrLost, "Extend of a replaced token")
 	free(m.t, m.s, swap)
 }
 
@@ -165,7 +165,7 @@ func (m *memory) converts() {
 	m.full(true)
 	defer m.full(false)
 	_, err = m.s.Convert(ctx, r)
-	wantIs(m.t, err, driver.ErrHeld, "promotion beside a reader")
+	wantIs(m.t, err, driver.ErrHeld, "promotion with another reader")
 	woken := make(chan error, 1)
 	go func() { _, err := m.s.Wait(ctx, r, false); woken <- err }()
 	free(m.t, m.s, other)

@@ -63,7 +63,7 @@ var words = map[string]string{
 	"NOTE_VERSION":    strconv.Itoa(noteVersion),
 	"NOTE_FENCE":      strconv.Itoa(fenceAt + 1),
 	"NOTE_FENCE_END":  strconv.Itoa(lengthAt),
-	"NOTE_LENGTH":     strconv.Itoa(lengthAt + 1), // also the beginning of what COUNTED is compared with
+	"NOTE_LENGTH":     strconv.Itoa(lengthAt + 1),
 	"NOTE_LENGTH_END": strconv.Itoa(tokenAt),
 	"NOTE_TOKEN":      strconv.Itoa(tokenAt + 1),
 	"NOTE_STATE":      strconv.Itoa(stateBytes),

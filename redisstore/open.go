@@ -7,12 +7,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Open connects to the server or servers of c and checks whether they can be
-// trusted with locks. ctx bounds the opening only.
+// Open connects to the server or servers of c, and checks that their settings are safe for locks.
+// ctx bounds the opening only.
 //
-// It returns driver.ErrInvalid if settings are wrong or contradict each other, and
-// driver.ErrUnavailable if the servers cannot be reached or cannot be trusted;
-// the error says what to do. With Lazy it does not connect.
+// Open returns driver.ErrInvalid if settings are wrong or contradict each other, and
+// driver.ErrUnavailable if the servers cannot be reached or have settings that lose locks. The
+// error says what to do. With Lazy, Open does not connect.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	set := defaults()
 	for _, opt := range opts {
@@ -32,7 +32,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	}
 	err := s.prepare(ctx, false)
 	if err == nil {
-		err = s.gate.forbids() // a restart is told to whoever asks for a lock
+		err = s.gate.forbids() // not the restart guard: that is for callers who want a lock
 	}
 	if err != nil {
 		s.Close()
@@ -67,8 +67,8 @@ func newStore(c config) *Store {
 	return s
 }
 
-// Close ends all waiting, waits for clean-ups, a few seconds at the most, and
-// closes the connections. Holds stay until their leases end.
+// Close makes all callers of Wait return driver.ErrClosed, waits for clean-ups, a few seconds at
+// most, and closes the connections. Holds stay until their leases end.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := s.done.CompareAndSwap(false, true)

@@ -27,96 +27,94 @@ type config struct {
 	clock    driver.Clock
 }
 
-// Guard says when a server that has restarted, and may have lost locks, gives
-// no new ones until the longest lease of before has ended.
+// Guard says in which processes the restart guard acts. A server that has restarted may have lost
+// locks whose holders still work. The guard then refuses new locks (driver.ErrUnavailable) until
+// the longest lease from before the restart must have ended.
 type Guard int
 
 const (
-	// GuardKnown: in every process that has seen the server under another run
-	// id, this one or one that shares its RunIDs. A server that was just
-	// started for a first try makes nobody wait.
+	// GuardKnown makes the guard act in a process that has seen the server before the restart, or
+	// that shares RunIDs with such a process. A server that was started for the first time makes
+	// nobody wait.
 	GuardKnown Guard = iota
-	// GuardStrict: in every process, by the server's uptime.
+	// GuardStrict makes the guard act in every process. It goes by the server's uptime.
 	GuardStrict
-	// GuardOff: never.
+	// GuardOff turns the guard off.
 	GuardOff
 )
 
 const (
-	// DefaultMaxTTL is the longest lease unless MaxTTL says otherwise.
+	// DefaultMaxTTL is the longest lease if MaxTTL is not given.
 	DefaultMaxTTL = 5 * time.Minute
-	// DefaultFenceKeep is how long the fence of a free name is kept. It covers a
-	// server's clock that is set back by an hour, as after a mistake about the time
-	// zone or summer time, and some minutes.
+	// DefaultFenceKeep is how long the fence of a free name is kept if FenceKeep is not given. It
+	// covers a server's clock that is set back by an hour and some minutes, as after a mistake
+	// about the time zone or summer time.
 	DefaultFenceKeep = 65 * time.Minute
 )
 
-// PlainStrings keeps a lock as a string key (SET NX PX, compare and delete),
-// as redsync and the plain recipe do, instead of Symfony's sorted set. There is
-// no shared mode then. Every program that uses a name must keep it in the same
-// way.
+// PlainStrings keeps a lock as a string (SET NX PX, compare and delete), as redsync and the plain
+// recipe do, instead of Symfony's sorted set. There is no shared mode then. Every program that uses
+// a name must keep it in the same way.
 func PlainStrings() Option { return func(c *config) { c.strings = true } }
 
-// NoFences does without fences. That makes a hold cheaper, but then nothing stops
-// the late write of a holder that was paused for longer than its lease. Together
-// with PlainStrings it also leaves out who holds a name.
+// NoFences does without fences. That makes a hold cheaper, but then nothing stops the late write of
+// a holder that was paused for longer than its lease. Together with PlainStrings, the holder's name
+// is not kept either.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
-// FenceKeep sets how long the fence of a name is kept, instead of DefaultFenceKeep:
-// until the server's clock is d past the fence (a time, and one in the future after
-// Request.FenceAbove or RaiseFence) and past the end of the last lease. So no fence
-// falls unless the clock is set back by more than d. A name costs about 310 bytes
-// for that long; docs/stores/redis.md has the formula.
+// FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
+// DefaultFenceKeep. A fence is a time, and it is kept until the server's clock is d past the fence
+// and d past the end of the last lease. So fences never fall unless the clock is set back by more
+// than d. Each name takes about 310 bytes for that long; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
-// Prefix puts p before every key. PHP's side has to do the same.
+// Prefix puts p before every key. Other programs that share the names must do the same.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// Foreign is for names that padlock shares with programs that poll, such as
-// PHP's. When padlock has used a name for a second without a pause, it then leaves
-// the name free for 130 ms, which is longer than Symfony sleeps between two tries;
-// and while such a program holds the name, padlock's first waiter tries every
-// 25 ms. Without Foreign, direct hand-over may starve a program that polls.
+// Foreign is for names that padlock shares with programs that poll, such as PHP's. When padlock has
+// used a name for a second without a pause, it then leaves the name free for 130 ms, which is
+// longer than Symfony sleeps between two tries. While another program holds the name, padlock's
+// first waiter tries every 25 ms. Without Foreign, direct hand-over may starve a program that
+// polls.
 func Foreign() Option { return func(c *config) { c.foreign = true } }
 
-// OnlyPadlock says that no other program uses these names. Then a lease that
-// ran out can be told from one that somebody took (driver.ErrExpired).
+// OnlyPadlock says that no other program uses these names. Only then can the store know that a
+// lease ran out and nobody took the name since (driver.ErrExpired).
 func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 
-// MaxTTL sets the longest lease and cool-down, instead of DefaultMaxTTL, up to
-// 24 h. It is also how long the restart guard waits.
+// MaxTTL sets the longest lease and cool-down, up to 24 hours, instead of DefaultMaxTTL. The
+// restart guard waits for as long.
 func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d } }
 
-// RestartGuard sets when a server that has restarted gives no locks for a
-// while. It never acts on a server with appendfsync=always, which keeps them.
+// RestartGuard sets in which processes the restart guard acts, instead of GuardKnown. The guard
+// never acts on a server with appendfsync=always, since that server keeps its locks.
 func RestartGuard(g Guard) Option { return func(c *config) { c.guard = g } }
 
-// RememberRunIDs makes the restart guard know what r remembers, also of
-// servers that only earlier processes have seen. See RunIDDir.
+// RememberRunIDs lets the restart guard know servers that only earlier processes have seen. See
+// RunIDDir.
 func RememberRunIDs(r RunIDs) Option { return func(c *config) { c.runIDs = r } }
 
-// AllowEviction accepts a server that drops keys to make room, and with them
-// locks that are held.
+// AllowEviction accepts a server that drops keys to make room, even if these are locks that are
+// held.
 func AllowEviction() Option { return func(c *config) { c.evicts = true } }
 
-// Durable refuses a server that does not write each change to disk before it
-// answers (appendonly yes, appendfsync always). On others the holds of a crash
-// are lost.
+// Durable refuses a server that does not write each change to disk before it replies (appendonly
+// yes, appendfsync always). Other servers lose locks in a crash.
 func Durable() Option { return func(c *config) { c.durable = true } }
 
-// Replicas makes every grant and renewal wait until n replicas have it, and
-// give it up when they do not within patience (1 s if 0). That makes it less
-// likely that a failover loses a lock, and no more.
+// Replicas makes every grant and renewal wait until n replicas have it. If they do not have it
+// within patience (1 s if 0, at most 2 s), the request fails. That makes it less likely that a
+// failover loses a lock, but it is no guarantee.
 func Replicas(n int, patience time.Duration) Option {
 	return func(c *config) { c.replicas, c.patience = n, patience }
 }
 
-// Lazy makes Open return without asking the server. Then it is asked at the
-// first use, and a member of a quorum may be down from the start.
+// Lazy makes Open return without a connection to the server. The first use connects. So a member of
+// a quorum may be down from the start.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock by which waiting and the restart guard go, instead
-// of driver.SystemClock. Leases are judged by the server.
+// WithClock sets the clock that waiting and the restart guard use, instead of driver.SystemClock.
+// Leases end by the server's clock.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 func defaults() config {
@@ -156,7 +154,8 @@ func (c *config) guarantees() driver.Guarantees {
 	if c.durable {
 		g.SurvivesRestart = driver.Yes
 	} else {
-		g.Notes = append(g.Notes, "A restart keeps what is on disk: all with appendfsync=always, else not the last seconds, or nothing. "+c.guard.note())
+		g.Notes = append(g.Notes, "A restart keeps the locks that are on disk: all with appendfsync=always, otherwise not those of the last "+
+			"seconds, or none. "+c.guard.note())
 	}
 	if c.evicts {
 		g.SafeEviction = driver.No
@@ -164,8 +163,8 @@ func (c *config) guarantees() driver.Guarantees {
 		g.Notes = append(g.Notes, "The eviction policy is checked on every new connection; a change in between is not seen.")
 	}
 	if c.strings && !c.fences {
-		g.Notes = append(g.Notes, "A newcomer may overtake those who wait in the moment in which a lease or a cool-down runs out.",
-			"Who holds a name is not told.")
+		g.Notes = append(g.Notes, "When a lease or a cool-down runs out, a newcomer may overtake the waiters.",
+			"The holder's name is not kept.")
 	}
 	g.Notes = append(g.Notes, "A failover may lose the holds of the last moment, since replicas lag behind.")
 	return g
@@ -173,8 +172,8 @@ func (c *config) guarantees() driver.Guarantees {
 
 func (g Guard) note() string {
 	return [...]string{
-		"After one, processes that knew the server before are given no lock until all leases of before have ended.",
-		"After one, nobody is given a lock until all leases of before have ended.",
-		"Nothing is done about locks that it lost.",
+		"After a restart, processes that knew the server before get no lock until all earlier leases have ended.",
+		"After a restart, no process gets a lock until all earlier leases have ended.",
+		"Nothing is done about locks that a restart has lost.",
 	}[g]
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer, where the fast way is open: not with foreign
-// programs that poll, with replicas that must confirm, or for strings without
-// fences, which have no note.
+// Pass implements driver.Passer. It returns errors.ErrUnsupported with Foreign, with Replicas, and
+// with PlainStrings together with NoFences.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if s.config.foreign || s.config.replicas > 0 || s.config.strings && !s.config.fences {
 		return driver.Gone, driver.Grant{}, errors.ErrUnsupported
@@ -33,7 +32,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 			return out, g, err
 		}
 	}
-	// It may be a repeat, whose first reply was lost.
+	// This may be a repetition of a call whose reply was lost.
 	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, next.Token, millis(next.TTL))
 	if err == nil {
 		return driver.Released, g, nil
@@ -45,8 +44,8 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	return out, driver.Grant{}, err
 }
 
-// swap hands the name from token to next, or to the first in the queue. It
-// reports whether the hold of token was ended.
+// swap hands the name over from token to next, or to the first waiter in the queue. It reports
+// whether the hold of token was ended.
 func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
 	s.handed.take(token)
 	keys, ttl := s.keys.lock(next.Name).all(), s.formats.ttl(next.TTL)

@@ -131,7 +131,7 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 func TestPassUnsupported(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	for what, opts := range map[string][]redisstore.Option{
-		"beside pollers": {redisstore.Foreign()},
+		"with pollers": {redisstore.Foreign()},
 		"plain strings":  {redisstore.PlainStrings(), redisstore.NoFences()},
 	} {
 		s := opened(t, srv.Addr(), append(opts, redisstore.Prefix(what))...)

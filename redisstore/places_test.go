@@ -202,7 +202,7 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	// The rights that a cluster needs beside those of a single server.
+	// The rights that a cluster needs in addition to those of a single server.
 	acl, err := os.ReadFile("testdata/users.acl")
 	if err != nil {
 		t.Fatal(err)

@@ -8,11 +8,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// replicated runs a script and waits until enough replicas have what it
-// wrote. WAIT counts what its own connection wrote, so both go over one that
-// nobody else uses meanwhile. What they do not have stays on the primary:
-// whoever asked will repeat the request or give the token up, and a release
-// from here would come after the repetition.
+// replicated runs a script and waits until enough replicas have its writes. WAIT counts the writes
+// of its own connection, so both use one connection that no other request uses meanwhile. If too
+// few replicas confirm, the writes stay on the primary: the caller repeats the request or gives the
+// token up, and a release from here could arrive after the repetition.
 func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -59,7 +59,7 @@ func (s *Store) answer(ctx context.Context, resp rueidis.RedisResult) (answer, e
 	return answer{kind, parts[1:]}, nil
 }
 
-// strange is a reply that no script of ours makes.
+// strange is the error for a reply that no script makes.
 func strange() error {
 	return fmt.Errorf("%w: redis: the reply cannot be read", driver.ErrUncertain)
 }
@@ -79,8 +79,7 @@ func number(m *rueidis.RedisMessage) int64 {
 	return n
 }
 
-// told is a fence as callers are told. Without fences the server still counts
-// for itself.
+// told returns the fence for the caller. Without fences it is 0, although the server still counts.
 func (s *Store) told(fence int64) uint64 {
 	if !s.config.fences {
 		return 0
@@ -88,7 +87,7 @@ func (s *Store) told(fence int64) uint64 {
 	return uint64(fence)
 }
 
-// grant reads G, or says why there is none.
+// grant reads a grant, or returns the reason why there is none.
 func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {
 	case replyGranted:
@@ -107,7 +106,7 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	return driver.Grant{}, strange()
 }
 
-// gapError is a refusal that only the gap of Foreign causes.
+// gapError is a refusal whose only reason is the gap of Foreign.
 type gapError struct {
 	*driver.HeldError
 	left time.Duration
@@ -115,7 +114,7 @@ type gapError struct {
 
 func (e *gapError) Unwrap() error { return e.HeldError }
 
-// held reads H: now, waiters, holds, what is left of a gap.
+// held reads a refusal: now, the number of waiters, the holds, and the rest of the gap.
 func (a *answer) held() error {
 	if len(a.rest) < 3 {
 		return strange()
@@ -137,11 +136,11 @@ func latest(holds []driver.Hold) (until time.Time) {
 	return until
 }
 
-// endless is more than any lease: the end of a key without an expiry.
+// endless stands for the end of a key without an expiry. It is later than the end of any lease.
 const endless = int64(8e15)
 
-// readHolds reads holds: kind, end, mode, since and holder of each, in ms of
-// the server, whose clock says now.
+// readHolds reads holds: kind, end, mode, since and holder of each. Times are ms by the server's
+// clock, at which it is now.
 func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	entries, err := m.ToArray()
 	if err != nil {
@@ -169,8 +168,9 @@ func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	return holds
 }
 
-// readNote returns the last exclusive hold that a note tells of, when it began in ms since 1970,
-// and whether it may have waiters. ok is false if the note tells of none, or has another version.
+// readNote returns the holder of the last exclusive hold in a note, when the hold began in ms since
+// 1970, and whether it may have waiters. ok is false if the note has no hold or has another
+// version.
 func readNote(note string) (h driver.Holder, since int64, more, ok bool) {
 	if len(note) < tokenAt || note[0] > lastFlag {
 		return h, 0, false, false

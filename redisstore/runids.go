@@ -11,18 +11,17 @@ import (
 	"sync"
 )
 
-// RunIDs remembers one line for each server, so that the restart guard knows
-// it again. It is safe for concurrent use. What it cannot remember makes the
-// guard act less often.
+// RunIDs remembers one line for each server, so that the restart guard notices that the server has
+// restarted. It must be safe for concurrent use. If it loses lines, the guard acts less often.
 type RunIDs interface {
-	// Load returns what was stored for server last, "" if nothing.
+	// Load returns the line that was stored last for server, or "".
 	Load(server string) (string, error)
-	// Store remembers line, which has less than 100 bytes and no secret.
+	// Store remembers line, which has fewer than 100 bytes and contains no secret.
 	Store(server, line string) error
 }
 
-// RunIDDir remembers run ids in files of a directory, which it makes for this
-// user only. Processes that come and go, as those of cron, share it.
+// RunIDDir remembers run ids in files of a directory. It creates the directory, readable by this
+// user only. Short-lived processes, such as those of cron, share what they know through it.
 func RunIDDir(dir string) RunIDs { return runIDDir(dir) }
 
 type runIDDir string
@@ -40,7 +39,7 @@ func (d runIDDir) Load(server string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// Store replaces the file at once, so that no reader sees half of it.
+// Store replaces the file in one step, so that no reader sees half of it.
 func (d runIDDir) Store(server, line string) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (d runIDDir) Store(server, line string) error {
 	return err
 }
 
-// ofProcess is what all stores of this process have seen.
+// ofProcess has the run ids that the stores of this process have seen.
 var ofProcess RunIDs = &runIDMap{m: map[string]string{}}
 
 type runIDMap struct {

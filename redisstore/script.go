@@ -14,8 +14,8 @@ import (
 //go:embed lua/*.lua
 var sources embed.FS
 
-// script is called by the hash of its text. A server that does not know it
-// (NOSCRIPT: it has restarted, or forgot) is sent the text.
+// script is called by the hash of its text. If the server does not know the hash (NOSCRIPT, as
+// after a restart), the text is sent.
 type script struct{ text, sha string }
 
 func newScript(files ...string) *script {
@@ -32,7 +32,7 @@ func newScript(files ...string) *script {
 	return &script{text.String(), hex.EncodeToString(sum[:])}
 }
 
-// scripts are those of one layout.
+// scripts has the scripts of one layout.
 type scripts struct {
 	fastAcquire, fastRelease, fastExtend *script
 	fastClaim, join, pass, swap          *script

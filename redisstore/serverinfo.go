@@ -12,12 +12,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// node is what a server says of itself. What it does not say is "".
+// node has what a server reports about itself. A field that it does not report is "".
 type node struct {
 	addr string
 	err  error
 	info map[string]string // INFO
-	conf map[string]string // CONFIG GET append*, which users often may not
+	conf map[string]string // CONFIG GET append*, for which users often lack the right
 }
 
 func (n *node) number(field string) int64 {
@@ -30,7 +30,7 @@ func (n *node) number(field string) int64 {
 
 func (n *node) replica() bool { return n.info["role"] == "slave" }
 
-// durable: every change is on disk before it is answered.
+// durable reports whether every change is on disk before the server replies.
 func (n *node) durable() bool {
 	return n.conf["appendonly"] == "yes" && n.conf["appendfsync"] == "always"
 }
@@ -40,10 +40,10 @@ func (n *node) evicts() bool {
 	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
 }
 
-// serverInfo asks every node, and says how many turns there had been before.
+// serverInfo asks every node. turns is the number of turns before that.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
-	var away map[string]error // nodes that did not answer the PING are not waited for again
+	var away map[string]error // nodes that did not answer the PING are not asked again
 	if g.client.Load() == nil {
 		c, err := rueidis.NewClient(g.option)
 		if err != nil {
@@ -67,14 +67,14 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 	return 0, nil, s.unreached(ctx, err)
 }
 
-// connected makes the setting that goes with c. In a cluster PUBLISH counts
-// those who listen at one node only.
+// connected makes the setting that goes with c. In a cluster, PUBLISH counts the subscribers of one
+// node only.
 func (s *Store) connected(c rueidis.Client) *connected {
 	counts := digit(c.Mode() != rueidis.ClientModeCluster)
 	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts}
 }
 
-// unreached is the error of a look that failed: nothing but the look was sent.
+// unreached makes the error of a check that failed. No request was sent.
 func (s *Store) unreached(ctx context.Context, err error) error {
 	if s.closed() {
 		return driver.ErrClosed
@@ -109,7 +109,7 @@ func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*nod
 	return nodes
 }
 
-// silent are the nodes that did not answer, and why.
+// silent returns the nodes that did not answer, each with its error.
 func silent(nodes []node) map[string]error {
 	away := map[string]error{}
 	for i := range nodes {
@@ -142,7 +142,7 @@ func (n *node) ask(ctx context.Context, c rueidis.Client) {
 	}
 }
 
-// judge finds out what stands against grants. The caller holds the gate's mu.
+// judge finds the reason not to grant locks, if any. The caller holds the gate's mu.
 func (s *Store) judge() {
 	g := &s.gate
 	g.why, g.holdOff = nil, 0
@@ -175,7 +175,7 @@ func (s *Store) verdict(n *node) error {
 		return unavailable("maxmemory-policy is %s, which drops locks that are held to make room: set it to noeviction, "+
 			"or accept that with AllowEviction (eviction=allow)", policy)
 	case s.config.durable && !n.durable():
-		return unavailable("not every change is on disk before its reply: set appendonly yes and appendfsync always, or do without Durable (durable=yes)")
+		return unavailable("not every change is on disk before its reply: set appendonly yes and appendfsync always, or leave Durable (durable=yes) out")
 	}
 	return nil
 }
@@ -190,16 +190,15 @@ func (n *node) version() (major, minor int) {
 	return major, minor
 }
 
-// restartGuard remembers under which run id n was seen, and says for how long
-// it gives no locks.
+// restartGuard remembers the run id of n, and returns for how long n may not grant locks.
 func (s *Store) restartGuard(n *node) time.Duration {
 	id := n.info["run_id"]
 	uptime := n.number("uptime_in_seconds")
 	if s.config.guard == GuardOff || id == "" || uptime < 0 {
 		return 0
 	}
-	// One line: the run id, and whether the server was known under another
-	// before. What cannot be read is not known.
+	// The line has the run id, and "restarted" if the server had another run id before. A line
+	// that cannot be read counts as none.
 	line, _ := s.config.runIDs.Load(n.addr)
 	before, _, _ := strings.Cut(line, " ")
 	restarted := before != "" && before != id || line == id+" restarted"

@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// A cluster keeps a key in the slot that CRC16 (XMODEM) of its hash tag
-// names: of what stands between the first { and the next }, if anything does,
-// else of the whole key. All keys of a lock must be in the slot of its name,
-// whatever braces that has. So each companion key begins with a hash tag of
-// three letters that has the same slot, taken from a table; on a single
-// server too, so that both agree.
+// A cluster keeps a key in the slot that is the CRC16 (XMODEM) of its hash tag: the text between
+// the first { and the next }, or the whole key if there is no such text. All keys of a lock must be
+// in the slot of its name, whatever braces the name has. So each companion key begins with a hash
+// tag of three letters that has the same slot, taken from a table. Single servers use the same
+// keys.
 
 const slots = 16384
 
@@ -51,8 +50,8 @@ func slotOf(key string) uint16 {
 
 const tagLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 
-// slotTags has for each slot the first word of three letters that lies in it.
-// There is one for every slot. It is made in about 2 ms, once.
+// slotTags has, for each slot, the first word of three letters whose slot it is. Every slot has
+// one. The table is made once, in about 2 ms.
 var slotTags = sync.OnceValue(func() *[slots][3]byte {
 	var tags [slots][3]byte
 	table := crcTable()

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Status implements driver.Reporter: it asks every server anew.
+// Status implements driver.Reporter. It asks every server.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Store) findings(n *node) []driver.Finding {
 	}
 }
 
-// persistence says what a restart keeps.
+// persistence reports which locks a restart keeps.
 func (s *Store) persistence(n *node) driver.Finding {
 	f := driver.Finding{Name: "persistence", Value: driver.Unknown}
 	switch {

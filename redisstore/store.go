@@ -47,12 +47,12 @@ var _ interface {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
-// String names the store; nothing in it is secret.
+// String names the store. The name contains no secret.
 func (s *Store) String() string { return "redis" }
 
 func (s *Store) closed() bool { return s.done.Load() }
 
-// enter refuses a call that comes after Close or with a dead context.
+// enter refuses a call that comes after Close, or whose context has ended.
 func (s *Store) enter(ctx context.Context) error {
 	if s.done.Load() {
 		return driver.ErrClosed
@@ -60,8 +60,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// background runs a clean-up that Close waits for. It reports false if it
-// came too late.
+// background runs a clean-up that Close waits for. It returns false after Close.
 func (s *Store) background(job func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

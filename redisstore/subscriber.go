@@ -15,9 +15,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// subscriber is the one connection on which the waiters of a store are called,
-// however many they are. It is made for the first of them. What was said while
-// it was down is lost, so all of them look for themselves when it is back.
+// subscriber is the one connection on which all waiters of a store receive messages. It is made for
+// the first waiter. Messages that are sent while the connection is down are lost, so all waiters
+// look at their names when it is back.
 type subscriber struct {
 	s       *Store
 	channel string
@@ -28,38 +28,37 @@ type subscriber struct {
 	up      chan struct{} // closed while it listens
 	err     error         // why it does not
 	waiters map[uint64]*waiter
-	lines   map[string][]*waiter // those who want a name alone, in the order of their coming
+	lines   map[string][]*waiter // by name: waiters for an exclusive hold, in the order in which they came
 	lastID  uint64
 	ended   chan struct{} // closed when listen has returned
 
-	suspect chan struct{} // says that the subscription may be dead: it is tried
-	echo    chan int64    // the numbers of trial messages that came
+	suspect chan struct{} // receives a value if the subscription may be dead and must be tried
+	echo    chan int64    // the numbers of the trial messages that arrived
 }
 
-// waiter is a caller of Wait. Its number stands for it in messages, for these
-// can be read by others and the token is secret.
+// waiter is a caller of Wait. Messages name it by its number, because other users of the server can
+// read them and the token is secret.
 type waiter struct {
 	id     uint64
 	r      *driver.Request
 	lined  bool
-	called chan message // of a few: what does not fit is less than a look tells
+	called chan message // holds a few; a message that does not fit says less than a look at the name
 }
 
-// The kinds of messages to a waiter. Those that scripts publish have the same
-// letters in Lua.
+// The kinds of messages to a waiter. Scripts use the same letters.
 const (
-	msgHandedOver = 'h' // the name is reserved for it; with the fence
-	msgGranted    = 'g' // a release of its own process gave it the name; with the fence
-	msgLookBy     = 'f' // it looks within so many ms at the latest
-	msgTry        = 'b' // it waits without a place, and may try
-	msgLook       = 'l' // it looks now
-	msgTrial      = 'p' // for the subscriber itself; with its number
+	msgHandedOver = 'h' // the name is reserved for the waiter; with the fence
+	msgGranted    = 'g' // a release of the same process has granted it the name; with the fence
+	msgLookBy     = 'f' // the waiter must look at the name within this many ms
+	msgTry        = 'b' // the waiter has no place in the queue, and may try
+	msgLook       = 'l' // the waiter must look now
+	msgTrial      = 'p' // a trial of the subscription itself; with the trial's number
 )
 
 type message struct {
 	kind  byte
 	value int64
-	from  driver.Instant // of g: when the lease began, or before
+	from  driver.Instant // of msgGranted: when the lease began, or earlier
 }
 
 func (sub *subscriber) init(s *Store) {
@@ -88,7 +87,7 @@ func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
 	return w
 }
 
-// first returns who in this process has waited longest for name, or nil.
+// first returns the waiter of this process that has waited longest for name, or nil.
 func (sub *subscriber) first(name string) *waiter {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -117,8 +116,8 @@ func (sub *subscriber) remove(w *waiter) {
 	}
 }
 
-// listening waits until the subscription stands: before that, the server would take
-// those who wait for gone.
+// listening waits until the subscription is made. Before that, the server would count the waiters
+// of this process as gone.
 func (sub *subscriber) listening(ctx context.Context) error {
 	sub.mu.Lock()
 	if !sub.started {
@@ -143,9 +142,9 @@ func (sub *subscriber) listening(ctx context.Context) error {
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
 		if sub.err != nil {
-			return unavailable("it cannot be listened to: %v", sub.err)
+			return unavailable("no subscription can be made: %v", sub.err)
 		}
-		return unavailable("it cannot be listened to")
+		return unavailable("no subscription can be made")
 	}
 }
 
@@ -171,8 +170,8 @@ func (sub *subscriber) subscribe() error {
 	}
 	d, giveBack := c.Dedicate()
 	defer giveBack()
-	defer d.Close() // not back into the pool: it may be half dead
-	// Hooks are called by the goroutine that reads: one less that has to wake.
+	defer d.Close() // not back into the pool: the connection may be half dead
+	// Hooks run in the goroutine that reads, so no other one has to wake.
 	lost := d.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: sub.receive,
 		OnSubscription: func(u rueidis.PubSubSubscription) {
@@ -187,11 +186,10 @@ func (sub *subscriber) subscribe() error {
 	return sub.watch(d, lost)
 }
 
-// watch returns when the connection is lost. Nothing is written on it any more,
-// so its own watchdog never finds the server silent: it may be frozen, or
-// another one may have taken its place. So whenever there is a sign of that, the
-// subscriber sends itself a message, at most once a second. Without a sign it
-// sends nothing.
+// watch returns when the connection is lost. Nothing is written on the connection any more, so its
+// watchdog cannot notice that the server is frozen or was replaced. So whenever there is a sign of
+// that, the subscriber sends itself a message, at most once a second. Without a sign it sends
+// nothing.
 func (sub *subscriber) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := sub.suspect
 	var pause <-chan time.Time
@@ -213,8 +211,8 @@ func (sub *subscriber) watch(d rueidis.DedicatedClient, lost <-chan error) error
 	}
 }
 
-// maybeDead has the subscription tried: a connection was made or lost, or a
-// waiter has missed a message.
+// maybeDead starts a trial of the subscription, because a connection was made or lost, or a waiter
+// has missed a message.
 func (sub *subscriber) maybeDead() {
 	select {
 	case sub.suspect <- struct{}{}:
@@ -224,9 +222,8 @@ func (sub *subscriber) maybeDead() {
 
 var errDeaf = errors.New("messages do not arrive")
 
-// try asks the subscriber's own server whether it lives, and then sends a message
-// on the way that the scripts' messages take. It returns an error if there is no
-// answer, or the message does not arrive.
+// try sends a PING on the subscriber's connection, and then a message on the way that the messages
+// of scripts take. It returns an error if there is no reply, or the message does not arrive.
 func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
 	ctx, cancel := context.WithTimeout(sub.s.ctx, patience)
 	defer cancel()
@@ -242,7 +239,7 @@ func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial i
 	if _, refused := rueidis.IsRedisErr(err); refused {
 		return nil // the user may not publish
 	}
-	if err != nil { // the way there is broken; the next trial tells more
+	if err != nil { // the message could not be sent; try again later
 		sub.maybeDead()
 		return nil
 	}
@@ -316,8 +313,8 @@ func (w *waiter) call(m message) {
 	}
 }
 
-// grant tells w that it has the name. That must not be lost: nobody else is
-// told.
+// grant sends w the message that it has the name. This message must not be lost, because nobody
+// else gets it.
 func (w *waiter) grant(fence int64, from driver.Instant) {
 	m := message{msgGranted, fence, from}
 	for {
@@ -327,14 +324,13 @@ func (w *waiter) grant(fence int64, from driver.Instant) {
 		default:
 		}
 		select {
-		case <-w.called: // something less
+		case <-w.called: // a message that matters less
 		default:
 		}
 	}
 }
 
-// forget drops a call that has become idle. What was said before stays, in
-// order.
+// forget drops messages of one kind that are no longer needed. The others stay, in order.
 func (w *waiter) forget(kind byte) {
 	for range len(w.called) {
 		if m := <-w.called; m.kind != kind {
@@ -343,7 +339,7 @@ func (w *waiter) forget(kind byte) {
 	}
 }
 
-// close waits until the listener is gone. Store.ctx has ended.
+// close waits until listen has returned. Store.ctx has ended.
 func (sub *subscriber) close() {
 	sub.mu.Lock()
 	started := sub.started

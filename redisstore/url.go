@@ -19,12 +19,12 @@ import (
 //	redis://[USER:PASSWORD@]HOST[:PORT][/DB]
 //	rediss://…                                           the same with TLS
 //	redis+unix://[USER:PASSWORD@]/PATH, redis:///PATH    a unix socket
-//	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  what Sentinel calls SET
+//	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  the primary that the sentinels call SET
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
 //	rediss+sentinel://…, rediss+cluster://…              the same with TLS
 //
-// Of several hosts, either all or only the last may have a port; the parameter
-// node takes any.
+// Of several hosts, either all or only the last may have a port. The parameter node takes any
+// address.
 //
 // The query may have the parameters
 //
@@ -50,8 +50,8 @@ import (
 //	sentinel-user=TEXT, sentinel-password=TEXT, sentinel-password-file=FILE
 //	                     the login at the sentinels themselves
 //
-// Anything else is driver.ErrInvalid. opts come after what the URL says. ctx
-// bounds the opening only. No error repeats a password.
+// Any other parameter is driver.ErrInvalid. opts are applied after the parameters of the URL. ctx
+// bounds the opening only. No error contains a password.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	p := parser{u: u}
 	p.parse()
@@ -61,7 +61,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	return Open(ctx, p.server, append(p.opts, opts...)...)
 }
 
-// parser keeps the first error; after it the others do nothing that counts.
+// parser keeps the first error. After an error, its other fields do not matter.
 type parser struct {
 	u      *url.URL
 	server Config
@@ -122,7 +122,7 @@ func (p *parser) user() {
 	p.server.User = p.u.User.Username()
 }
 
-// place reads host and path, which mean something else in each scheme.
+// place reads host and path, which have a different meaning in each scheme.
 func (p *parser) place() {
 	path, scheme := strings.TrimPrefix(p.u.Path, "/"), p.u.Scheme
 	if rest, ok := strings.CutPrefix(scheme, "rediss+"); ok && rest != "unix" {
@@ -327,8 +327,7 @@ func (p *parser) finishTLS() {
 	p.server.TLS = c
 }
 
-// finishLogin says who logs in with what. A password of the URL and one of a file
-// contradict each other.
+// finishLogin checks the logins. A password in the URL and one in a file contradict each other.
 func (p *parser) finishLogin() {
 	c, s := &p.server, &p.server.Sentinel
 	switch {
@@ -351,8 +350,8 @@ func (p *parser) finishLogin() {
 	}
 }
 
-// passwordFile reads the password of user from a file for each connection, so that
-// a new password is used as soon as it is in the file. No error repeats it.
+// passwordFile reads the password of user from a file for each connection, so that a new password
+// is used as soon as it is in the file. No error contains the password.
 func passwordFile(user, parameter, file string) func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) {
 		text, err := os.ReadFile(file)

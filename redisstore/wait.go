@@ -8,8 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// outage is how long Wait rides out a server that cannot be asked; then its
-// place is lost.
+// outage is for how long Wait goes on without a server; then it fails.
 const outage = 3 * time.Second
 
 // wait is one call of Wait.
@@ -20,15 +19,15 @@ type wait struct {
 	r       *driver.Request
 	reserve bool
 	w       *waiter
-	sent    bool           // it may stand in the queue
-	joined  bool           // it went the fast way, or tried
-	told    bool           // to look, lest nobody does
-	queued  bool           // it stood in the queue when it looked last
-	down    driver.Instant // since when the server cannot be asked; or 0
+	sent    bool           // the token may be in the queue
+	joined  bool           // the fast script was tried
+	told    bool           // a message asked it to look soon
+	queued  bool           // the token was in the queue at the last look
+	down    driver.Instant // since when the server cannot be reached; or 0
 }
 
-// Wait implements driver.Waiter. The queue is first come, first served over
-// all processes, and whoever releases hands over directly.
+// Wait implements driver.Waiter. The queue is first come, first served across all processes, and a
+// release hands the name over to the first waiter directly.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -78,8 +77,8 @@ func (a *wait) wait() (driver.Grant, error) {
 	}
 }
 
-// look joins the queue, or shows that this waiter lives. It returns what was
-// handed over, or when to look next if that is not 0.
+// look joins the queue, or shows that this waiter is alive. It returns the grant that was handed
+// over, or when to look next if that is not 0.
 func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if _, err := a.s.ready(a.ctx, true); err != nil {
 		return g, 0, err
@@ -107,7 +106,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, err
 	}
 	a.down = 0
-	// A waiter whose place is gone was handed the name, and did not hear of it.
+	// If the place is gone, the name was handed over and the message did not arrive.
 	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
 		a.s.subscriber.maybeDead()
 	}
@@ -120,7 +119,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, nil
 	}
 	g, err = a.s.grant(&reply)
-	g.TTL = min(g.TTL, driver.MaxReservation) // of a hold that was granted without a word: it is claimed all the same
+	g.TTL = min(g.TTL, driver.MaxReservation) // the caller claims it, even if it is a whole hold
 	return g, 0, err
 }
 
@@ -131,8 +130,8 @@ func (a *wait) ended() error {
 	return driver.ErrClosed
 }
 
-// join is the first look, of who wants the name alone while others have it. It
-// returns when to look next, or 0 if that has to be found out.
+// join is the first look of a waiter that wants an exclusive hold of a name that is held. It
+// returns when to look next, or 0 if a full look is needed.
 func (a *wait) join(c *connected) (next time.Duration, err error) {
 	r, s := a.r, a.s
 	if !a.reserve || r.Shared || s.config.foreign {
@@ -147,7 +146,7 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// over reports why the wait is over; nil means that it goes on.
+// over returns the error that ends the wait, or nil if the wait goes on.
 func (a *wait) over(err error) error {
 	switch {
 	case a.ctx.Err() != nil:
@@ -168,7 +167,7 @@ func (a *wait) over(err error) error {
 	return unavailable("%v", err)
 }
 
-// rest waits for a call, or until it is time to look.
+// rest waits for a message, or until it is time to look.
 func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 	t := time.NewTimer(next)
 	defer t.Stop()

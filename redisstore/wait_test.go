@@ -319,7 +319,7 @@ func TestPromoterIsWoken(t *testing.T) {
 	up := one
 	up.Shared = false
 	_, err := s.Convert(t.Context(), up)
-	wantIs(t, err, driver.ErrHeld, "promotion beside a reader")
+	wantIs(t, err, driver.ErrHeld, "promotion with another reader")
 	woken := make(chan error, 1)
 	go func() { _, err := s.Wait(t.Context(), up, false); woken <- err }()
 	c := rawClient(t, single(srv.Addr()))

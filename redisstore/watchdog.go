@@ -12,11 +12,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn tells the gate of its first reply and of its end, and ends when the server is silent:
-// when nothing was read for patience after something was written. The client
-// would send a PING every second for that, on each idle connection too; here
-// an idle connection costs nothing. The deadline of reads serves as the clock,
-// so the client may not set it.
+// watchedConn closes the gate at its first reply and at its end. It ends when the server is silent,
+// that is, when nothing was read for patience after something was written. The client itself would
+// send a PING every second, on idle connections too; here an idle connection costs nothing. The
+// deadline for reads serves as the clock, so the client may not set it.
 type watchedConn struct {
 	net.Conn
 	s     *Store
@@ -24,20 +23,20 @@ type watchedConn struct {
 	login login
 
 	armed  atomic.Bool  // the deadline of reads is set
-	owed   atomic.Int64 // since when a reply is, a driver.Instant; 0 if none has to be
+	owed   atomic.Int64 // since when a reply is outstanding, a driver.Instant; 0 if none is
 	writes atomic.Int64
 	asked  atomic.Int64 // commands written since the last tick, or more
 	pong   atomic.Bool  // the probe was answered
 	heard  atomic.Bool  // something was read
 
-	// Of the one who reads:
-	reads  int   // since the last tick
-	many   bool  // more than one reply may have been owed at a time
-	probed bool  // a probe is under way, or was answered
-	seen   int64 // writes before it
+	// Fields of the goroutine that reads:
+	reads  int   // reads since the last tick
+	many   bool  // more than one reply may have been outstanding at a time
+	probed bool  // a probe was sent
+	seen   int64 // writes before the probe
 }
 
-// begin is what stands between two commands, at least.
+// begin is in the text between any two commands.
 var begin = []byte("\r\n*")
 
 const (
@@ -45,16 +44,16 @@ const (
 	tick     = 600 * time.Millisecond
 )
 
-// RemoteAddr also carries the credentials, for loginOf.
+// RemoteAddr returns the address together with the credentials, for loginOf.
 func (c *watchedConn) RemoteAddr() net.Addr { return c.login }
 
-// turn is called when a connection was made or lost.
+// turn closes the gate and tries the subscription, because a connection was made or lost.
 func (s *Store) turn() {
 	s.gate.turn()
 	s.subscriber.maybeDead()
 }
 
-// Close tells the gate.
+// Close also closes the gate, if the connection had been made.
 func (c *watchedConn) Close() error {
 	if c.heard.Load() {
 		c.s.turn()
@@ -62,7 +61,7 @@ func (c *watchedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetDeadline sets the one for writes only.
+// SetDeadline sets the deadline for writes only.
 func (c *watchedConn) SetDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
 
 // SetReadDeadline does nothing.
@@ -100,8 +99,8 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	}
 }
 
-// tick is called every so often while the connection is in use. It returns an
-// error when the server is silent.
+// tick is called every 600 ms while the connection is in use. It returns an error if the server is
+// silent.
 func (c *watchedConn) tick() error {
 	owed, writes, reads := c.owed.Load(), c.writes.Load(), c.reads
 	c.many = c.many || c.asked.Swap(0) > 1 || owed != 0
@@ -117,8 +116,8 @@ func (c *watchedConn) tick() error {
 	case !c.many && owed == 0:
 		return c.rest(writes)
 	case !c.probed && owed == 0 && reads == 0:
-		// Of several replies only the first may have come. A PING is answered
-		// after all of them.
+		// Of several replies, only the first may have come. The reply to a PING comes after all
+		// of them.
 		c.probed, c.seen = true, writes
 		c.pong.Store(false)
 		c.s.background(c.probe)
@@ -135,7 +134,7 @@ func (c *watchedConn) rest(writes int64) error {
 		return err
 	}
 	if c.writes.Load() != writes {
-		c.armed.Store(true) // its writer may have found the clock running
+		c.armed.Store(true) // the writer may have seen the clock running
 	}
 	if c.armed.Load() {
 		return c.Conn.SetReadDeadline(time.Now().Add(tick))

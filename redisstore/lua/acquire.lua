@@ -1,5 +1,5 @@
--- Makes one try, repeats one, claims a reservation or swaps a token.
--- ARGV: 2 token 3 mode 4 ttl 5 at-least 6 above 7 holder 8 replaces
+-- Tries to take the name, repeats a try, claims a reservation, or replaces a token.
+-- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 above  7 holder  8 replaces
 local token, shared, ttl, atleast, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local holder, old = ARGV[7], ARGV[8]
 if redis.call('ZSCORE', X, token) then return { 'L' } end -- released before: it came too late
@@ -33,7 +33,7 @@ if old ~= '' then
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
   local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
-  if was then -- beside others it got theirs, but who was swapped must be below
+  if was then -- it got the fence of the other readers, but must be above the token that it replaces
     fence = newFence(false, above)
     local n = record(token)
     n.fence = fence

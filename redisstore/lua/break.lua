@@ -1,4 +1,4 @@
--- Ends everybody's hold if the fence is the one that was seen.
+-- Ends all holds of the name, if its fence is still the one that the caller has seen.
 -- ARGV: 2 fence, or "any" where there are none
 if ARGV[2] ~= 'any' and note.fence ~= tonumber(ARGV[2]) then return { 'L' } end
 if spent(false, 0) then return { 'U' } end

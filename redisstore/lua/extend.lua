@@ -1,5 +1,5 @@
--- Makes a lease longer, or only verifies the hold.
--- ARGV: 2 token 3 ttl
+-- Makes a lease longer, or only checks the hold.
+-- ARGV: 2 token  3 ttl
 local token, ttl = ARGV[2], tonumber(ARGV[3])
 begin()
 purge()

@@ -1,4 +1,4 @@
--- What pass.lua and swap.lua begin with. key_set.lua or key_string.lua follows.
+-- The beginning of pass.lua and swap.lua. key_set.lua or key_string.lua follows.
 --
 -- KEYS: 1 name  2 note  3 records  4 queue  5 waiters without a place  6 released tokens
 --       (5 and 6 for swap.lua only)

@@ -1,2 +1,2 @@
--- Tells of a name and changes nothing.
+-- Returns the state of a name and changes nothing.
 return { 'S', int(ms), redis.call('ZCARD', Q), holds(), int(note.fence) }

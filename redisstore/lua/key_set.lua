@@ -1,4 +1,5 @@
--- What pass.lua and swap.lua do with the key itself, kept as Symfony keeps it: see set.lua.
+-- The functions of pass.lua and swap.lua for the key itself, if it is a set as in Symfony: see
+-- set.lua.
 local function held() -- exclusively: PHP may have demoted the hold
   return redis.pcall('ZSCORE', K, '__write__') and type(redis.pcall('ZSCORE', K, token)) == 'string'
 end

@@ -1,4 +1,4 @@
--- What pass.lua and swap.lua do with the key itself, kept as a string: see string.lua.
+-- The functions of pass.lua and swap.lua for the key itself, if it is a string: see string.lua.
 local function held() return redis.pcall('GET', K) == token end
 local heldAlone = held
 local function replace(successor, ttl)

@@ -1,8 +1,8 @@
--- The beginning of every full script. set.lua or string.lua follows, which work on the key itself,
--- then queue.lua, then the script itself.
+-- The beginning of every full script. set.lua or string.lua follows, with the functions for the key
+-- itself, then queue.lua, then the script itself.
 --
 -- KEYS: 1 the name, as other programs see it  2 its note  3 records (hash)  4 queue (zset)
---       5 waiters without a place (zset)  6 tokens that were released while they held nothing (zset)
+--       5 waiters without a place (zset)  6 tokens that were released without a hold (zset)
 -- ARGV: 1 the settings of the store: "KEEP COUNTS YIELDS ALONE"
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')

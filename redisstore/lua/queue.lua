@@ -1,7 +1,7 @@
--- Who waits, and what happens when the name comes free. Every script that may
--- have changed anything ends with finish().
+-- Waiters, and the hand-over to them when the name becomes free. Every script that may have changed
+-- anything ends with finish().
 
-local function intent() -- the reader that means to be promoted, or nil
+local function intent() -- the token of the reader that waits to be promoted, or nil
   local v = redis.call('HGET', H, 'i')
   if not v then return nil end
   local til, token = string.match(v, '^(%d+) (.*)$')
@@ -13,18 +13,18 @@ local function withdraw(token)
   if v and string.match(v, '^%d+ (.*)$') == token then redis.call('HDEL', H, 'i') end
 end
 
--- With YIELDS, padlock leaves a name alone for GAP, longer than others sleep
--- between two looks, when it has used it for BUSY without a pause.
+-- With YIELDS, padlock leaves a name free for GAP after it has used the name for BUSY without a
+-- pause. GAP is longer than other programs sleep between two looks.
 --
--- Readers overlap, and may never leave a name free. So there is a member LOOK beside
--- padlock's readers, which every program that looks removes, as its lease is over.
--- When it is gone after BUSY, no new readers are let in beside padlock's own: with the
--- last of these the gap begins.
+-- Readers overlap, and may never leave a name free. So while padlock has readers, the key also has
+-- a member LOOK, whose lease is over. Every program that looks removes it. If it is gone after
+-- BUSY, another program is waiting. Then no new readers are let in, and the gap begins when the
+-- last reader leaves.
 --
--- In the hash:
+-- Fields of the hash:
 --   b  since when padlock has used the name without a pause of GAP
---   d  no new readers are let in
---   e  when the last of its holds ended, or the cool-down that this has left
+--   d  set if no new readers are let in
+--   e  when padlock's last hold ended, or the end of the cool-down after it
 --   g  the end of the gap
 local function gap() -- its end, or 0
   if not YIELDS then return 0 end
@@ -33,7 +33,7 @@ local function gap() -- its end, or 0
   return til
 end
 local function cooling(token) return string.sub(token, 1, #COOL) == COOL end
-local function ours() -- whether padlock has a hold
+local function ours() -- true if padlock has a hold
   return each(function(token) return not cooling(token) and record(token) end)
 end
 local function drains()
@@ -48,7 +48,7 @@ local function begins()
   local last = tonumber(redis.call('HGET', H, 'e') or 0)
   if last + GAP <= ms or last > ms then redis.call('HSET', H, 'b', int(ms)) end
 end
-local function ends(til) -- reports whether a gap begins; til is the end of the cool-down, if any
+local function ends(til) -- returns true if a gap begins; til is the end of the cool-down, or 0
   if not YIELDS or ours() then return end
   til = math.max(til, ms)
   local busy = tonumber(redis.call('HGET', H, 'b') or til)
@@ -58,12 +58,12 @@ local function ends(til) -- reports whether a gap begins; til is the end of the 
   return true
 end
 
-local function blocked(shared) -- for whoever holds nothing and is the next
+local function blocked(shared) -- true if the next caller without a hold cannot have the name
   if gap() > 0 then return true end
   if shared then return writing() or intent() or drains() end
   return taken()
 end
--- spent reports whether a grant needs a fence where none is left.
+-- spent returns true if a grant needs a new fence and none is left.
 local function spent(shared, above)
   return note.fence >= LAST and not (shared and taken() and note.fence > above)
 end
@@ -76,7 +76,7 @@ local function grant(token, shared, til, above, holder, state, atleast)
   return fence
 end
 
--- A waiter in the hash: seen (ms), next look (ms), channel, id, mode, above, holder.
+-- The record of a waiter in the hash: seen (ms), next look (ms), channel, id, mode, above, holder.
 local function waiter(token)
   local v = redis.call('HGET', H, 'w' .. token)
   if not v then return nil end
@@ -90,23 +90,23 @@ local function leave(token)
   redis.call('HDEL', H, 'w' .. token)
   return redis.call('ZREM', Q, token) == 1
 end
--- tell sends a message, and reports false if its process is known to be gone.
-local function tell(chan, message)
+-- publish sends a message. It returns false if the receiving process is known to be gone.
+local function publish(chan, message)
   local n = redis.pcall('PUBLISH', 'padlock:' .. chan, message) -- may be forbidden
   return type(n) ~= 'number' or n > 0 or not COUNTS
 end
 local function left() return math.max(top(), gap()) - ms end
 
--- ring wakes who waits without a place: the one that means to be promoted when
--- it is alone, and all others at once when they may try. A bell's score is when
--- its owner looked last, below 0 for those who want to read.
-local function ring()
+-- wakeUnplaced wakes waiters without a place in the queue: the reader that waits to be promoted, if
+-- it is the only one left, and all others at once if they may try. The score of such a waiter is
+-- the time of its last look, negative if it wants a shared hold.
+local function wakeUnplaced()
   local p = redis.call('HGET', H, 'p')
   if p then
     local chan, id, token = string.match(p, '^(%x+) (%d+) (.*)$')
     if only(token) or not live(token) then
       redis.call('HDEL', H, 'p')
-      tell(chan, 'b ' .. id)
+      publish(chan, 'b ' .. id)
     end
   end
   if redis.call('EXISTS', B) == 0 or redis.call('ZCARD', Q) > 0 then return end
@@ -114,34 +114,33 @@ local function ring()
   if not blocked(false) then to = '+inf' elseif not blocked(true) then to = '0' else return end
   for _, b in ipairs(redis.call('ZRANGEBYSCORE', B, '-inf', to)) do
     local chan, id = string.match(b, '^(%x+) (%d+)$')
-    tell(chan, 'b ' .. id)
+    publish(chan, 'b ' .. id)
   end
   redis.call('ZREMRANGEBYSCORE', B, '-inf', to)
 end
 
--- alert tells some of the queue to look when what is in the way ends, one after
--- the other: the first three, and two that will still be there when these have
--- gone.
+-- alert asks some waiters of the queue to look, one after the other, when the present hold ends:
+-- the first three, and two that will still be in the queue when these have gone.
 local function alert(own)
   local n, due = redis.call('ZCARD', Q), left()
   local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
   for i = 1, 5 do
     local token = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and redis.call('ZRANGE', Q, ranks[i], ranks[i])[1]
     local w = token and token ~= own and waiter(token)
-    if w and w.look > ms + due + STAGGER * i then tell(w.chan, 'f ' .. w.id .. ' ' .. int(due + STAGGER * (i - 1))) end
+    if w and w.look > ms + due + STAGGER * i then publish(w.chan, 'f ' .. w.id .. ' ' .. int(due + STAGGER * (i - 1))) end
   end
 end
 
--- dispatch hands the name to the head of the queue, and to the readers that
--- follow a reader. own is the token of the caller, who hears it by the reply.
--- It reports whether the queue has moved, or moved before.
+-- dispatch hands the name over to the first waiter in the queue, and to the readers that follow a
+-- reader. own is the token of the caller, which learns of it by the reply. dispatch returns true if
+-- the queue has moved, or moved is true.
 local function dispatch(own, moved)
   while true do
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
     if not head then break end
     local w = waiter(head)
     if not w or w.seen + MS_ALIVE < ms then
-      leave(head) -- gone: it did not look for so long
+      leave(head) -- its process is gone: it did not look for so long
       moved = true
     elseif blocked(w.shared) or spent(w.shared, w.above) then
       if moved then alert(own) end
@@ -150,19 +149,18 @@ local function dispatch(own, moved)
       leave(head)
       moved = true
       local fence = grant(head, w.shared, ms + MS_RESERVE, w.above, w.holder, NOTE_RESERVED, 0)
-      if head ~= own and not tell(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
+      if head ~= own and not publish(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
         remove(head) -- nobody listens any more
         forget(head)
       end
     end
   end
-  ring()
+  wakeUnplaced()
   return moved
 end
 
--- finish writes the note, so that the fast scripts know what they may do. It
--- is kept until the clock is far beyond its fence: a fence that is forgotten
--- is not minted again.
+-- finish writes the note, so that the fast scripts know whether they may act. The note is kept
+-- until the clock is far beyond its fence, so that no fence is given twice.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
   local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
@@ -177,28 +175,28 @@ local function finish()
   redis.call('SET', F, v, 'PXAT', math.max(math.ceil(note.fence / 1000), til) + KEEP)
 end
 
--- Answers. Who holds the name: kind (p padlock's, f foreign, c nobody's), end,
--- mode, since, holder. A token is never told.
+-- Replies. holds lists the holds of the name: kind (p padlock's, f foreign, c cool-down), end,
+-- mode, since, holder. No reply contains a token.
 local function holds(except)
   local out = {}
   each(function(token, til, shared)
     if token == except then return end
     local r = record(token)
-    local who = string.match(token, '^padlock:cool:%d+ ?(.*)$') -- of a cool-down: whose it was
+    local who = string.match(token, '^padlock:cool:%d+ ?(.*)$') -- the holder before a cool-down
     local kind = who and 'c' or (r and 'p' or 'f')
     out[#out + 1] = { kind, int(til), shared and 's' or 'x', r and int(r.since) or '0', who or r and r.holder or '' }
   end)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- The last number is how long the gap lasts, if nothing else is in the way.
+-- The last number is the rest of the gap, or 0 if something else is in the way too.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end
   return { 'H', int(ms), n, holds(token), int(math.max(til - ms, 0)) }
 end
 local function granted(r, til, shared) return { 'G', int(r and r.fence or 0), int(til - ms), shared and 1 or 0 } end
--- why a token that is not live holds nothing: L lost, E expired and free since.
+-- why returns the reason why a token holds nothing: L lost; E expired, and the name is free since.
 local function why(token)
   if ALONE and note.token == token and not taken() then return 'E' end
   return 'L'

@@ -1,5 +1,5 @@
--- Lifts the fence of a live hold, and with it all later ones.
--- ARGV: 2 token 3 fence
+-- Raises the fence of a live hold, and so all later fences.
+-- ARGV: 2 token  3 fence
 local token, fence = ARGV[2], tonumber(ARGV[3])
 begin()
 purge()

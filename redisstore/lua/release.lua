@@ -1,6 +1,6 @@
--- Ends a hold, a reservation or a queue place; with an empty token it only
--- sees to those who wait.
--- ARGV: 2 token 3 keep
+-- Ends a hold, a reservation or a place in the queue. With an empty token, it only hands the name
+-- over to waiters.
+-- ARGV: 2 token  3 keep
 local token, cool = ARGV[2], tonumber(ARGV[3])
 begin()
 purge()

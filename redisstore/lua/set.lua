@@ -1,7 +1,7 @@
--- The key as Symfony keeps it: a sorted set of tokens, each with the end of
--- its lease, and WRITE among them when the hold is exclusive. The key expires
--- with its last member. LOOK, with the score 1, is none: see queue.lua.
-local plain -- the key is a string: a lock by another recipe, in everybody's way
+-- The key as Symfony keeps it: a sorted set of tokens, each with the end of its lease as its score.
+-- If the hold is exclusive, WRITE is a member too. The key expires with its last member. The member
+-- LOOK, with the score 1, is no token: see queue.lua.
+local plain -- the key is a string, that is, a lock of another recipe, which excludes all others
 local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then
   plain = true
@@ -27,7 +27,7 @@ local function purge()
     if token ~= WRITE and token ~= note.token then redis.call('HDEL', H, 't' .. token) end
   end
 end
-local function top() -- when the last lease in it ends
+local function top() -- when the last lease ends
   if plain then return ms + redis.call('PTTL', K) end
   return tonumber(redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')[2] or 0)
 end
@@ -45,7 +45,7 @@ local function remove(token)
 end
 local function demote(token) redis.call('ZREM', K, WRITE) touch() end
 local function clear() redis.call('DEL', K) plain = nil end
--- each calls f for every live member: token, end, shared. It stops when f says so.
+-- each calls f for every live member, with token, end and shared, until f returns true.
 local function each(f)
   if plain then return f('', ms + redis.call('PTTL', K), false) end
   local all = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')

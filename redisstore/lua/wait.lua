@@ -1,5 +1,5 @@
--- Joins the queue, or looks again from within it: a sign of life.
--- ARGV: 2 token 3 mode 4 above 5 holder 6 channel 7 id 8 reserve 9 told to look
+-- Joins the queue, or looks again from within it, which shows that the waiter is alive.
+-- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 reserve  9 was asked to look
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
@@ -42,19 +42,19 @@ else
   if mine then
     redis.call('HSET', H, 'p', chan .. ' ' .. id .. ' ' .. token)
   else
-    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- of the dead
+    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- of processes that are gone
     redis.call('ZADD', B, shared and -ms or ms, chan .. ' ' .. id)
     redis.call('PEXPIRE', B, MS_ALIVE + MS_LINGER)
   end
 end
 
--- When to look next. The head looks when what is in its way ends, and now and
--- then, for others may give back without a word. The two behind it, whoever was
--- told to look and found a reservation, and whoever found that nobody had looked
--- stand in for a head that is gone. All others look once soon, and then seldom.
+-- When to look next. The first waiter looks when the present hold ends, and at least once a second,
+-- because other programs release without a message. Its process may be gone, so other waiters look
+-- in its place: the two behind it, a waiter that was asked to look and found a reservation, and a
+-- waiter that found that nobody had looked. All others look once soon, and then seldom.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
--- A program that polls gives back without a word.
+-- A program that polls releases without a message.
 local foreign = YIELDS and (mine or rank == 0) and each(function(t) return not record(t) and not cooling(t) end)
 if foreign and (mine or reserve) then
   look = math.min(look, 25)
