@@ -28,8 +28,6 @@ var allowedCircles = []allowedCircle{
 	{"cmd/padlock", 4, beingCut},
 	{"cmd/padlock", 4, beingCut},
 	{"cmd/padlock/internal/doctor", 7, beingCut},
-	{"cmd/padlock/internal/flockmode", 3, beingCut},
-	{"cmd/padlock/internal/job", 3, beingCut},
 	{"open", 5, beingCut},
 }
 

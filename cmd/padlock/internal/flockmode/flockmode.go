@@ -29,19 +29,6 @@ type Program struct {
 	Stdout, Stderr io.Writer
 }
 
-// failure ends the program.
-type failure struct {
-	status int
-	text   string
-	hint   bool // to --help
-}
-
-func (f *failure) Error() string { return f.text }
-
-func fail(status int, format string, args ...any) error {
-	return &failure{status: status, text: fmt.Sprintf(format, args...)}
-}
-
 // Run does what the arguments say, and returns the exit status. It does not
 // return when the command is to take its place (-F).
 func (p *Program) Run(args []string) int {
