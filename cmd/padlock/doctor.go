@@ -47,6 +47,7 @@ type examination struct {
 	ttl, measure seconds
 	name         string
 	accept       []string
+	quick        bool
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -64,6 +65,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
+	f.BoolVar(&set.quick, "quick", false, "only take a lock and release it, once: a cheap check for a monitor")
 	f.StringSliceVar(&set.accept, "accept", nil, "do not count what the check `NAME` finds; may be repeated")
 	f.Var(&set.measure, "measure", "watch the clocks for `SECONDS` (default 2)")
 	f.Var(&set.ttl, "ttl", "the TTL that locks in the store have, in `SECONDS` (default 30)")
@@ -71,13 +73,21 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
+// quickPatience bounds doctor --quick.
+const quickPatience = 5 * time.Second
+
 func (a *app) doctor(ctx context.Context, set *examination) error {
 	url, err := a.url()
 	if err != nil {
 		return noURL("", err)
 	}
+	if set.quick {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, quickPatience)
+		defer cancel()
+	}
 	ctx, stop := interruptible(ctx)
-	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Schemes: schemes, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d})
+	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Schemes: schemes, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d, Quick: set.quick})
 	if s := stop(); s != nil {
 		return interruptedBy(s, set.name)
 	}

@@ -9,6 +9,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -50,6 +51,8 @@ type Options struct {
 	TTL time.Duration
 	// Measure is how long clocks are watched.
 	Measure time.Duration
+	// Quick only takes a lock and releases it, once, at the store as a whole.
+	Quick bool
 
 	runs map[string]bool // filled with the run ids of the servers, if not nil
 }
@@ -98,11 +101,42 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 			"two commands, or two programs, never meet there",
 			"use a directory (file:///var/lib/locks) or a server")
 		return v.found, nil
+	case o.Quick:
+		return v.quick(ctx)
 	case v.composite:
 		return v.several(ctx)
 	}
 	err := v.one(ctx)
 	return v.found, err
+}
+
+// quick checks that a lock can be taken and released now. It sends two requests besides those that
+// open the store. A lock that another doctor holds proves as much.
+func (v *visit) quick(ctx context.Context) ([]Finding, error) {
+	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
+		return v.found, nil
+	}
+	store, err := v.Open(ctx, v.raw, open.Brief())
+	if errors.Is(err, padlock.ErrInvalid) {
+		return nil, err
+	}
+	if err != nil {
+		v.refused("reach", err)
+		return v.found, nil
+	}
+	l := padlock.New(store)
+	defer v.close(l)
+	begin := time.Now()
+	lock, err := l.TryAcquire(ctx, v.Name, padlock.Label("padlock doctor"), padlock.NoRenewal())
+	if err == nil {
+		err = lock.Release()
+	}
+	if err != nil && !errors.Is(err, padlock.ErrHeld) {
+		v.refused("rights", err)
+		return v.found, nil
+	}
+	v.good("rights", fmt.Sprintf("a lock was taken and released in %v", tidy(time.Since(begin))))
+	return v.found, nil
 }
 
 // one examines a store that is not made of others.

@@ -37,13 +37,22 @@ func (v *visit) directory(sys files) bool {
 	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
 	v.links(sys, dir)
 	v.cleaners(dir)
-	if _, err := sys.Lstat(dir); err != nil {
-		v.problem("directory", dir+": "+pathReason(err), "the first lock would make it, so a name that is misspelt would be noticed by nobody, and two would not meet",
-			"make it with mkdir -m 700, or correct the URL")
+	if !v.exists(sys) {
 		return false
 	}
 	v.fileSystem(sys, dir)
 	return true
+}
+
+// exists reports whether the directory exists. Opening the store would make it.
+func (v *visit) exists(sys files) bool {
+	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
+	_, err := sys.Lstat(dir)
+	if err != nil {
+		v.problem("directory", dir+": "+pathReason(err), "the first lock would make it, so nobody would notice a misspelt name, and two programs would not exclude each other",
+			"make it with mkdir -m 700, or correct the URL")
+	}
+	return err == nil
 }
 
 // links looks for symbolic links on the way, which releases like to change.
