@@ -8,17 +8,16 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const acquireLong = `acquire takes the lock NAME, prints its key, and ends: the lock stays taken for
---ttl. With the key, padlock extend makes that longer, padlock release gives the
-lock back, and padlock adopt takes it over. When the time is over somebody else
-may have the lock, and nothing stops what you do: where the work fits into one
-command, padlock run is safer, since it renews the lock and ends the command when
-the lock is lost.
+const acquireLong = `acquire takes the lock NAME, prints its key, and exits. The lock stays held for
+--ttl. With the key, padlock extend prolongs the lock, padlock release releases it,
+and padlock adopt takes it over. When --ttl has passed, others can take the lock,
+and nothing stops your work: if the work fits into one command, padlock run is
+safer, because it renews the lock and ends the command when the lock is lost.
 
-Only stores with leases can do this; padlock stores shows which.
+This needs a store with leases; padlock stores shows which have them.
 
-The key is a secret: whoever has it can give the lock back. It goes to standard
-output, or with --key-file into a file that only you can read.
+The key is a secret: it is all that is needed to release the lock. It goes to
+standard output or, with --key-file, into a file that only you can read.
 
 Exit status:
 ` + verbStatuses
@@ -31,7 +30,7 @@ const acquireExample = `  key=$(padlock acquire -n --ttl 5m deploy) || exit
 
   padlock acquire -w 60 --key-file deploy.key deploy`
 
-// taking is what the flags of acquire say.
+// taking holds the flags of acquire.
 type taking struct {
 	shared, nonblock   bool
 	wait, ttl, atLeast seconds
@@ -43,7 +42,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	set := &taking{conflict: exitHeld}
 	c := &cobra.Command{
 		Use:                   "acquire [FLAGS] NAME",
-		Short:                 "Take a lock that stays taken, and print its key",
+		Short:                 "Take a lock, print its key, and exit",
 		Long:                  acquireLong,
 		Example:               acquireExample,
 		DisableFlagsInUseLine: true,
@@ -54,20 +53,20 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.SetNormalizeFunc(likeFlock)
 	f.SortFlags = false
 	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
-	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "share it with nobody (default)").NoOptDefVal = "true"
+	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default)").NoOptDefVal = "true"
 	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
-	f.Var(&set.ttl, "ttl", "the lock stays taken for `SECONDS` (default 30)")
-	f.Var(&set.atLeast, "at-least", "keep NAME taken for at least `SECONDS`, even if it is given back before")
-	f.StringVar(&set.label, "label", "padlock acquire", "tell others that `TEXT` is what the lock is held for")
-	keyFlag(c, &set.keyFile, "write the key into `FILE`, for you only, instead of standard output")
+	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
+	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if it is released earlier")
+	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")
+	keyFlag(c, &set.keyFile, "write the key to `FILE`, readable by you only, instead of standard output")
 	return c
 }
 
 func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	if set.nonblock && set.wait.given && set.wait.d > 0 {
-		return usage("-n does not wait, and there is -w %s; give one of them", span(set.wait.d))
+		return usage("-n and -w %s contradict each other; use one of them", span(set.wait.d))
 	}
 	l, err := a.lasting(ctx, "acquire", name)
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const adoptLong = `adopt takes a lock over from whoever has its key: it gets a new key, a new fence
-and a new lease of --ttl, and the old key is of no use any more. The new key is
-printed, or takes the place of the old one in the file of --key-file. A padlock
-run whose $PADLOCK_LOCK_KEY is adopted ends its command: the lock is not its own any
-more.
+const adoptLong = `adopt takes over the lock of a key. The lock gets a new key, a new fence and a new
+lease of --ttl; the old key no longer works. The new key is printed or, with
+--key-file, replaces the old one in the file. If you adopt the $PADLOCK_LOCK_KEY of
+a padlock run, that run ends its command, because the lock is no longer its own.
 
 ` + keyHelp + `
 
@@ -24,7 +23,7 @@ func (a *app) adoptCommand() *cobra.Command {
 	var label, file string
 	c := &cobra.Command{
 		Use:   "adopt [FLAGS]",
-		Short: "Take a lock over from whoever has its key",
+		Short: "Take over a lock by its key",
 		Long:  adoptLong,
 		Example: `  new=$(printf %s "$key" | padlock adopt --ttl 5m)
   padlock adopt --key-file deploy.key`,
@@ -40,9 +39,9 @@ func (a *app) adoptCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Var(&ttl, "ttl", "the lock stays taken for `SECONDS` (default 30)")
-	f.StringVar(&label, "label", "padlock adopt", "tell others that `TEXT` is what the lock is held for")
-	keyFlag(c, &file, "read the key from `FILE`, and write the new one there")
+	f.Var(&ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
+	f.StringVar(&label, "label", "padlock adopt", "show `TEXT` to others as the purpose of the lock")
+	keyFlag(c, &file, "read the key from `FILE`, and write the new key there")
 	return c
 }
 

@@ -16,18 +16,17 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const breakLong = `break takes a lock away from its holder, or ends its cool-down. It does not stop
-the holder, which works on until its next renewal finds that the lock is lost:
+const breakLong = `break takes a lock away from its holder, or ends a cool-down. It does not stop the
+holder: the holder works on until its next renewal finds that the lock is lost. So
 first make sure that the holder is dead, or end it. Then the next waiter gets the
-lock. On files break ends a cool-down only: a file lock ends when the processes
-that have it end, and break says which they are.
+lock. With files, break ends cool-downs only: a file lock ends when its processes
+exit, and break names them.
 
-Only what was seen is broken. Either give the fence that padlock status has shown
-by --fence: if somebody else has the lock by now, the fence is another and nothing
-is done (exit status 75). Or let break show who holds the lock and answer its
-question; --yes answers it beforehand, for whoever holds the lock at that moment.
-Holders other than padlock have no fence of their own: of two, one after the other,
-break cannot tell which it ends.
+break acts only on the hold that you have seen. Either pass --fence with the number
+that padlock status shows: if somebody else holds the lock by now, its fence differs
+and nothing happens (exit status 75). Or let break show the holder and ask you.
+--yes skips the question and breaks whatever hold there is at that moment. Holders
+other than padlock have no fence, so break cannot tell two of them apart.
 
 Exit status:
 ` + verbStatuses
@@ -36,11 +35,11 @@ Exit status:
 type broken struct {
 	named
 	Broken  bool   `json:"broken"`
-	Fence   uint64 `json:"fence,omitempty"` // above that of all whose holds were ended
+	Fence   uint64 `json:"fence,omitempty"` // above those of the holds that were ended
 	Holders []hold `json:"holders"`         // who had it, as seen before
 }
 
-// breaking is what the flags of break say.
+// breaking holds the flags of break.
 type breaking struct {
 	fence    uint64
 	fenced   bool // --fence was given
@@ -52,7 +51,7 @@ func (a *app) breakCommand() *cobra.Command {
 	set := &breaking{}
 	c := &cobra.Command{
 		Use:   "break [FLAGS] NAME",
-		Short: "Take a lock away from whoever holds it",
+		Short: "Take a lock away from its holder",
 		Long:  breakLong,
 		Example: `  padlock status nightly-report
   padlock break --fence 1763600000123456 nightly-report
@@ -117,15 +116,15 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	return a.tellBroken(out, show(name)+" is broken: it was "+sentence(s.Holds[0], time.Now()))
 }
 
-// confirm makes sure that the user means what he would break.
+// confirm asks the user about the hold that would be broken.
 func (a *app) confirm(set *breaking, s *padlock.State) error {
 	switch {
 	case set.fenced || set.yes:
 		return nil
 	case set.question == nil && s.Fence == 0:
-		return usage("%s is %s; there is no terminal to ask on: to break it, padlock break --yes %s", show(s.Name), sentence(s.Holds[0], time.Now()), show(s.Name))
+		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --yes %s", show(s.Name), sentence(s.Holds[0], time.Now()), show(s.Name))
 	case set.question == nil:
-		return usage("%s is %s; there is no terminal to ask on: to break it, padlock break --fence %d %s", show(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, show(s.Name))
+		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --fence %d %s", show(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, show(s.Name))
 	}
 	text := strings.Join(lines(s, time.Now()), "\n") +
 		"\nBreaking it does not stop the holder. Type yes to break it: "
@@ -143,16 +142,16 @@ func (a *app) tellBroken(out broken, text string) error {
 	return err
 }
 
-// notThatOne is the failure to break what is there no more.
+// notThatOne is the failure to break a hold that has ended.
 func notThatOne(name string, fence uint64) *failure {
-	text := "its fence is another"
+	text := "its fence is a different one"
 	if fence != 0 {
 		text = fmt.Sprintf("its fence is %d", fence)
 	}
-	return fail(exitHeld, "changed", name, "%s is not what it was when it was looked at: %s by now; nothing was broken (padlock status %s)", show(name), text, show(name))
+	return fail(exitHeld, "changed", name, "%s has changed hands: %s now; nothing was broken (see padlock status %s)", show(name), text, show(name))
 }
 
-// unbreakable says how to end what only its holder can end.
+// unbreakable says how to end a hold that only its holder can end.
 func (a *app) unbreakable(s *padlock.State) *failure {
 	how := "a file lock ends only when its processes end"
 	var pids []string

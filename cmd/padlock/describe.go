@@ -59,7 +59,7 @@ func sentence(h padlock.Hold, now time.Time) string {
 	if h.Cooling {
 		line := "cooling down" + endText(h.Until, now)
 		if anybody(h) {
-			line += ", after " + who(h) + " had it"
+			line += "; the last holder was " + who(h)
 		}
 		return line
 	}
@@ -72,7 +72,7 @@ func sentence(h padlock.Hold, now time.Time) string {
 	}
 	switch {
 	case !h.PlannedEnd.IsZero():
-		line += ", and means to end by " + clock(h.PlannedEnd, now)
+		line += ", to end by " + clock(h.PlannedEnd, now)
 	case !h.Until.IsZero():
 		line += endText(h.Until, now) + " unless it is renewed"
 	}
@@ -110,7 +110,7 @@ func who(h padlock.Hold) string {
 
 var plain = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
 
-// show makes what others wrote safe to print on a terminal.
+// show makes a text that others wrote safe to print on a terminal.
 func show(s string) string {
 	if plain.MatchString(s) {
 		return s
@@ -118,7 +118,7 @@ func show(s string) string {
 	return strconv.Quote(s)
 }
 
-// printable is text of a server, with what a terminal would obey made visible.
+// printable replaces control characters in a server's text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -128,7 +128,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// visible escapes what a terminal would obey, wherever the text comes from.
+// visible escapes control characters, which a terminal would obey.
 func visible(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
 		return s
@@ -137,7 +137,7 @@ func visible(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
 }
 
-// clock is a time of day, with the date if it is another day's.
+// clock is a time of day, with the date unless it is today.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -146,7 +146,7 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// span rounds a time to what a reader wants to know.
+// span rounds a duration to the precision that a reader needs.
 func span(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Millisecond:

@@ -14,21 +14,21 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/doctor"
 )
 
-const doctorLong = `doctor looks for what makes locks in a store less safe than they seem: what the
-server, the file system, the network and the clocks are set to. For each finding it
-says what was seen, why that matters for a lock, and what to do. What could not be
-found out is told as unknown.
+const doctorLong = `doctor checks whether a store is as safe for locks as it seems: the settings of the
+server, the file system, the network and the clocks. For each finding it prints the
+fact, why it matters for a lock, and what to do. A fact that doctor cannot find out
+is reported as unknown.
 
-It takes and gives back locks of its own, PADLOCK-DOCTOR… (--name), and changes
-nothing else. Run it on a machine that uses the locks, as the user that does; it
-takes a few seconds, in which it watches the clocks.
+doctor takes and releases locks of its own, PADLOCK-DOCTOR… (--name), and changes
+nothing else. Run it on a machine that uses the locks, as the user that uses them.
+It takes a few seconds, because it watches the clocks.
 
-A finding that is known and accepted is left out of the exit status by --accept,
-so that doctor can be run by a monitor.
+--accept leaves a known finding out of the exit status, so that a monitor can run
+doctor. --quick only takes a lock and releases it, for a check every few seconds.
 
 Exit status:
-  0    nothing was found
-  1    there are problems, or something that matters could not be found out
+  0    no problems were found
+  1    there are problems, or something that matters is unknown
   64   the command line or the store's URL is wrong
   74   the output could not be written`
 
@@ -42,7 +42,7 @@ type diagnosis struct {
 	Do    string `json:"do,omitempty"`  // what to do about it
 }
 
-// examination is what the flags of doctor say.
+// examination holds the flags of doctor.
 type examination struct {
 	ttl, measure seconds
 	name         string
@@ -54,7 +54,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	set := &examination{ttl: seconds{d: padlock.DefaultTTL}, measure: seconds{d: 2 * time.Second}}
 	c := &cobra.Command{
 		Use:   "doctor [FLAGS]",
-		Short: "Look for what makes locks in a store unsafe",
+		Short: "Check whether a store is safe for locks",
 		Long:  strings.ReplaceAll(doctorLong, "PADLOCK-DOCTOR", "padlock-doctor"),
 		Example: `  padlock doctor
   PADLOCK_STORE=rediss://db7 padlock doctor --accept failover
@@ -66,10 +66,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&set.quick, "quick", false, "only take a lock and release it, once: a cheap check for a monitor")
-	f.StringSliceVar(&set.accept, "accept", nil, "do not count what the check `NAME` finds; may be repeated")
+	f.StringSliceVar(&set.accept, "accept", nil, "ignore findings of the check `NAME` in the exit status; may be repeated")
 	f.Var(&set.measure, "measure", "watch the clocks for `SECONDS` (default 2)")
-	f.Var(&set.ttl, "ttl", "the TTL that locks in the store have, in `SECONDS` (default 30)")
-	f.StringVar(&set.name, "name", "padlock-doctor", "the lock `NAME` to try, and others that begin so")
+	f.Var(&set.ttl, "ttl", "judge round trips for locks with a lease of `SECONDS` (default 30)")
+	f.StringVar(&set.name, "name", "padlock-doctor", "try locks whose names begin with `NAME`")
 	return c
 }
 

@@ -4,25 +4,28 @@ package main
 // and 128 + N when signal N killed it.
 const (
 	exitUsage       = 64  // the command line or the URL of the store is wrong
-	exitUnavailable = 69  // the store is out of reach, or cannot tell
+	exitUnavailable = 69  // the store cannot be reached, or cannot tell
 	exitSystem      = 71  // the system does not let padlock work: no process, no memory
-	exitHeld        = 75  // held by somebody else, or not free in time
+	exitHeld        = 75  // the lock is held, or was not free in time
 	exitLost        = 79  // the lock was lost while the command ran
 	exitTimeout     = 124 // --at-most was reached
 	exitCannotRun   = 126 // the command cannot be run
 	exitNotFound    = 127 // there is no such command
 )
 
-const exitStatuses = `  the command's own; 128+N if signal N killed it
+const exitStatuses = `  COMMAND's own, or 128+N if signal N killed it
   64   the command line or the store's URL is wrong
-  69   the store is out of reach; command not run
+  69   the store cannot be reached; command not run
   71   the system cannot start another process (a limit is reached); command not run
   75   the lock is held, or was not free in time (-E changes it); command not run
-  79   the lock was lost while the command ran; it was ended
+  79   the lock was lost while the command ran; the command was ended
   124  --at-most was reached; the command was ended
-  126  the command cannot be run        127  it is not found`
+  126  the command cannot be run        127  the command was not found
 
-// failure ends a verb: what to say, and the exit status.
+If COMMAND itself exits with 75 or 79, a message says so; -E and --lost-exit-code
+choose other statuses.`
+
+// failure ends a verb, with a message and an exit status.
 type failure struct {
 	status int
 	note   note

@@ -9,10 +9,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const extendLong = `extend makes a lock last at least --ttl from now. The key stays as it is. With
-exit status 79 the lock is lost: somebody else may have it, and what you do under
-it has to stop. So extend is also the way to ask, before each step, whether the
-lock is still yours.
+const extendLong = `extend prolongs a lock so that it lasts at least --ttl from now. The key stays the
+same. Exit status 79 means that the lock is lost: others can take it, so stop the
+work that needs it. Call extend before each step to make sure that the lock is
+still yours.
 
 ` + keyHelp + `
 
@@ -31,7 +31,7 @@ func (a *app) extendCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "extend [FLAGS]",
-		Short: "Make a lock last longer, by its key",
+		Short: "Prolong a lock by its key",
 		Long:  extendLong,
 		Example: `  printf %s "$key" | padlock extend --ttl 5m || exit
   padlock extend --key-file deploy.key`,
@@ -40,7 +40,7 @@ func (a *app) extendCommand() *cobra.Command {
 		RunE:                  func(c *cobra.Command, _ []string) error { return a.extend(c.Context(), file, ttl.d) },
 	}
 	c.Flags().SortFlags = false
-	c.Flags().Var(&ttl, "ttl", "the lock stays taken for `SECONDS` from now (default 30)")
+	c.Flags().Var(&ttl, "ttl", "hold the lock for at least `SECONDS` from now (default 30)")
 	keyFlag(c, &file, "read the key from `FILE`")
 	return c
 }

@@ -25,7 +25,7 @@ is killed COMMAND runs on, and has the lock unless it has closed the file.
 func (a *app) flockCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "flock [OPTIONS] FILE COMMAND [ARGUMENTS…]",
-		Short: "Do what flock(1) does",
+		Short: "Work like flock(1)",
 		Long:  flockLong,
 		Example: `  padlock flock -n /run/lock/report.lock ./report.sh
   (padlock flock 9; ./report.sh) 9>/run/lock/report.lock

@@ -17,10 +17,11 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// keyHelp tells of keys in the help of the verbs that read one.
+// keyHelp is in the help of every verb that reads a key.
 const keyHelp = `The key is read from the file of --key-file, else from $PADLOCK_KEY, else from
-standard input: never from the command line, which every user of the machine can
-see. Whoever has the key can take, extend or give back the lock.`
+standard input. It is never read from the command line, which every user of the
+machine can see. The key is all that is needed to take over, extend or release the
+lock.`
 
 // maxKey is more than the text of any key.
 const maxKey = 8192
@@ -35,9 +36,9 @@ func (a *app) readKey(file string) (padlock.Key, error) {
 	text = bytes.TrimSpace(text)
 	switch err := key.UnmarshalText(text); {
 	case len(text) == 0:
-		return key, usage("there is no key %s: it is what padlock acquire printed; give it by --key-file FILE, by PADLOCK_KEY, or on standard input", from)
+		return key, usage("there is no key %s; pass the key that padlock acquire printed by --key-file FILE, in PADLOCK_KEY, or on standard input", from)
 	case err != nil:
-		return key, usage("what is %s is no key: %s; a key is what padlock acquire printed, whole and on one line", from, reason(err))
+		return key, usage("the text %s is not a valid key: %s; copy the whole line that padlock acquire printed", from, reason(err))
 	}
 	return key, nil
 }
@@ -48,7 +49,7 @@ func keyText(file string) (text []byte, from string, err error) {
 			return []byte(env), "in PADLOCK_KEY", nil
 		}
 		if isTerminal(os.Stdin) {
-			return nil, "on standard input", nil // nobody is to wonder what it waits for
+			return nil, "on standard input", nil // do not seem to hang
 		}
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
 		return text, "on standard input", err
@@ -67,8 +68,8 @@ func keyFlag(c *cobra.Command, file *string, what string) {
 	c.Flags().StringVar(file, "key-file", "", what)
 }
 
-// keyPlace is where the key of a new hold will be written. It is made before
-// anything is taken, so that a lock is not left behind whose key is nowhere.
+// keyPlace is where the key of a new hold will be written. It is made before the lock is taken, so
+// that no lock is left behind without its key.
 type keyPlace struct {
 	file string
 	tmp  *os.File // nil: standard output
@@ -86,7 +87,7 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // mode 0600
 	if err != nil {
-		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; nothing was taken", show(file), pathReason(err))
+		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken", show(file), pathReason(err))
 	}
 	return &keyPlace{target, tmp}, nil
 }
@@ -98,13 +99,13 @@ func regularFile(file string) (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(file); err == nil {
-			return "", errors.New("it is a link that leads nowhere")
+			return "", errors.New("the link leads nowhere")
 		}
 		return file, nil // it will be made, or its directory is missing
 	case err != nil:
 		return "", errors.New(pathReason(err))
 	case !st.Mode().IsRegular():
-		return "", errors.New("it is no regular file; leave --key-file out to get the key on standard output")
+		return "", errors.New("not a regular file; without --key-file the key goes to standard output")
 	}
 	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -113,8 +114,8 @@ func regularFile(file string) (string, error) {
 	return target, nil
 }
 
-// stillHeld refuses a file with the key of a lock that is still held: without
-// its key nobody could give that lock back.
+// stillHeld refuses a file with the key of a lock that is still held: without its key nobody could
+// release that lock.
 func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
 	text, err := os.ReadFile(file)
 	var key padlock.Key
@@ -125,7 +126,7 @@ func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) err
 	if err != nil {
 		return nil
 	}
-	return usage("--key-file %s has the key of %s, which is still held for %s; give that back first (padlock release --key-file %s), or name another file",
+	return usage("--key-file %s holds the key of %s, which is locked for %s more; release it first (padlock release --key-file %s), or name another file",
 		show(file), show(key.Name()), span(left), show(file))
 }
 
@@ -163,8 +164,8 @@ type handedOver struct {
 	Until   time.Time `json:"until"`
 }
 
-// handOver gives the key of a lock to the user. A lock whose key nobody got is
-// given back.
+// handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
+// else could.
 func (a *app) handOver(lock *padlock.Lock, place *keyPlace) error {
 	word, err := exported(lock)
 	if err == nil {
@@ -173,9 +174,9 @@ func (a *app) handOver(lock *padlock.Lock, place *keyPlace) error {
 	if err == nil {
 		return nil
 	}
-	why := fail(exitOutput, "output", lock.Name(), "the key of %s could not be written: %s; the lock was given back", show(lock.Name()), pathReason(err))
+	why := fail(exitOutput, "output", lock.Name(), "the key of %s could not be written: %s; the lock was released", show(lock.Name()), pathReason(err))
 	if err := lock.Release(); err != nil {
-		why.note.Message = "the key of " + show(lock.Name()) + " could not be written, and " + a.place() + " did not confirm that the lock was given back; it runs out by itself"
+		why.note.Message = "the key of " + show(lock.Name()) + " could not be written, and " + a.place() + " did not confirm the release; the lock ends with its lease"
 	}
 	return why
 }
@@ -192,7 +193,7 @@ func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
 		}
 		out.Key, out.KeyFile = "", place.file
 	}
-	a.remark(lock.Name(), "%s is taken for %s; padlock extend makes that longer, padlock release gives it back", show(lock.Name()), span(left))
+	a.remark(lock.Name(), "%s is locked for %s; padlock extend prolongs that, padlock release ends it", show(lock.Name()), span(left))
 	switch {
 	case a.json:
 		return a.print(a.stdout, out)
@@ -203,7 +204,7 @@ func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
 	return err
 }
 
-// remark says something to a person: to scripts it would be noise.
+// remark says something to a person. For a script it would be noise.
 func (a *app) remark(name, format string, args ...any) {
 	if !a.json && isTerminal(os.Stdout) && isTerminal(os.Stderr) {
 		a.say(fail(0, "remark", name, format, args...).note)

@@ -17,9 +17,9 @@ func (a *app) lsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are held",
-		Long: `ls lists the locks that are held, cool down or are waited for, by name; with
-PREFIX only those whose names begin so. It prints nothing, and exits with 0, if
-there are none. With --json it prints one object a line.`,
+		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
+With PREFIX it lists only names that begin with PREFIX. If there are none it prints
+nothing and exits with 0. With --json it prints one object per line.`,
 		Example: `  padlock ls
   padlock ls deploy/
   padlock ls --json | jq -r .name`,
@@ -90,7 +90,7 @@ func (a *app) table(states []padlock.State) error {
 	return w.Flush()
 }
 
-// end is when a hold ends for sure, or as it is planned.
+// end is when a hold is planned to end, or when its lease ends.
 func end(h padlock.Hold) time.Time {
 	if !h.PlannedEnd.IsZero() {
 		return h.PlannedEnd

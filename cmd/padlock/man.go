@@ -33,7 +33,7 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man",
 		Short:   "Print the manual page",
-		Long:    "Prints the manual page of padlock, for man(1).",
+		Long:    "man prints the manual page of padlock, for man(1).",
 		Example: "  padlock man | man -l -\n  padlock man >/usr/local/share/man/man1/padlock.1",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -12,10 +12,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const releaseLong = `release gives a lock back. With exit status 79 the lock was lost before: what was
-done last may have been done beside somebody else. With --key-file the file is
-removed when the lock is no longer yours; if that is not known it is kept, and
-release may be called again.
+const releaseLong = `release releases a lock by its key. Exit status 79 means that the lock was lost
+earlier: somebody else may have worked under it at the same time as you. With
+--key-file the file is removed when the lock is no longer yours. If release cannot
+tell, it keeps the file, and you can call it again.
 
 ` + keyHelp + `
 
@@ -33,7 +33,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "release [FLAGS]",
-		Short: "Give a lock back, by its key",
+		Short: "Release a lock by its key",
 		Long:  releaseLong,
 		Example: `  printf %s "$key" | padlock release
   padlock release --key-file deploy.key
@@ -43,8 +43,8 @@ func (a *app) releaseCommand() *cobra.Command {
 		RunE:                  func(c *cobra.Command, _ []string) error { return a.release(c.Context(), file, coolDown) },
 	}
 	c.Flags().SortFlags = false
-	c.Flags().Var(&coolDown, "cool-down", "keep the name taken for another `SECONDS`")
-	keyFlag(c, &file, "read the key from `FILE`, and remove it")
+	c.Flags().Var(&coolDown, "cool-down", "keep the name locked for another `SECONDS`")
+	keyFlag(c, &file, "read the key from `FILE`, and remove the file")
 	return c
 }
 
@@ -61,27 +61,26 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 	defer a.close(l)
 	used, err := setAside(file)
 	if err != nil {
-		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not given back", show(file), pathReason(err))
+		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not released", show(file), pathReason(err))
 	}
 	err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown.d))
 	used.settle(err == nil || (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)) && !errors.Is(err, padlock.ErrUncertain))
 	if err != nil {
-		return a.unsuccessful(name, "given back", err)
+		return a.unsuccessful(name, "released", err)
 	}
-	a.remark(name, "%s is given back", show(name))
+	a.remark(name, "released %s", show(name))
 	if a.json {
 		return a.print(a.stdout, released{newNamed(name), true})
 	}
 	return nil
 }
 
-// usedKey is the file of a key that is about to be of no use. It is out of the
-// way before the lock is given back: the next holder may write his key in the
-// same place, and that is not to be removed.
+// usedKey is the file of a key that is about to become invalid. It is moved away before the lock is
+// released, because the next holder may write its key to the same place, and that key must stay.
 type usedKey struct{ file, aside string }
 
-// A link is followed, and what is no regular file, such as /dev/stdin or a pipe,
-// stays where it is.
+// setAside moves the file of a key away. It follows a link. A file that is not regular, such as
+// /dev/stdin or a pipe, stays where it is.
 func setAside(file string) (usedKey, error) {
 	if file == "" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") {
 		return usedKey{}, nil
@@ -94,15 +93,15 @@ func setAside(file string) (usedKey, error) {
 	return u, os.Rename(file, u.aside)
 }
 
-// settle removes the file if its key is of no use any more, or puts it back.
+// settle removes the file if its key is invalid now, and puts it back otherwise.
 func (u usedKey) settle(useless bool) {
 	if u.file == "" {
 		return
 	}
 	if !useless {
 		if err := os.Link(u.aside, u.file); err != nil {
-			return // nor is what is there now replaced
+			return // another key is there now, and stays
 		}
 	}
-	_ = os.Remove(u.aside) // a key of no use may stay
+	_ = os.Remove(u.aside) // an invalid key may stay
 }

@@ -34,7 +34,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	a.json = asksForJSON(args) // for what goes wrong before the flags are read
+	a.json = asksForJSON(args) // for errors before the flags are read
 	err := root.ExecuteContext(context.Background())
 	var f *failure
 	var file *fs.PathError // of a verb: all else is made a failure
@@ -51,7 +51,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		a.say(note{Event: "output", Message: "the output could not be written: " + pathReason(err), Exit: exitOutput})
 		return exitOutput
 	}
-	// What cobra itself finds is wrong with the command line.
+	// Cobra itself found an error in the command line.
 	a.say(note{Event: "usage", Message: err.Error() + "; see padlock --help", Exit: exitUsage})
 	return exitUsage
 }
@@ -72,8 +72,8 @@ func (a *app) root() *cobra.Command {
 		Long: `padlock runs a command while it holds a lock, so that only one process at a time
 does the job, or only one machine, with a store on a server such as Redis.`,
 		Example: `  padlock run nightly-report -- ./report.sh
-  padlock run -n nightly-report -- ./report.sh     # do not wait: 75 if it runs already
-  padlock status nightly-report                    # who has it?`,
+  padlock run -n nightly-report -- ./report.sh     # do not wait: exit with 75 if it is running
+  padlock status nightly-report                    # who holds the lock?`,
 		SilenceErrors:         true,
 		SilenceUsage:          true,
 		DisableFlagsInUseLine: true,
@@ -89,8 +89,8 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	}
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else files of this user; a password belongs in PADLOCK_STORE, not here)")
-	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object a line")
+	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else the file $PADLOCK_STORE_FILE holds it, else files of this user)")
+	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object per line")
 	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())

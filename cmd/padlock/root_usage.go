@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// What cobra and pflag say by themselves, in padlock's words.
+// The messages of cobra and pflag, in padlock's words.
 
 // otherWords are verbs of other programs, and padlock's for the same.
 var otherWords = map[string]string{

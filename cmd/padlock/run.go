@@ -19,27 +19,26 @@ import (
 )
 
 const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
-the processes that it started have ended. It waits for the lock as long as it takes,
+processes that it started have ended. It waits for the lock as long as necessary,
 unless -n or -w is given. Flags stand before NAME.
 
-When COMMAND has ended, the processes that it left running get --signal, and KILL
-after --kill-after, before the lock is released; a message names them. --close
-leaves them alone. If the lock is lost, or can no longer be renewed in time, COMMAND
-is ended in the same way, so that nothing works on without the lock. Signals to
-padlock are passed on to COMMAND.
+When COMMAND ends and leaves processes running, they get --signal, and KILL after
+--kill-after, before the lock is released; a message names them. --close leaves them
+alone. If the lock is lost, or cannot be renewed in time, COMMAND is ended in the
+same way, so that it never works without the lock. padlock passes signals that it
+gets on to COMMAND.
 
 Two padlock processes share the work: this one, and another that is the parent of
 COMMAND. If either is killed, even by kill -9, the other ends COMMAND. If this one
 hangs or is stopped (Ctrl-Z), COMMAND is still ended before the lease runs out.
 
-COMMAND finds in its environment PADLOCK_NAME, PADLOCK_STORE and PADLOCK_FENCE, a
-number that grows with each holder, and with --no-renewal PADLOCK_EXPIRES, in seconds
-since 1970. With --pass-key it also gets PADLOCK_LOCK_KEY, the key of the lock, with
-which padlock adopt takes the lock over. Without --pass-key, a password in --store is
-left out of PADLOCK_STORE; a password that came in PADLOCK_STORE stays there.
+The environment of COMMAND has PADLOCK_NAME, PADLOCK_FENCE (a number that grows with
+each holder) and PADLOCK_STORE or PADLOCK_STORE_FILE; with --no-renewal also
+PADLOCK_EXPIRES, in seconds since 1970. --pass-key adds PADLOCK_LOCK_KEY, the key of
+the lock, for padlock adopt. A password in --store is passed on only with --pass-key.
 
-Messages go to standard error. With -q there is none when COMMAND is not run because
-somebody else has the lock: cron sends mail for messages, not for exit statuses.
+Messages go to standard error. With -q there is no message if COMMAND is not run
+because the lock is held: cron sends mail for output, not for exit statuses.
 
 SECONDS may have a fraction, or be written as 90s, 10m, 1h30m or 1d.
 
@@ -65,7 +64,7 @@ const runExample = `  # a cron job that must not overlap itself, even if many ma
   # a line for the shell, as with flock(1)
   padlock run nightly-report -c './report.sh | mail -s report root'`
 
-// runFlags is what the flags of run say.
+// runFlags holds the flags of run.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
 	shell, skipOK, unlock, noFork, passKey, quiet   bool
@@ -97,12 +96,12 @@ func (a *app) runCommand() *cobra.Command {
 
 func (set *runFlags) define(c *cobra.Command) {
 	f := c.Flags()
-	f.SetInterspersed(false) // what stands after NAME is the command's
+	f.SetInterspersed(false) // arguments after NAME are the command's
 	f.SetNormalizeFunc(likeFlock)
 	f.SortFlags = false
 	set.defineWait(f)
 	f.BoolVarP(&set.leave, "close", "o", false, "release as soon as COMMAND exits; do not kill background processes or wait for them")
-	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (also after NAME: -c LINE)")
+	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (or write -c LINE after NAME)")
 	f.BoolVarP(&set.verbose, "verbose", "v", false, "report who holds the lock, how long the wait took, and the release")
 	f.BoolVarP(&set.quiet, "quiet", "q", false, "print nothing if COMMAND is not run because the lock is held (losses and failures are printed)")
 	f.Var(&set.ttl, "ttl", "lease length: how many `SECONDS` the lock outlives a dead padlock (default 30; files: 0)")
@@ -112,7 +111,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.killAfter, "kill-after", "send KILL `SECONDS` after --signal (default 10, or a third of --ttl)")
 	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew; stop COMMAND before --ttl ends")
-	f.BoolVar(&set.passKey, "pass-key", false, "give COMMAND the key of the lock (PADLOCK_LOCK_KEY) and the password of --store")
+	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
 	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
@@ -170,7 +169,7 @@ func splitArgs(args []string, shell *bool) (name string, command []string, err e
 	case len(args) > 1 && (args[1] == "-c" || args[1] == "--command"):
 		*shell, command = true, args[2:]
 	case len(args) > 1 && strings.HasPrefix(args[1], "-"):
-		return "", nil, usage("%s stands after the name of the lock; flags stand before it: %s", args[1], form)
+		return "", nil, usage("%s stands after the name of the lock; put flags before the name: %s", args[1], form)
 	default:
 		command = args[1:]
 	}
@@ -183,7 +182,7 @@ func splitArgs(args []string, shell *bool) (name string, command []string, err e
 // shellCommand has the user's shell run a line, as flock(1) does.
 func shellCommand(line []string) ([]string, error) {
 	if len(line) != 1 {
-		return nil, usage("-c takes one line for the shell, and there are %d arguments: put it in quotes", len(line))
+		return nil, usage("-c takes one argument, a line for the shell, but there are %d; put the line in quotes", len(line))
 	}
 	shell := os.Getenv("SHELL")
 	if shell == "" {
@@ -195,15 +194,15 @@ func shellCommand(line []string) ([]string, error) {
 func (set *runFlags) check() error {
 	switch {
 	case set.nonblock && set.wait.given && set.wait.d > 0:
-		return usage("-n does not wait and -w %v does: give one of them", set.wait.d)
+		return usage("-n and -w %v contradict each other; use one of them", set.wait.d)
 	case set.skipOK && set.conflict != exitHeld && set.conflict != 0:
-		return usage("--skip-ok means -E 0, and there is -E %d", set.conflict)
+		return usage("--skip-ok means -E 0 and contradicts -E %d", set.conflict)
 	case set.atMost.given && set.atMost.d == 0:
 		return usage("--at-most 0: the command would not run at all")
 	case set.policy == policySkip && !set.wait.given && !set.nonblock:
 		return usage("--wait-policy skip needs --wait")
 	case set.quiet && set.verbose:
-		return usage("-q and -v exclude each other")
+		return usage("-q and -v contradict each other")
 	case set.unlock:
 		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
 	case set.noFork:
@@ -215,7 +214,7 @@ func (set *runFlags) check() error {
 	return nil
 }
 
-// options are what the flags say to the face.
+// options are the flags as options of Acquire.
 func (set *runFlags) options(grace time.Duration) []padlock.Option {
 	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
 	if set.shared {
@@ -261,7 +260,7 @@ func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
 	return set.killAfter.d, nil
 }
 
-// shellHint is for a whole line that was given as a command.
+// shellHint helps if a whole line was passed as the command.
 func shellHint(command string) string {
 	if !strings.ContainsAny(command, " |;&") {
 		return ""
@@ -279,7 +278,7 @@ func cannotRun(command string, err error) *failure {
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
 		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))
 	case errors.Is(err, fs.ErrNotExist):
-		// Of a script also if what its first line names is missing.
+		// A script without its interpreter gives the same error.
 		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; command not run", show(command))
 	case errors.Is(err, fs.ErrPermission):
 		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))

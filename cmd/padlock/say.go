@@ -11,17 +11,17 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// exitOutput: what was to be told could not be written.
+// exitOutput: the output could not be written.
 const exitOutput = 74
 
-// verbStatuses are those of verbs that take locks or give them back.
+// verbStatuses are the exit statuses of the verbs that take or release locks.
 const verbStatuses = `  0    done
-  75   held by somebody else, or not free in time
+  75   the lock is held, or was not free in time
   79   the lock is lost: somebody else may have it
 ` + commonStatuses
 
 const commonStatuses = `  64   the command line or the store's URL is wrong, or the store cannot do that
-  69   the store is out of reach, or its answer was lost
+  69   the store cannot be reached, or its answer was lost
   74   the output could not be written`
 
 // note is a message on standard error: a line of text, or a JSON object.
@@ -45,7 +45,7 @@ type process struct {
 	Name string `json:"name"`
 }
 
-// say prints a note. There is nobody to tell that it failed.
+// say prints a note. If that fails there is no way to report it.
 func (a *app) say(n note) {
 	if a.json {
 		_ = a.print(a.stderr, n)
@@ -90,19 +90,19 @@ func (a *app) explain(name string, err error) *failure {
 	case errors.Is(err, padlock.ErrInvalid):
 		return fail(exitUsage, "usage", name, "%s", a.limit(what))
 	case errors.Is(err, errors.ErrUnsupported):
-		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another with --store", a.place(), what)
+		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another store with --store", a.place(), what)
 	case errors.Is(err, padlock.ErrUncertain):
-		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was taken at %s: %s; if it was, it is given back or runs out; command not run", show(name), a.place(), what)
+		return fail(exitUnavailable, "uncertain", name, "it is unknown whether %s was locked at %s: %s; if so, the lock is released or ends with its lease; command not run", show(name), a.place(), what)
 	case errors.Is(err, padlock.ErrUnavailable):
 		return fail(exitUnavailable, "unavailable", name, "%s cannot be used: %s", a.place(), what)
 	}
 	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
 }
 
-// limited is what the library says of a time that a store does not allow.
+// limited matches the library's error for a time that a store does not allow.
 var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to (\S+)$`)
 
-// limitFlags are the flags for what the library calls so.
+// limitFlags maps the library's names to flags.
 var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "MaxHold": "--at-most"}
 
 // limit says which flag has a value that is out of range.
@@ -138,24 +138,24 @@ func short(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock was not taken, extended, …, as deed says.
+// unsuccessful explains why a lock was not taken, extended or released, as deed says.
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):
-		hint := "ask again"
+		hint := "try again"
 		if deed == "taken" || deed == "taken over" {
-			hint = "if it was, it runs out by itself"
+			hint = "if it was, it ends with its lease"
 		}
-		return fail(exitUnavailable, "uncertain", name, "it is not known whether %s was %s at %s: %s; %s", show(name), deed, a.place(), reason(err), hint)
+		return fail(exitUnavailable, "uncertain", name, "it is unknown whether %s was %s at %s: %s; %s", show(name), deed, a.place(), reason(err), hint)
 	case errors.Is(err, padlock.ErrLost):
-		return fail(exitLost, "lost", name, "%s was not %s: it is lost, and somebody else may have it", show(name), deed)
+		return fail(exitLost, "lost", name, "%s was not %s: the lock is lost, and somebody else may have it", show(name), deed)
 	case errors.Is(err, padlock.ErrExpired):
-		return fail(exitLost, "lost", name, "%s was not %s: it is lost, for its time had run out; nobody else took it", show(name), deed)
+		return fail(exitLost, "lost", name, "%s was not %s: the lock is lost, because its lease had run out; nobody else took it", show(name), deed)
 	}
 	return a.explain(name, err)
 }
 
-// reason is the text of an error without what padlock says around it.
+// reason is the text of an error without the prefixes of the library.
 func reason(err error) string {
 	var e *padlock.Error
 	if errors.As(err, &e) {
@@ -168,7 +168,7 @@ func reason(err error) string {
 	return what
 }
 
-// heldFailure says by whom the name is held.
+// heldFailure says who holds the name.
 func heldFailure(name string, held *padlock.HeldError) *failure {
 	now := time.Now()
 	f := fail(exitHeld, "held", name, "%s", heldText(name, held, now))

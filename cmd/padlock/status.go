@@ -12,17 +12,18 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const statusLong = `status tells who holds the lock NAME, since and until when, without touching it.
+const statusLong = `status shows who holds the lock NAME, since when and until when. It does not touch
+the lock.
 
-The exit status is that of "padlock run -n NAME", had it been started instead:
-0 if the lock is free, 75 if it is held or cooling down, 69 if it cannot be told.
-The answer may be old when it arrives: to do something only while a lock is free,
-use run -n.`
+The exit status is the one that "padlock run -n NAME" would have: 0 if the lock is
+free, 75 if it is held or cooling down, 69 if the store cannot tell. The answer may
+be out of date when you read it. To do something only while a lock is free, use
+run -n.`
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status NAME",
-		Short: "Tell who holds a lock",
+		Short: "Show who holds a lock",
 		Long:  statusLong,
 		Example: `  padlock status nightly-report
   padlock status --json nightly-report | jq .holders
@@ -74,11 +75,11 @@ func (a *app) showStatus(ctx context.Context, name string) error {
 	return err
 }
 
-// unknown is the failure to tell. A store that never can is no usage error
-// here: the question was right, the answer is not known.
+// unknown is the failure to find out who holds a lock. It is not a usage error, even if the store
+// can never tell: the question was right, but there is no answer.
 func (a *app) unknown(name string, err error) *failure {
 	if errors.Is(err, errors.ErrUnsupported) {
-		return fail(exitUnavailable, "unknown", name, "%s cannot tell who holds its locks: %s", a.place(), reason(err))
+		return fail(exitUnavailable, "unknown", name, "%s cannot tell who holds a lock: %s", a.place(), reason(err))
 	}
 	return a.explain(name, err)
 }

@@ -16,22 +16,22 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-const storesLong = `stores lists the kinds of stores, how their URLs begin, and what each promises.
-With URL, or with --used for the one that the other verbs use here, it says what
-that store promises as it is configured, and what its server was found to be.
+const storesLong = `stores lists the kinds of stores, how their URLs begin, and what each promises. With
+URL it shows that store in full: what it promises as configured, and what its server
+reports. --used does the same for the store that the other verbs use.
 
-  LEASE      locks end by themselves, so acquire works
-  ENDS WITH  what a lock does not outlive, beside its lease
-  RESTART    locks are kept when the server, or the machine, restarts
-  FAILOVER   … when a replica takes over
-  CLOCK SET  nobody gets a lock twice because a clock is set
-  FULL       a store that is full drops no locks
-  FENCE      fences grow for ever (durable)
-  SHARED     run --shared works
-  IN ORDER   who waits gets a turn in the order of arrival, over all processes
-  AT LEAST   run --at-least works
+  LEASE       a lock ends by itself if it is not renewed, so acquire works
+  ENDS WITH   what else ends a lock
+  RESTART     locks are kept when the server, or the machine, restarts
+  FAILOVER    locks are kept when a replica takes over
+  CLOCK STEP  a clock that is set does not give a lock to two holders
+  EVICTION    a full store drops no locks
+  FENCE       the number that grows with each holder is never reset (durable)
+  SHARED      run --shared works
+  IN ORDER    waiters get the lock in order of arrival, over all processes
+  COOL-DOWN   run --at-least and --cool-down work
 
-"partly" is explained by padlock stores URL.`
+padlock stores URL explains "partly".`
 
 // kind is a row of the table.
 type kind struct {
@@ -156,7 +156,7 @@ func (a *app) storesCommand() *cobra.Command {
 	var used bool
 	c := &cobra.Command{
 		Use:   "stores [FLAGS] [URL]",
-		Short: "Tell what stores there are and what they promise",
+		Short: "List the stores and what they promise",
 		Long:  storesLong,
 		Example: `  padlock stores
   padlock stores --used
@@ -178,7 +178,7 @@ func (a *app) storesCommand() *cobra.Command {
 			return a.allStores(c.Context())
 		},
 	}
-	c.Flags().BoolVar(&used, "used", false, "tell of the store that the other verbs use here")
+	c.Flags().BoolVar(&used, "used", false, "show the store that the other verbs use")
 	return c
 }
 
@@ -206,7 +206,7 @@ func (a *app) allStores(ctx context.Context) error {
 
 func (a *app) storeTable(rows []promised) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STORE\tLEASE\tENDS WITH\tRESTART\tFAILOVER\tCLOCK SET\tFULL\tFENCE\tSHARED\tIN ORDER\tAT LEAST")
+	fmt.Fprintln(w, "STORE\tLEASE\tENDS WITH\tRESTART\tFAILOVER\tCLOCK STEP\tEVICTION\tFENCE\tSHARED\tIN ORDER\tCOOL-DOWN")
 	for _, p := range rows {
 		fmt.Fprintln(w, strings.Join([]string{
 			p.Schemes[0] + ":", yesNo(p.Lease), p.EndsWith, p.Restart, p.Failover, p.ClockSet, p.Eviction, p.Fence,
@@ -259,7 +259,7 @@ func (a *app) storePage(p promised) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	row := func(name, value string) { fmt.Fprintln(w, name+"\t"+value) }
 	row("store", p.Store+" ("+p.URL+")")
-	lease := "none: a lock lasts until it is given back, or the " + p.EndsWith + " ends"
+	lease := "none: a lock lasts until it is released, or the " + p.EndsWith + " ends"
 	if p.Lease {
 		lease = fmt.Sprintf("%s to %s", span(seconds64(p.MinTTL)), span(seconds64(p.MaxTTL)))
 	}
@@ -267,8 +267,8 @@ func (a *app) storePage(p promised) error {
 	row("ends with", p.EndsWith)
 	row("survives a restart", p.Restart)
 	row("survives a failover", p.Failover)
-	row("safe when a clock is set", p.ClockSet)
-	row("safe when it is full", p.Eviction)
+	row("safe if a clock is set", p.ClockSet)
+	row("safe if it is full", p.Eviction)
 	row("fence", p.Fence)
 	row("shared locks", yesNo(p.Shared))
 	row("readers have one fence", p.OneFence)

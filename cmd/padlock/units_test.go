@@ -19,7 +19,7 @@ func TestSeconds(t *testing.T) {
 	}
 	for _, text := range []string{"", "x", "-1", "-1s", "1 s", "NaN", "Inf", "-Inf", "1e300", "9000h", "d", "-1d", "1d-1h", "1.5d", "1d2", "367d", "1h1d", "0x", "1;2"} {
 		if got, err := parseSeconds(text); err == nil {
-			t.Errorf("%q is taken for %v", text, got)
+			t.Errorf("%q is locked for %v", text, got)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestSignalFlag(t *testing.T) {
 	}
 	for _, text := range []string{"", "0", "-9", "65", "SIG", "HELLO"} {
 		if err := (&signalFlag{}).Set(text); err == nil {
-			t.Errorf("%q is taken for a signal", text)
+			t.Errorf("%q is locked for a signal", text)
 		}
 	}
 }
@@ -60,8 +60,8 @@ func TestHeldText(t *testing.T) {
 		{padlock.HeldError{Until: now.Add(time.Minute)}, "x is held by somebody else until 12:01:00 (1m0s more)"},
 		{padlock.HeldError{Holds: []padlock.Hold{mine}}, "x is held by web1:42 (./report.sh), since 11:58:30 (for 1m30s)"},
 		{padlock.HeldError{Holds: []padlock.Hold{leased}}, "x is held by web1:42 (./report.sh), since 11:58:30 (for 1m30s) until 12:00:20 (20s more) unless it is renewed"},
-		{padlock.HeldError{Holds: []padlock.Hold{planned}}, "x is held by web1:42 (./report.sh), since 11:58:30 (for 1m30s), and means to end by 13:00:00"},
-		{padlock.HeldError{Holds: []padlock.Hold{cooling}}, "x is cooling down until 12:00:08 (8s more), after web1:42 (./report.sh) had it"},
+		{padlock.HeldError{Holds: []padlock.Hold{planned}}, "x is held by web1:42 (./report.sh), since 11:58:30 (for 1m30s), to end by 13:00:00"},
+		{padlock.HeldError{Holds: []padlock.Hold{cooling}}, "x is cooling down until 12:00:08 (8s more); the last holder was web1:42 (./report.sh)"},
 		{padlock.HeldError{Holds: []padlock.Hold{bare}}, "x is cooling down until 12:00:08 (8s more)"},
 		{padlock.HeldError{Holds: []padlock.Hold{shared, shared}}, "x is held by web1:42 (./report.sh), shared, since 11:58:30 (for 1m30s), and by 1 more (padlock status x lists them)"},
 		{padlock.HeldError{Holds: []padlock.Hold{old}}, "x is held by web1:42 (./report.sh), since 2026-02-27 12:00:00 (for 48h0m0s)"},

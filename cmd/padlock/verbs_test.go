@@ -163,7 +163,7 @@ func TestWaitRidesOutAnOutage(t *testing.T) {
 }
 
 // The next holder may write his key where the last one had his, as soon as the
-// lock is given back; and a key is kept while it may be of use.
+// lock ; and a key is kept while it may be of use.
 func TestReleaseRemovesItsOwnKeyOnly(t *testing.T) {
 	for _, c := range []struct {
 		next    string // what the next holder writes
@@ -222,10 +222,10 @@ func TestUnsuccessful(t *testing.T) {
 		status int
 		want   string
 	}{
-		{padlock.ErrLost, "extended", exitLost, "x was not extended: it is lost, and somebody else may have it"},
-		{padlock.ErrExpired, "given back", exitLost, "x was not given back: it is lost, for its time had run out; nobody else took it"},
-		{errors.Join(padlock.ErrUncertain, padlock.ErrLost), "given back", exitUnavailable, "it is not known whether x was given back at the store redis://db7"},
-		{padlock.ErrUncertain, "taken", exitUnavailable, "if it was, it runs out by itself"},
+		{padlock.ErrLost, "extended", exitLost, "x was not extended: the lock is lost, and somebody else may have it"},
+		{padlock.ErrExpired, "released", exitLost, "x was not released: the lock is lost, because its lease had run out; nobody else took it"},
+		{errors.Join(padlock.ErrUncertain, padlock.ErrLost), "released", exitUnavailable, "it is unknown whether x was released at the store redis://db7"},
+		{padlock.ErrUncertain, "taken", exitUnavailable, "if it was, it ends with its lease"},
 		{padlock.ErrUnavailable, "extended", exitUnavailable, "the store redis://db7 cannot be used"},
 		{padlock.ErrInvalid, "extended", exitUsage, "invalid parameter"},
 		{errors.New("a pig flew by"), "extended", exitUnavailable, "the store redis://db7 failed: a pig flew by"},

@@ -20,31 +20,29 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-const verifyLong = `verify works with the locks of a store as many programs at once would, makes the
-faults that a client can make, and prints what was promised beside what was
-measured.
+const verifyLong = `verify tests whether a store keeps its promises. It uses the store as many programs
+at once would, makes the faults that a client can make, and prints each promise next
+to the measured result.
 
-Four processes with eight threads of work each take, hold, share, convert, hand
-over and give back some hundred locks, with leases of 0.4 to 2 seconds. Meanwhile
-processes are stopped and killed, calls are cancelled, and, where the store is a
-Redis server with one address, connections are reset and replies and requests are
-lost in a proxy of verify's own; servers behind Sentinel, in a cluster or at a
-unix socket are used without it. Nothing is done to the server itself.
+Four processes with eight threads each take, hold, share, convert, hand over and
+release some hundred locks, with leases of 0.4 to 2 seconds. Meanwhile verify stops
+and kills processes and cancels calls. If the store is one server with one address,
+a proxy of verify also resets connections and loses requests and replies. verify
+does nothing to the server itself.
 
-It uses names that begin with padlock-verify- and a number of its own, and
-touches no other. Lock files are removed at the end; on Redis the fences of its
-names run out within minutes. The load on the store is that of the busiest
-application: some thousand operations a second.
+The names of its locks begin with padlock-verify- and a random text; it touches no
+others. It removes lock files at the end; a server forgets the names within minutes.
+The load is that of a very busy application: several thousand operations a second.
 
-A violation leaves the history, which tells what happened to every lock, in the
-directory that is named at the end. INT or TERM ends the work early and judges
-what was done until then.
+If a promise is broken, verify leaves the history of all locks in the directory that
+it names at the end. INT or TERM ends the test early; verify then judges what has
+been done until then.
 
 Exit status:
-  0    nothing was violated in what was done
-  1    something was; see the table
+  0    no promise was broken
+  1    a promise was broken; see the table
   64   the command line or the store's URL is wrong
-  69   the store is out of reach, or went out of reach
+  69   the store cannot be reached, or could not be reached any more
   70   verify itself failed`
 
 // verification is one run of verify.
@@ -67,7 +65,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	v := &verification{app: a, span: seconds{d: time.Minute, given: true}}
 	c := &cobra.Command{
 		Use:   "verify [--for SECONDS]",
-		Short: "Check what a store promises, under faults",
+		Short: "Test whether a store keeps its promises under faults",
 		Long:  verifyLong,
 		Example: `  padlock verify --store redis://db1:6379
   padlock verify --store redis://db1:6379 --for 10m --json >verified.json
@@ -76,9 +74,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Args:                  noArgs,
 		RunE:                  func(c *cobra.Command, _ []string) error { return v.do(c.Context()) },
 	}
-	c.Flags().Var(&v.span, "for", "how long to work; then locks are looked at for some more `SECONDS`")
-	c.Flags().Uint64Var(&v.seed, "seed", 0, "of all dice, a `NUMBER` to draw the same faults again (default another each time)")
-	c.Flags().StringVar(&v.keep, "keep", "", "where a history with violations is left, a `DIRECTORY` (default a new one for temporary files)")
+	c.Flags().Var(&v.span, "for", "test for `SECONDS`")
+	c.Flags().Uint64Var(&v.seed, "seed", 0, "the random seed, a `NUMBER`, to repeat a run (default random)")
+	c.Flags().StringVar(&v.keep, "keep", "", "the `DIRECTORY` for the history if a promise is broken (default a new temporary one)")
 	return c
 }
 
@@ -92,16 +90,15 @@ func verifyWorkerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(os.Interrupt) // from a terminal it reaches all of them; verify tells them when to end
+			signal.Ignore(os.Interrupt) // from a terminal all of them get it; verify ends them
 			soak.PlayWorker(openVerified)
 			return usage("%s is started by padlock verify only", workerVerb)
 		},
 	}
 }
 
-// openVerified opens the store for verify and its processes; tests break it. It
-// remembers nothing of the server from one process to the next, as verify leaves
-// nothing behind.
+// openVerified opens the store for verify and its processes; tests break it. It remembers nothing
+// of the server from one process to the next, because verify leaves nothing behind.
 var openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
 	return open.Store(ctx, url, schemes, open.BetweenProcesses(), open.Brief())
 }
@@ -205,8 +202,7 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 	return f, v.keepHistory(f, out)
 }
 
-// reachable tells a store that went away during the run from one that broke
-// its promises.
+// reachable distinguishes a store that went away during the run from one that broke its promises.
 func (v *verification) reachable(ctx context.Context) error {
 	store, err := openVerified(ctx, v.url)
 	if err != nil {

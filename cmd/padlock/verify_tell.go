@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// measured is what verify found out.
+// measured is the result of verify.
 type measured struct {
 	*soak.Report
 	url       string
@@ -104,7 +104,7 @@ func (f *measured) write(w io.Writer) error {
 	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", f.Grants, f.PerSecond, f.P50.Round(10*time.Microsecond), f.P99.Round(10*time.Microsecond), f.Ambiguous)
 	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", f.FaultSum(), faultList(f.Faults), f.Recovery.Round(time.Millisecond))
 	for _, store := range f.unproxied {
-		fmt.Fprintf(w, "no proxy before %s: no replies were lost on the way\n", store)
+		fmt.Fprintf(w, "%s was used without a proxy: no requests or replies were lost\n", store)
 	}
 	fmt.Fprintf(w, "registers: %s\n\n", f.Harm)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

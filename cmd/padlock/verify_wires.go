@@ -19,7 +19,7 @@ import (
 // wires are the proxies between verify's processes and the servers.
 type wires struct {
 	all       []*lossy.Proxy
-	unproxied []string // stores on a server that no proxy stands before, as they may be shown
+	unproxied []string // stores on a server that are used without a proxy, redacted
 }
 
 func newWires() *wires { return &wires{} }
@@ -83,11 +83,11 @@ func (w *wires) faults() []soak.Fault {
 	return []soak.Fault{lose("lost replies", lossy.Replies), lose("cut", lossy.Everything), reset}
 }
 
-// sweep removes the lock files of verify's own names, when nobody uses them any
-// more. What cannot be removed is told, and does no harm.
+// sweep removes the lock files of verify's own names, which nobody uses any more. A file that
+// cannot be removed is reported; it does no harm.
 func (v *verification) sweep(ctx context.Context) {
 	if err := v.removeFiles(ctx); err != nil {
-		v.app.say(note{Event: "left", Message: "lock files of " + v.run.Load.Prefix + " are left: " + reason(err)})
+		v.app.say(note{Event: "left", Message: "some lock files of " + v.run.Load.Prefix + "… could not be removed: " + reason(err)})
 	}
 }
 

@@ -20,7 +20,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Prints the version of padlock, the Go it was built with and the system it is for.",
+		Long:    "version prints the version of padlock, the Go version that built it, and its system.",
 		Example: "  padlock version\n  padlock version --json",
 		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },

@@ -12,14 +12,14 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-const waitLong = `wait ends when the lock NAME is free, without taking it: somebody else may have it
-when you look again. To do something while it is free, use padlock run. wait stands
-in no queue, and looks again and again: at least once a second, less often while
-the store is out of reach, and gives up when that has lasted half a minute.
+const waitLong = `wait returns when the lock NAME is free, without taking it. Somebody else may have
+taken it before you act: to do something while the lock is free, use padlock run.
+wait does not join the queue. It looks at least once a second, less often while the
+store cannot be reached, and gives up when that has lasted for 30 seconds.
 
 Exit status:
-  0    it is free
-  75   it was not, in the time of --wait
+  0    the lock is free
+  75   the lock was not free within --wait
 ` + commonStatuses
 
 // waited is what wait prints in JSON.
@@ -92,8 +92,7 @@ const (
 	outage = 30 * time.Second
 )
 
-// free returns what it saw last: a name that is free, or one that was not in
-// time.
+// free returns the last state that it saw: free, or still held when the time was over.
 func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 	first := true
 	for {
@@ -120,8 +119,8 @@ func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 
 func (w *watcher) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }
 
-// givesUp tells whether the store has been silent for too long, or for longer
-// than the caller waits.
+// givesUp reports whether the store has been silent for too long, or for longer than the caller
+// waits.
 func (w *watcher) givesUp() bool {
 	if w.since.IsZero() {
 		w.since = time.Now()
@@ -129,7 +128,7 @@ func (w *watcher) givesUp() bool {
 	return w.over() || time.Since(w.since) > outage
 }
 
-// rest lets some time pass, longer from look to look.
+// rest pauses before the next look, each time for longer.
 func (w *watcher) rest(ctx context.Context) error {
 	w.pause = min(max(w.pause*3/2, firstPause), lastPause)
 	d := w.pause - time.Duration(rand.Int64N(int64(w.pause/4)))
@@ -140,6 +139,6 @@ func (w *watcher) rest(ctx context.Context) error {
 	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the wait was given up: %w", ctx.Err())
+		return fmt.Errorf("gave up waiting: %w", ctx.Err())
 	}
 }

@@ -85,7 +85,7 @@ func (v *visit) offset(c *clock, r reading) {
 			"one of the two is not kept: when it is set right, leases end early or late by as much; and times of holders are shown wrong",
 			"have both clocks kept by NTP (chronyd, systemd-timesyncd) from the same source")
 	case off.Abs()+give > offsetLimit:
-		v.unknown("clock", seen, "whether the clocks agree cannot be told over so slow a connection", "ask from a machine that is nearer to the server")
+		v.unknown("clock", seen, "over so slow a connection nobody can say whether the clocks agree", "run doctor on a machine that is nearer to the server")
 	default:
 		v.good("clock", seen)
 	}
@@ -106,7 +106,7 @@ func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first re
 	}
 	later := &clock{base: c.base}
 	if err := v.cycle(ctx, l, later); err != nil {
-		v.unknown("drift", "the second look failed: "+plain(err), "how fast the server's clock runs is not known", "ask again")
+		v.unknown("drift", "the second look failed: "+plain(err), "the speed of the server's clock is unknown", "try again")
 		return
 	}
 	second := closest(later.seen)
@@ -119,9 +119,9 @@ func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first re
 		"a clock that is slewed may run up to 8 % off (chrony), and one that is stepped by anything"
 	switch {
 	case math.Abs(rate)-give > driftMargin:
-		v.problem("drift", seen, why, "find out what moves the clock (a step by NTP, a virtual machine that was moved or paused), and wait until it is over; let chrony slew slowly (maxslewrate 500)")
+		v.problem("drift", seen, why, "find out what moves the clock (NTP, or a virtual machine that was moved or paused); let chrony slew slowly (maxslewrate 500)")
 	case math.Abs(rate)-give > driftLimit:
-		v.problem("drift", seen, why, "the clock is being corrected; let chrony slew slowly (maxslewrate 500), and look again when it has caught up")
+		v.problem("drift", seen, why, "the clock is being corrected; let chrony slew slowly (maxslewrate 500), and try again later")
 	case give > driftLimit:
 		v.unknown("drift", seen, why, fmt.Sprintf("watch longer: --measure %v", max(2*time.Second, tidy(time.Duration(float64(v.Measure)*give/driftLimit*1.5)).Round(time.Second))))
 	default:

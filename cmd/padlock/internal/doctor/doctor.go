@@ -1,9 +1,8 @@
-// Package doctor looks for what makes locks in a store less safe than they
-// seem: settings of a server, of a file system, of a network, and clocks. For
-// that it asks the store, reads its URL, and takes a lock of its own and gives it
-// back. It changes nothing else.
+// Package doctor checks whether a store is as safe for locks as it seems: the settings of the
+// server, the file system and the network, and the clocks. It asks the store, reads its URL, and
+// takes and releases locks of its own. It changes nothing else.
 //
-// What cannot be found out is Unknown, never Good.
+// A fact that cannot be found out is Unknown, never Good.
 package doctor
 
 import (
@@ -18,23 +17,23 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// State is how a check came out.
+// State is the result of a check.
 type State string
 
 // The states of a check.
 const (
 	Good    State = "good"
 	Problem State = "problem"
-	Unknown State = "unknown" // it could not be found out, and matters
+	Unknown State = "unknown" // it matters and could not be found out
 )
 
-// Finding is how one check came out.
+// Finding is the result of one check, with reasons.
 type Finding struct {
 	Check string // its name: "eviction", "clock", …
 	Of    string // the store, or the server of several; never a secret
 	State State
-	Seen  string // what was seen
-	Why   string // why that matters for a lock; empty if Good
+	Seen  string // the fact
+	Why   string // why the fact matters for a lock; empty if Good
 	Do    string // what to do about it; empty if Good
 }
 
@@ -44,8 +43,7 @@ type Options struct {
 	Open func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
 	// Schemes are the kinds of stores that Open knows.
 	Schemes open.Option
-	// Name is the name of the lock that is taken and given back, and of two
-	// more that begin so.
+	// Name is the name of the lock that is taken and released. Two more names begin with it.
 	Name string
 	// TTL is the lease that locks in the store have.
 	TTL time.Duration
@@ -90,15 +88,14 @@ func placeOf(rawURL string, schemes open.Option) place {
 	return p
 }
 
-// Examine looks at the store of a URL. The error is about the URL alone, and
-// answers errors.Is for padlock.ErrInvalid; a store that is out of reach is a
-// finding.
+// Examine checks the store of a URL. An error means that the URL is wrong (padlock.ErrInvalid). A
+// store that cannot be reached is a finding.
 func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 	v := &visit{Options: o, raw: rawURL, of: open.Redacted(rawURL, o.Schemes), place: placeOf(rawURL, o.Schemes)}
 	switch {
 	case v.inProcess:
 		v.problem("place", "locks are kept in the memory of one process",
-			"two commands, or two programs, never meet there",
+			"two commands, or two programs, do not exclude each other",
 			"use a directory (file:///var/lib/locks) or a server")
 		return v.found, nil
 	case o.Quick:
@@ -159,36 +156,36 @@ func (v *visit) one(ctx context.Context) error {
 	return nil
 }
 
-// open opens the store, if need be one that refuses to be used as it is: then
-// the other checks say more. It returns an error for a URL that is wrong, and
-// nothing at all for a store that is out of reach.
+// open opens the store, leniently if it refuses to open, because the other checks then say more.
+// It returns an error for a wrong URL, and neither a Locker nor an error for a store that cannot be
+// reached.
 func (v *visit) open(ctx context.Context) (*padlock.Locker, error) {
 	store, err := v.Open(ctx, v.raw)
 	if errors.Is(err, padlock.ErrInvalid) {
 		return nil, err
 	}
 	if err == nil {
-		v.good("reach", "it can be used")
+		v.good("reach", "the store can be used")
 		return padlock.New(store), nil
 	}
-	v.problem("reach", plain(err), "padlock cannot use the store: what needs a lock there does not run",
-		"see what else is found, and whether the server runs, is reached from here and knows the user")
+	v.problem("reach", plain(err), "padlock cannot use the store, so jobs that need a lock there do not run",
+		"see the other findings; check that the server runs, can be reached from here and accepts the user")
 	if store, err = v.Open(ctx, v.raw, open.Lenient()); err != nil {
 		return nil, nil
 	}
 	return padlock.New(store), nil
 }
 
-// patience is how long a look at a store may take.
+// patience bounds one look at a store.
 const patience = 20 * time.Second
 
 func (v *visit) close(l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = l.Close(ctx) // what it left runs out by itself
+	_ = l.Close(ctx) // its locks end with their leases
 }
 
-// plain is the text of an error without what padlock says around it.
+// plain is the text of an error without the prefixes of the library.
 func plain(err error) string {
 	var e *padlock.Error
 	if errors.As(err, &e) {

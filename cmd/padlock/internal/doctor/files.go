@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// files is what the checks of a directory ask of the system.
+// files are the questions that the checks of a directory ask the system.
 type files interface {
 	// Lstat is os.Lstat.
 	Lstat(path string) (fs.FileInfo, error)
@@ -32,7 +32,7 @@ type systemFiles struct{}
 func (systemFiles) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
 func (systemFiles) Readlink(path string) (string, error)   { return os.Readlink(path) }
 
-// directory looks at where lock files are kept, and tells whether it is there.
+// directory checks the directory of lock files. It returns whether the directory exists.
 func (v *visit) directory(sys files) bool {
 	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
 	v.links(sys, dir)
@@ -116,14 +116,14 @@ func (v *visit) fileSystem(sys files, dir string) {
 	const do = "use a directory on a local disk, or a server (redis://…)"
 	switch {
 	case kind == "":
-		v.unknown("file-system", "what it is is not known here", "locks on a network file system may not hold", "make sure that "+dir+" is on a local disk")
+		v.unknown("file-system", "the kind of file system is unknown", "locks on a network file system may not hold", "make sure that "+dir+" is on a local disk")
 	case slices.Contains(network, kind):
-		v.problem("file-system", kind, "other machines may not see a lock, and a broken connection can free it unnoticed", do)
+		v.problem("file-system", kind, "other machines may not see a lock, and a broken connection can free it without notice", do)
 	case kind == "overlay":
-		v.problem("file-system", "overlay: the layer of this container alone", "other containers, and the next one of this service, do not see these locks: an update runs two for a moment",
+		v.problem("file-system", "overlay: the layer of this container alone", "other containers do not see these locks, not even the next one of this service, which an update starts before the old one ends",
 			"mount a directory of the machine into all of them, or use a server (redis://…)")
 	case kind == "tmpfs" || kind == "ramfs":
-		v.problem("file-system", kind+": in memory", "a boot forgets cool-downs, and each container or user session may have a file system of its own here, where others do not meet it", do)
+		v.problem("file-system", kind+": in memory", "a reboot forgets cool-downs, and each container or user session may have its own file system here", do)
 	default:
 		v.good("file-system", kind)
 	}
@@ -136,9 +136,9 @@ func (v *visit) room(left space) {
 	case left.readOnly:
 		v.problem("room", "the file system is read-only", "no lock can be taken", "mount it writable, or choose another directory")
 	case left.bytes >= 0 && left.bytes < 1<<20 || left.files == 0:
-		v.problem("room", fmt.Sprintf("%d bytes and %d files are left", left.bytes, left.files), "on a full disk no lock on a new name can be taken", "make room, or choose another directory")
+		v.problem("room", fmt.Sprintf("%d bytes and %d files are left", left.bytes, left.files), "on a full disk no lock on a new name can be taken", "free some space, or choose another directory")
 	case left.bytes < 0:
-		v.unknown("room", "what is left on the disk is not known", "on a full disk no lock on a new name can be taken", "see to it that there is room")
+		v.unknown("room", "the free space is unknown", "on a full disk no lock on a new name can be taken", "make sure that there is free space")
 	default:
 		v.good("room", fmt.Sprintf("%d MB are left", left.bytes>>20))
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// unknownValue is what a store says for what it could not read.
+// unknownValue is a store's value for a setting that it could not read.
 const unknownValue = "unknown"
 
-// server looks at what the store's server says of itself, and tells whether it
-// was reached.
+// server checks what the store's server reports about itself. It returns whether the server was
+// reached.
 func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -23,7 +23,7 @@ func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	case errors.Is(err, errors.ErrUnsupported):
 		return true // it has no server
 	case err != nil:
-		v.unknown("server", "it could not be asked: "+plain(err), "nothing is known of its settings", "see whether it runs, and ask again")
+		v.unknown("server", "the server did not answer: "+plain(err), "its settings are unknown", "check that it runs, and try again")
 		return false
 	}
 	var order []string
@@ -53,7 +53,7 @@ func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// node is what one server says, by name.
+// node is the report of one server, by name.
 type node map[string]padlock.Finding
 
 func (v *visit) node(n node, g padlock.Guarantees) {
@@ -64,17 +64,17 @@ func (v *visit) node(n node, g padlock.Guarantees) {
 		v.said(f, "version", f.Value, "old servers lack what the checks and the scripts need", "allow the user INFO")
 	}
 	if f, ok := n["role"]; ok && f.Advice != "" {
-		v.problem("role", "the server is a replica", "a lock there is seen by nobody else, and is gone when the primary writes", f.Advice)
+		v.problem("role", "the server is a replica", "other programs do not see its locks, and the primary overwrites them", f.Advice)
 	}
 	v.eviction(n)
 	v.durability(n, g)
 	v.failover(n)
 }
 
-// said reports a value, or that it is not known.
+// said reports a value, or that it is unknown.
 func (v *visit) said(f padlock.Finding, check, seen, why, do string) {
 	if f.Value == unknownValue {
-		v.unknown(check, "it could not be read", why, do)
+		v.unknown(check, "unknown", why, do)
 		return
 	}
 	v.good(check, seen)
@@ -85,22 +85,22 @@ func (v *visit) eviction(n node) {
 	if !ok {
 		return
 	}
-	const why = "a server that runs out of memory drops locks that are held, and then two have the same lock"
+	const why = "a server that runs out of memory drops locks that are held, and then two programs hold the same lock"
 	limit := n["maxmemory"].Value
 	switch {
 	case policy.Value == unknownValue:
 		v.unknown("eviction", "the policy could not be read", why, "allow the user INFO")
 	case policy.Advice != "":
 		v.problem("eviction", fmt.Sprintf("maxmemory-policy %s, maxmemory %s", policy.Value, limit), why,
-			"set maxmemory-policy noeviction, or give locks a server of their own, apart from caches")
+			"set maxmemory-policy noeviction, or use a separate server for locks")
 	case policy.Value != "noeviction":
-		v.good("eviction", fmt.Sprintf("maxmemory-policy %s, but maxmemory %s: nothing is dropped; set noeviction before you set a limit", policy.Value, limit))
+		v.good("eviction", fmt.Sprintf("maxmemory-policy %s, but maxmemory %s, so nothing is dropped; set noeviction before you set a limit", policy.Value, limit))
 	default:
 		v.good("eviction", "maxmemory-policy noeviction")
 	}
 }
 
-// durability looks at what a restart takes away, and whether one has just been.
+// durability checks what a restart loses, and whether there has just been one.
 func (v *visit) durability(n node, g padlock.Guarantees) {
 	f, ok := n["persistence"]
 	if !ok {
@@ -108,14 +108,14 @@ func (v *visit) durability(n node, g padlock.Guarantees) {
 	}
 	longest := g.MaxTTL
 	durable := f.Value != unknownValue && f.Advice == ""
-	wait := fmt.Sprintf("or, when it has restarted, start what needs locks only after the longest lease (%v)", longest)
+	wait := fmt.Sprintf("or, after a restart, start jobs that need locks only after the longest lease (%v)", longest)
 	switch {
 	case durable:
 		v.good("persistence", f.Value)
 	case f.Value == unknownValue || strings.Contains(f.Value, unknownValue):
-		v.unknown("persistence", f.Value, "without it a restart of the server frees locks that are held", "allow the user INFO and CONFIG GET; "+wait)
+		v.unknown("persistence", f.Value, "without persistence a restart of the server frees locks that are held", "allow the user INFO and CONFIG GET; "+wait)
 	default:
-		v.problem("persistence", f.Value, "a restart of the server frees locks that are held, and then two have the same lock",
+		v.problem("persistence", f.Value, "a restart of the server frees locks that are held, and then two programs hold the same lock",
 			"set appendonly yes and appendfsync always; "+wait)
 	}
 	v.guard(n, durable)
@@ -128,10 +128,10 @@ func (v *visit) guard(n node, durable bool) {
 	switch {
 	case !ok || durable:
 	case f.Value == "off":
-		v.problem("restart-guard", "off (restart-guard=off)", "right after a restart locks are given that others still work under",
-			"take restart-guard=off out of the URL")
+		v.problem("restart-guard", "off (restart-guard=off)", "right after a restart the server grants locks under which others still work",
+			"remove restart-guard=off from the URL")
 	case known.Value == unknownValue:
-		v.unknown("restart-guard", "which run of the server was seen last cannot be remembered: "+known.Advice, "without that, a program that was started after a restart of the server does not know of it",
+		v.unknown("restart-guard", "the last known run of the server cannot be stored: "+known.Advice, "a program that starts after a restart of the server then does not know of the restart",
 			"make the directory of run-ids= writable, or set restart-guard=strict")
 	default:
 		v.good("restart-guard", f.Value)
@@ -146,11 +146,11 @@ func (v *visit) uptime(n node, durable bool, longest time.Duration) {
 	up, err := time.ParseDuration(f.Value)
 	switch {
 	case err != nil:
-		v.unknown("uptime", "it could not be read", "after a restart that lost locks, their holders may still be at work", "allow the user INFO")
+		v.unknown("uptime", "unknown", "after a restart that lost locks, their holders may still be running", "allow the user INFO")
 	case up < longest:
-		v.problem("uptime", fmt.Sprintf("the server has been up for %v, less than the longest lease (%v)", up, longest),
-			"holders of locks from before, which it may have lost, may still be at work",
-			fmt.Sprintf("wait for another %v before you start what needs locks; restart-guard=strict does that for you", longest-up))
+		v.problem("uptime", fmt.Sprintf("the server started %v ago, less than the longest lease (%v)", up, longest),
+			"holders from before the restart may still be running, and the server may have lost their locks",
+			fmt.Sprintf("wait for another %v before you start jobs that need locks; restart-guard=strict does that for you", longest-up))
 	default:
 		v.good("uptime", up.String())
 	}
@@ -164,9 +164,9 @@ func (v *visit) failover(n node) {
 	}
 	switch {
 	case f.Value == unknownValue:
-		v.unknown("failover", "whether there are replicas could not be read", "one that takes over may lack locks that are held", "allow the user INFO")
+		v.unknown("failover", "it is unknown whether there are replicas", "a replica that takes over may lack locks that are held", "allow the user INFO")
 	case f.Value != "0" || several:
-		do := "use a server that is restarted, not replaced, or a quorum: of servers of their own, and check fences where you write"
+		do := "use a server that is restarted and never replaced, or a quorum: of separate servers, and check fences where you write"
 		if v.u.Query().Get("replicas") == "" {
 			do += "; replicas=N in the URL makes the loss less likely"
 		}
@@ -174,7 +174,7 @@ func (v *visit) failover(n node) {
 		if several {
 			seen = v.mode + ": replicas take over; connected now: " + f.Value
 		}
-		v.problem("failover", seen, "a replica that takes over lacks the locks of the last moment, and then two have the same lock", do)
+		v.problem("failover", seen, "a replica that takes over may lack the newest locks, and then two programs hold the same lock", do)
 	default:
 		v.good("failover", "no replicas, so none can take over")
 	}

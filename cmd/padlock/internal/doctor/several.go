@@ -10,8 +10,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// several examines a store made of others: each of them, and what they are
-// together.
+// several examines a store made of others: each member, and the whole.
 func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
 	first := map[string]string{} // of each run id, the member that has it
@@ -48,7 +47,7 @@ func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	return v.found, nil
 }
 
-// members looks at what a quorum is made of.
+// members checks the members of a quorum.
 func (v *visit) members(members []string) {
 	var places, machines []string
 	for _, m := range members {
@@ -68,24 +67,23 @@ func (v *visit) members(members []string) {
 		v.problem("members", twice(places)+" is a member twice", "one server then has two votes, and its loss counts twice", "name each server once")
 		return
 	case v.u.Scheme == "quorum" && n < 3:
-		v.problem("members", fmt.Sprintf("%d members", n), "none may fail: every member is needed for a majority", "use 3 or 5 servers of their own")
+		v.problem("members", fmt.Sprintf("%d members", n), "no member may fail, because all are needed for a majority", "use 3 or 5 separate servers")
 	case v.u.Scheme == "quorum" && n%2 == 0:
-		v.problem("members", fmt.Sprintf("%d members", n), fmt.Sprintf("as many may fail as of %d, and more can", n-1), fmt.Sprintf("use %d or %d", n-1, n+1))
+		v.problem("members", fmt.Sprintf("%d members", n), fmt.Sprintf("no more members may fail than with %d, and one more can fail", n-1), fmt.Sprintf("use %d or %d", n-1, n+1))
 	case twice(machines) != "":
-		v.problem("members", "several members are on "+twice(machines), "they fail together, so the majority is lost with one machine", "put each on a machine of its own")
+		v.problem("members", "several members are on "+twice(machines), "they fail together, so one machine can take the majority with it", "put each on a machine of its own")
 	default:
-		v.good("members", fmt.Sprintf("%d, each on a machine of its own, as far as the URLs tell", n))
+		v.good("members", fmt.Sprintf("%d members, each on a machine of its own, according to the URLs", n))
 	}
 }
 
-// start looks at whether what uses the quorum can be started while a member is
-// down.
+// start checks that programs which use the quorum can start while a member is down.
 func (v *visit) start(members []string) {
 	for _, m := range members {
 		if u := placeOf(m, v.Schemes).u; v.u.Scheme == "quorum" && u.Query().Get("lazy") == "no" {
-			v.problem("start", open.Redacted(m, v.Schemes)+" has to be up when the store is opened",
-				"while one member is down, padlock and programs that are started then have no locks, though a majority is up",
-				"take lazy=no out of the URLs of the members")
+			v.problem("start", open.Redacted(m, v.Schemes)+" must be up when the store is opened (lazy=no)",
+				"while this member is down, programs that start cannot open the store, even if a majority is up",
+				"remove lazy=no from the URLs of the members")
 			return
 		}
 	}

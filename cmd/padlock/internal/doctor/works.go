@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// works takes a lock of its own, does with it what programs do, and gives it
-// back; in passing it measures.
+// works takes a lock of its own, uses it as programs do, and releases it. It also measures the
+// round trips.
 func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(ctx, patience+v.Measure)
 	defer cancel()
@@ -21,7 +21,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	c := &clock{base: time.Now()}
 	err := v.cycle(ctx, l, c)
 	if errors.Is(err, padlock.ErrHeld) {
-		v.unknown("rights", "the lock "+v.Name+" is held by somebody else, perhaps by another doctor", "what the user may do could not be tried", "ask again, or with another --name")
+		v.unknown("rights", "the lock "+v.Name+" is held, perhaps by another doctor", "the rights of the user could not be tested", "try again, or use another --name")
 		return
 	}
 	if err != nil {
@@ -31,7 +31,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	if !v.rest(ctx, l) {
 		return
 	}
-	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and given back")
+	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
 		return // no other machine's clock, or none that can be seen
@@ -67,7 +67,7 @@ func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
 	return nil
 }
 
-// rest tries what else programs do with a lock.
+// rest tries the other operations on a lock.
 func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
 	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))
@@ -86,7 +86,7 @@ func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			_ = lock.Release() // it is told below
+			_ = lock.Release() // it is reported below
 			v.refused("rights", fmt.Errorf("%s: %w", s.what, err))
 			return false
 		}
@@ -130,12 +130,12 @@ func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.
 	return errors.Join(first.Release(), <-result)
 }
 
-// refused tells that something could not be done with a lock.
+// refused reports an operation that failed.
 func (v *visit) refused(check string, err error) {
-	do := "see whether the server runs and is reached from here"
+	do := "check that the server runs and can be reached from here"
 	for _, denied := range []string{"NOPERM", "permission", "can't run this command"} {
 		if strings.Contains(plain(err), denied) {
-			do = "give the user all the rights that docs/stores/redis.md lists; ACL LOG on the server names what was refused"
+			do = "give the user the rights that its page in docs/stores lists; on Redis, ACL LOG names the refused command"
 		}
 	}
 	v.problem(check, plain(err), "programs that use the store fail in the same way", do)
@@ -149,8 +149,8 @@ func (v *visit) roundTrip(trips []time.Duration) {
 	seen := fmt.Sprintf("%v usually, %v at worst", tidy(usual), tidy(worst))
 	if worst > v.TTL/60 {
 		v.problem("round-trip", fmt.Sprintf("%s, with a TTL of %v", seen, v.TTL),
-			"a renewal has a sixth of the TTL; when answers come slower, locks that are held are lost",
-			fmt.Sprintf("use a TTL of at least %v, or a store that is nearer", tidy(60*worst)))
+			"a renewal may take a sixth of the lease; with slower answers, locks that are held are lost",
+			fmt.Sprintf("use a --ttl of at least %v, or a store that is nearer", tidy(60*worst)))
 		return
 	}
 	v.good("round-trip", seen)
