@@ -104,10 +104,12 @@ func containsNumber(line, number string) bool {
 
 // A run of several rounds is drawn by its medians, and its shares by the round.
 func TestRunOfSeveralRounds(t *testing.T) {
-	run, err := readRun(strings.NewReader(`{"Name":"uncontended, 64 goroutines","Rounds":3,"Trials":{
-		"padlock":[{"ops/s":50},{"ops/s":90},{}],
-		"limit-rueidis-1conn":[{"ops/s":100},{"ops/s":100},{"ops/s":100}]}}
-		{"Name":"memory, uncontended","Trials":{"padlock over memstore":[{"ns/op":300},{"ns/op":100},{"ns/op":200}],"channel semaphore":[{"ns/op":30}]}}`))
+	const padlock = `"padlock":[{"ops/s":50},{"ops/s":90},{}]`
+	const limit = `"limit-rueidis-1conn":[{"ops/s":100},{"ops/s":100},{"ops/s":100}]`
+	const memory = `"padlock over memstore":[{"ns/op":300},{"ns/op":100},{"ns/op":200}],"channel semaphore":[{"ns/op":30}]`
+	run, err := readRun(strings.NewReader("== bench\n" +
+		`{"Name":"uncontended, 64 goroutines","Rounds":3,"Trials":{` + padlock + "," + limit + "}}\n" +
+		`{"Name":"memory, uncontended","Trials":{` + memory + "}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

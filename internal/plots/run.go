@@ -1,8 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -19,21 +20,24 @@ type experiment struct {
 	Trials map[string][]map[string]float64
 }
 
-// readRun reads JSON objects, one for each experiment, until the end of r.
+// readRun reads the lines of r that are JSON, one experiment each. make writes other lines too.
 func readRun(r io.Reader) (run, error) {
 	all := run{}
-	dec := json.NewDecoder(r)
-	for {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		if !bytes.HasPrefix(lines.Bytes(), []byte("{")) {
+			continue
+		}
 		var e experiment
-		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
-			all.addCore()
-			all.addShares()
-			return all, nil
-		} else if err != nil {
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, err
 		}
 		all[e.Name] = e
 	}
+	all.addCore()
+	all.addShares()
+	return all, lines.Err()
 }
 
 // median returns the median of a row's figure over the rounds, and false if no round has one.
