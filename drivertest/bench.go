@@ -42,7 +42,7 @@ func (r *run) benchAlone(b *testing.B, shared bool) {
 			b.Fatal(err)
 		}
 		if o, err := r.a.Release(ctx, q.Name, q.Token, 0); err != nil || o != driver.Released {
-			b.Fatalf("Release answers %q, %v", o, err)
+			b.Fatalf("Release returns %q, %v", o, err)
 		}
 	}
 }

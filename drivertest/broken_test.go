@@ -38,7 +38,7 @@ var broken = map[bug]string{
 	closeForgetsWaiters:    "close/ends-waits",
 	closeLeaks:             "close/goroutines",
 	convertTakes:           "convert/lost",
-	coolDownForgotten: "atleast/release-keep cooldown/beside-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
+	coolDownForgotten: "atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
 		"wait/wakes-after-cooldown",
 	coolDownLooksHeld:    "cooldown/told inspect/cooling list/what-is-busy",
 	cutDropsHolds:        "cut/unbound",
@@ -102,13 +102,13 @@ var broken = map[bug]string{
 	namesEndAtZero:            "names/ends",
 	namesFolded:               "list/prefix names/case",
 	namesHashed:               "names/hashed",
-	namesHaveKeysBeside:       "names/beside-their-own-data",
+	namesHaveKeys:             "names/own-data",
 	namesTrimmed:              "names/ends",
 	namesUTF8:                 "names/any-bytes",
 	placeIsAnywhere:           "identify/place",
 	overtakes:                 "queue/readers-wait-behind-writers",
 	promotersWaitForEachOther: "promote/conflict",
-	promotesBesideReaders:     "promote/failed-keeps-the-hold promote/needs-to-be-alone",
+	promotesAmongReaders:      "promote/failed-keeps-the-hold promote/needs-to-be-alone",
 	promotionKeepsFence:       "promote/sole-reader",
 	promotionLosesHold:        "promote/failed-keeps-the-hold",
 	raiseDoesNothing:          "raisefence/raises raisefence/used-up",
@@ -121,7 +121,7 @@ var broken = map[bug]string{
 	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token-of-no-hold promote/sole-reader shared/kept-out-by-writer",
 	readersShareALease:        "shared/own-lease",
 	releaseAnybody:            "release/foreign-token tokens/one-name tokens/opaque",
-	releaseFreesAllReaders: "acquire/repeat-mode cooldown/beside-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
+	releaseFreesAllReaders: "acquire/repeat-mode cooldown/with-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
 		"release/one-reader shared/longest-lease shared/one-fence wait/promotion",
 	repeatConverts: "acquire/repeat-mode",
 	repeatIsRefused: "acquire/repeat acquire/repeat-full-lease acquire/repeat-mode atleast/repeat fence/above lost-reply/acquire " +
@@ -137,9 +137,9 @@ var broken = map[bug]string{
 	reservationIsShort:        "reserve/lapses",
 	reservesUnasked:           "wait/without-a-place",
 	restartLosesAll:           "restart/keeps-holds",
-	secondReleaseRemoves:      "release/repeat-beside-another",
-	secondReleaseSaysReleased: "release/repeat release/repeat-beside-another",
-	sharedIsExclusive:         "demote/keeps-fence promote/sole-reader raisefence/used-up shared/beside",
+	secondReleaseRemoves:      "release/repeat-after-another",
+	secondReleaseSaysReleased: "release/repeat release/repeat-after-another",
+	sharedIsExclusive:         "demote/keeps-fence promote/sole-reader raisefence/used-up shared/together",
 	spentEndsHolds:            "acquire/spent",
 	staleReleaseCools:         "cooldown/stale-release",
 	staleReleaseRemoves:       "break/evicted release/after-taken replaces/swap",
@@ -157,7 +157,7 @@ var broken = map[bug]string{
 		"wait/wakes-after-cooldown wait/wakes-at-expiry",
 	writersIgnoreReaders: "demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
 		"shared/keeps-writers-out shared/longest-lease",
-	wrongTokenIsTaken: "release/foreign-token release/repeat-beside-another",
+	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
 	sameFenceAgain:    "acquire/again-after-expiry",
 	leaseEndsEarly: "acquire/expiry acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter bound/close-keeps " +
 		"extend/after-taken extend/never-shortens extend/own extend/verify fence/over-expiry fence/shared release/after-taken " +
@@ -183,12 +183,12 @@ var broken = map[bug]string{
 	fenceLapses:             "fence/over-expiry fence/shared",
 	fenceCools:              "fence/over-cooldown",
 	lossDelayUnbound:        "guarantees/consistent",
-	heldAndUncertain:        "held/nothing-beside-an-error",
+	heldAndUncertain:        "held/nothing-else",
 	pathPerProcess:          "inspect/path",
 	leaseAfterAll:           "limits/ttl-ignored",
 	errorBecomesLoss:        "lost-reply/extend",
 	errorBecomesUnavailable: "lost-reply/acquire lost-reply/release",
-	namesHaveSlots:          "names/any-bytes names/beside-their-own-data",
+	namesHaveSlots:          "names/any-bytes names/own-data",
 	promotionPromised:       "promote/promised",
 	promotesAnyway:          "promote/unsupported",
 	releaseSaysGone:         "atleast/release release/frees",

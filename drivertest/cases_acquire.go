@@ -23,7 +23,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/contend",
-		clause: "While a hold is live, another token is answered a *HeldError, by every store opened on the same place, shared or not.",
+		clause: "While a hold is live, Acquire returns a *HeldError for another token, in every store opened on the same place, shared or not.",
 		about:  "Store.Acquire ErrHeld HeldError.Is",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -37,7 +37,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/spent",
-		clause: "Request.Spent changes nothing but errors: a free name is granted and a held one refused as without it, even if a token that holds the name is listed. More than MaxSpent tokens are ErrInvalid.",
+		clause: "Request.Spent changes only errors: a free name is granted and a held one is refused as without it, even if Spent lists the token that holds the name. More than MaxSpent tokens are ErrInvalid.",
 		about:  "Request.Spent MaxSpent",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -60,7 +60,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/never-queues",
-		clause: "Acquire makes one try and never queues: a token that was refused is not waiting and delays nobody.",
+		clause: "Acquire makes one try and never queues: a token that was refused does not wait and delays nobody.",
 		about:  "Store.Acquire",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -73,7 +73,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/repeat",
-		clause: "Acquire is idempotent per token: while the token's hold is live, the same request again is granted with the same fence.",
+		clause: "Acquire is idempotent for each token: while the token's hold is live, the same request again returns the same fence.",
 		about:  "Store.Acquire Request.Token Grant.Fence",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -89,7 +89,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/repeat-full-lease",
-		clause: "A repeat of Acquire gives a full lease from the second request on.",
+		clause: "A repeat of Acquire returns a full lease from the second request on.",
 		about:  "Store.Acquire Request.TTL",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -102,16 +102,16 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/repeat-mode",
-		clause: "A repeat of Acquire leaves the hold in the mode asked for the first time.",
+		clause: "A repeat of Acquire leaves the hold in the mode that was asked for the first time.",
 		about:  "Store.Acquire Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.free(c.beside(c.b, l))
+			c.free(c.readToo(c.b, l))
 			again := l.req
 			again.Shared = false
 			c.repeat(l, again)
-			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader who asked again for an exclusive hold")
+			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader who asked again for an exclusive hold")
 			c.free(l)
 			c.free(other)
 
@@ -119,12 +119,12 @@ var acquireCases = []testCase{
 			again = x.req
 			again.Shared = true
 			c.repeat(x, again)
-			c.refused(c.b, c.readRequest(x.req.Name), "to read beside an exclusive hold that was asked for again as shared", x)
+			c.refused(c.b, c.readRequest(x.req.Name), "to read while there is an exclusive hold that was asked for again as shared", x)
 		},
 	},
 	{
 		name:   "acquire/expiry",
-		clause: "A lease ends by itself: not before the time that the grant told, and then another token is granted.",
+		clause: "A lease ends by itself: not before the time in the Grant, and then another token gets the name.",
 		about:  "Store.Acquire Grant.TTL Guarantees.Lease",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -134,7 +134,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/again-after-expiry",
-		clause: "When a hold has ended by time, the same request is a new try, and its grant has a new fence.",
+		clause: "If a hold has ended by time, the same request is a new try, and its grant has a new fence.",
 		about:  "Store.Acquire Grant.Fence",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -148,7 +148,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "tokens/one-name",
-		clause: "A token stands for one hold: it is worth nothing at another name.",
+		clause: "A token stands for one hold: at another name it holds nothing.",
 		about:  "Request.Token",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")

@@ -5,7 +5,7 @@ import "github.com/padlock-go/padlock/driver"
 var boundCases = []testCase{
 	{
 		name:   "bound/shared",
-		clause: "Grant.Bound is shared by all holds of one connection or session and does not end with one hold's release, nor do the other holds.",
+		clause: "All holds of one connection or session share Grant.Bound: the release of one hold ends neither Bound nor the other holds.",
 		about:  "Grant.Bound ToConnection",
 		needs:  []need{connected},
 		f: func(c *check) {
@@ -49,7 +49,7 @@ var boundCases = []testCase{
 	},
 	{
 		name:   "file/keeps",
-		clause: "While a copy of the file that carries a hold is open the name stays held, even after Release, which then returns Inherited; it is free when the last copy is closed.",
+		clause: "While any copy of the file that carries a hold is open, the name stays held, even after Release, which then returns Inherited. The name is free when the last copy is closed.",
 		about:  "FileSharer.File Inherited",
 		needs:  []need{files},
 		f: func(c *check) {
@@ -69,7 +69,7 @@ var boundCases = []testCase{
 	},
 	{
 		name:   "file/lost",
-		clause: "There is no file for a token that holds nothing: the answer is ErrLost or ErrExpired.",
+		clause: "For a token that holds nothing, File returns ErrLost or ErrExpired.",
 		about:  "FileSharer.File ErrLost",
 		needs:  []need{files},
 		f: func(c *check) {

@@ -5,7 +5,7 @@ import "github.com/padlock-go/padlock/driver"
 var breakCases = []testCase{
 	{
 		name:   "break/ends-holds",
-		clause: "Break ends all holds and the cool-down of a name whose fence is still the one that was seen; the name is free.",
+		clause: "Break ends all holds and the cool-down of a name if its fence is still the one that was seen; then the name is free.",
 		about:  "Breaker.Break",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
@@ -27,7 +27,7 @@ var breakCases = []testCase{
 	},
 	{
 		name:   "break/evicted",
-		clause: "Whoever was evicted is told: Extend answers ErrLost, Release Taken or Gone, and the next holder is left alone.",
+		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns Taken or Gone, and neither touches the next hold.",
 		about:  "Breaker.Break ErrLost Taken",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
@@ -41,7 +41,7 @@ var breakCases = []testCase{
 	},
 	{
 		name:   "break/another-hold",
-		clause: "If the fence is not the one that was seen, it is another hold: Break answers ErrLost and changes nothing.",
+		clause: "If the fence is not the one that was seen, the name has another hold: Break returns ErrLost and changes nothing.",
 		about:  "Breaker.Break ErrLost",
 		needs:  []need{breaks, inspects, fences},
 		f: func(c *check) {
@@ -58,14 +58,14 @@ var breakCases = []testCase{
 	},
 	{
 		name:   "break/fence",
-		clause: "Break mints a fence, greater than that of whoever was evicted and below the next.",
+		clause: "Break mints a fence: it is greater than the evicted holder's and less than the next one.",
 		about:  "Breaker.Break Grant.Fence",
 		needs:  []need{breaks, inspects, fences},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			f := c.broken(l.req.Name)
 			if f <= l.grant.Fence || f >= driver.MaxFence {
-				c.failf("the hold had fence %d, Break answers %d", l.grant.Fence, f)
+				c.failf("the hold had fence %d, Break returns %d", l.grant.Fence, f)
 			}
 			c.above(c.soon(c.b, c.request(l.req.Name), "after Break"), f)
 		},
@@ -76,7 +76,7 @@ var breakCases = []testCase{
 func (c *check) broken(name string) uint64 {
 	f, err := c.b.Break(c.ctx, name, c.inspect(name).Fence)
 	if err != nil {
-		c.failf("Break with the fence that Inspect told: %v", err)
+		c.failf("Break with the fence that Inspect returned: %v", err)
 	}
 	return f
 }

@@ -16,7 +16,7 @@ import (
 var closeCases = []testCase{
 	{
 		name:   "close/closed",
-		clause: "After Close every method answers ErrClosed; Guarantees still answers, for it asks nobody.",
+		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing.",
 		about:  "Store.Close ErrClosed",
 		f: func(c *check) {
 			cl, r := c.open(), c.request(c.name())
@@ -46,7 +46,7 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "close/twice",
-		clause: "A second Close does nothing, and other stores opened on the same place go on.",
+		clause: "A second Close does nothing, and other stores opened on the same place still work.",
 		about:  "Store.Close",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -61,7 +61,7 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "close/ends-waits",
-		clause: "Close ends the waiting that is under way, and what waited has left the queue.",
+		clause: "Close makes waits return, and the waiters have left the queue.",
 		about:  "Store.Close Waiter.Wait ErrClosed",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -71,7 +71,7 @@ var closeCases = []testCase{
 			c.queued(l.req.Name, 1)
 			c.closed(cl)
 			if a := c.get(w, "Wait of a store that was closed"); a.err == nil {
-				c.failf("Wait of a store that was closed answers %+v and no error", a.grant)
+				c.failf("Wait of a store that was closed returns %+v and no error", a.grant)
 			}
 			c.free(l)
 			c.soon(c.b, c.request(l.req.Name), "after the only waiter's store was closed")
@@ -104,7 +104,7 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "guarantees/consistent",
-		clause: "Guarantees fit together: waiting in order needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with readers and fences has one fence for readers.",
+		clause: "Guarantees fit together: FIFO needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with shared mode and fences has a SharedFence.",
 		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g

@@ -11,7 +11,7 @@ import (
 var contextCases = []testCase{
 	{
 		name:   "context/ended-before",
-		clause: "A request whose context had ended before is answered with the context's error and changes nothing.",
+		clause: "A request whose context has already ended returns the context's error and changes nothing.",
 		about:  "Store.Acquire Store.Extend",
 		f: func(c *check) {
 			r := c.request(c.name())
@@ -27,14 +27,14 @@ var contextCases = []testCase{
 	},
 	{
 		name:   "context/release-tells",
-		clause: "Release whose context had ended either ends the hold and says so, or answers the context's error; then Release again ends it.",
+		clause: "A Release whose context has already ended either ends the hold and reports that, or returns the context's error; then another Release ends it.",
 		about:  "Store.Release",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			o, err := c.a.Release(canceled(), l.req.Name, l.req.Token, 0)
 			switch {
 			case err == nil && o != driver.Released:
-				c.failf("Release of a live hold with a cancelled context answers %q", o)
+				c.failf("Release of a live hold with a cancelled context returns %q", o)
 			case err != nil && !errors.Is(err, context.Canceled):
 				c.failf("Release with a cancelled context: want context.Canceled, got: %v", err)
 			case err != nil && !errors.Is(err, driver.ErrUncertain):
@@ -47,7 +47,7 @@ var contextCases = []testCase{
 	},
 	{
 		name:   "context/cancelled-acquires",
-		clause: "When ctx ends while Acquire is under way, its error can be reached with errors.Is, and ErrUncertain with it if the request may have been sent; without ErrUncertain nothing was changed. Release of the token, or the end of the lease, leaves nothing behind.",
+		clause: "If ctx ends during Acquire, errors.Is finds its error, joined with ErrUncertain if the request may have been sent; without ErrUncertain nothing was changed. Release of the token, or the end of the lease, leaves nothing behind.",
 		about:  "Store.Acquire ErrUncertain",
 		f:      cancelledAcquires,
 	},

@@ -9,7 +9,7 @@ import (
 var promoteCases = []testCase{
 	{
 		name:   "promote/sole-reader",
-		clause: "Promotion succeeds when this is the only hold, with a new fence; the hold is exclusive then.",
+		clause: "Promotion succeeds if this is the only hold, with a new fence; then the hold is exclusive.",
 		about:  "Converter.Convert",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -19,7 +19,7 @@ var promoteCases = []testCase{
 				c.errorf("the shared hold had fence %d, the exclusive one has %d", l.grant.Fence, g.Fence)
 			}
 			c.verify(l, "after promotion")
-			c.refused(c.b, c.readRequest(l.req.Name), "to read beside a promoted hold", l)
+			c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a promoted hold", l)
 			c.free(l)
 			n := c.soon(c.b, c.request(l.req.Name), "after the promoted hold's release")
 			if c.g.Fence != driver.NoFence {
@@ -29,7 +29,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/needs-to-be-alone",
-		clause: "While others read, promotion answers a *HeldError; it never makes an exclusive hold beside a reader.",
+		clause: "While others read, promotion returns a *HeldError: a hold is never exclusive while there is another reader.",
 		about:  "Converter.Convert ErrHeld",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -44,7 +44,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/failed-keeps-the-hold",
-		clause: "A failed promotion leaves the shared hold as it was, or answers ErrLost.",
+		clause: "A failed promotion leaves the shared hold as it was, or returns ErrLost.",
 		about:  "Converter.Convert ErrLost Regrant",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -52,14 +52,14 @@ var promoteCases = []testCase{
 			if errors.Is(c.notPromoted(l), driver.ErrLost) {
 				return // it said so
 			}
-			c.verify(l, "after a promotion that answered ErrHeld")
+			c.verify(l, "after a promotion that returned ErrHeld")
 			c.free(other)
-			c.refused(c.b, c.request(l.req.Name), "to write beside the reader whose promotion had failed", l)
+			c.refused(c.b, c.request(l.req.Name), "to write while there is a reader whose promotion had failed", l)
 		},
 	},
 	{
 		name:   "promote/intent",
-		clause: "A promotion that is refused notes the intent, so that no new reader is let in.",
+		clause: "A refused promotion notes the intent, so that no new reader is let in.",
 		about:  "Converter.Convert MaxIntent",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -82,7 +82,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/intent-lapses",
-		clause: "An intent that nobody renews lapses within MaxIntent.",
+		clause: "An intent that is not renewed by another Convert lapses within MaxIntent.",
 		about:  "Converter.Convert MaxIntent",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -94,7 +94,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/withdraw",
-		clause: "Converting to the mode already held withdraws the intent: new readers are let in at once.",
+		clause: "Convert to the mode that the hold has withdraws an intent: new readers are let in at once.",
 		about:  "Converter.Convert",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -110,7 +110,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/release-withdraws",
-		clause: "Release of a reader that wanted to be promoted ends its intent.",
+		clause: "The Release of a reader that wanted to be promoted ends its intent.",
 		about:  "Converter.Convert Store.Release",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
@@ -122,14 +122,14 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/conflict",
-		clause: "Of two readers that want to be promoted the second is answered ErrPromotionConflict at once; it stays a reader, and the first can go on when it leaves.",
+		clause: "If two readers want to be promoted, Convert returns ErrPromotionConflict to the second at once. It stays a reader, and the first is promoted when the second leaves.",
 		about:  "Converter.Convert ErrPromotionConflict",
 		needs:  []need{converts, promotes, readers},
 		f:      promotionConflict,
 	},
 	{
 		name:   "promote/unsupported",
-		clause: "A store whose Guarantees say that there is no promotion answers errors.ErrUnsupported to it, and the hold stays shared.",
+		clause: "A store with NoPromotion in its Guarantees returns errors.ErrUnsupported, and the hold stays shared.",
 		about:  "Guarantees.Promotion NoPromotion",
 		needs:  []need{not(promotes), converts, readers},
 		f: func(c *check) {
@@ -141,7 +141,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/promised",
-		clause: "A store whose Guarantees name a way of promotion has shared mode and a Converter that does it.",
+		clause: "A store with Promotion in its Guarantees has shared mode and a Converter.",
 		about:  "Guarantees.Promotion Atomic Regrant",
 		needs:  []need{promotes},
 		f: func(c *check) {
@@ -155,7 +155,7 @@ var promoteCases = []testCase{
 var convertCases = []testCase{
 	{
 		name:   "demote/keeps-fence",
-		clause: "Demotion always succeeds while held and keeps the fence; readers are let in, writers are not.",
+		clause: "Demotion always succeeds while the name is held, and keeps the fence; then readers are let in and writers are not.",
 		about:  "Converter.Convert",
 		needs:  []need{converts, readers},
 		f: func(c *check) {
@@ -168,7 +168,7 @@ var convertCases = []testCase{
 				c.errorf("the hold had fence %d, after demotion it has %d", l.grant.Fence, g.Fence)
 			}
 			other := c.soon(c.b, c.readRequest(l.req.Name), "to read, after demotion")
-			c.refused(c.b, c.request(l.req.Name), "to write beside a demoted hold", l)
+			c.refused(c.b, c.request(l.req.Name), "to write while there is a demoted hold", l)
 			c.verify(l, "after demotion")
 			c.free(l)
 			c.verify(other, "after the demoted hold's release")
@@ -176,7 +176,7 @@ var convertCases = []testCase{
 	},
 	{
 		name:   "convert/same-mode",
-		clause: "Converting to the mode already held verifies the hold and keeps its fence.",
+		clause: "Convert to the mode that the hold has verifies the hold and keeps its fence.",
 		about:  "Converter.Convert",
 		needs:  []need{converts},
 		f: func(c *check) {
@@ -192,7 +192,7 @@ var convertCases = []testCase{
 	},
 	{
 		name:   "convert/lost",
-		clause: "Convert of a token that holds nothing answers ErrExpired or ErrLost; it is never a fresh grant.",
+		clause: "For a token that holds nothing, Convert returns ErrExpired or ErrLost, and never a fresh grant.",
 		about:  "Converter.Convert ErrLost ErrExpired",
 		needs:  []need{converts, leases},
 		f: func(c *check) {
@@ -208,7 +208,7 @@ var convertCases = []testCase{
 	},
 	{
 		name:   "convert/foreign-token",
-		clause: "Convert with a token that holds nothing, while somebody else holds the name, answers ErrLost and changes nothing.",
+		clause: "For a token that holds nothing while somebody else holds the name, Convert returns ErrLost and changes nothing.",
 		about:  "Converter.Convert ErrLost",
 		needs:  []need{converts},
 		f: func(c *check) {
@@ -222,7 +222,7 @@ var convertCases = []testCase{
 
 func (c *check) twoReaders() (l, other *lease) {
 	l = c.take(c.a, c.readRequest(c.name()), "to read a free name")
-	return l, c.beside(c.b, l)
+	return l, c.readToo(c.b, l)
 }
 
 func (c *check) promoted(l *lease) driver.Grant {
@@ -245,10 +245,10 @@ func (c *check) notPromoted(l *lease) error {
 	g, err := c.convert(l, false)
 	switch {
 	case err == nil:
-		c.failf("promotion beside another reader was granted with fence %d", g.Fence)
+		c.failf("promotion while there is another reader was granted with fence %d", g.Fence)
 	case c.g.Promotion == driver.Regrant && errors.Is(err, driver.ErrLost):
 	case !errors.Is(err, driver.ErrHeld):
-		c.failf("promotion beside another reader: want a *HeldError, got: %v", err)
+		c.failf("promotion while there is another reader: want a *HeldError, got: %v", err)
 	}
 	return err
 }

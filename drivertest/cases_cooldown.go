@@ -10,7 +10,7 @@ import (
 var coolDownCases = []testCase{
 	{
 		name:   "cooldown/keeps",
-		clause: "After Release with keep the name stays taken for that long, for every token and in every mode, and is free afterwards.",
+		clause: "After Release with keep > 0 the name stays taken for that long, for every token and in every mode, and is free afterwards.",
 		about:  "Store.Release Guarantees.CoolDown",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
@@ -28,7 +28,7 @@ var coolDownCases = []testCase{
 	},
 	{
 		name:   "cooldown/told",
-		clause: "A name that cools down is held by nobody: the hold is marked as cooling, and Until says when the name will be free.",
+		clause: "Nobody holds a name that cools down: its Hold has Cooling set, and Until is when the name will be free.",
 		about:  "Hold.Cooling Hold.Until HeldError.Until",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
@@ -36,7 +36,7 @@ var coolDownCases = []testCase{
 			c.cool(l, c.long())
 			held := c.refused(c.b, c.request(l.req.Name), "during a cool-down")
 			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
-				c.failf("the name cools down; told was %+v", held.Holds)
+				c.failf("the name cools down; HeldError has %+v", held.Holds)
 			}
 			c.wantTime("Hold.Until", held.Holds[0].Until, c.long())
 			c.wantTime("HeldError.Until", held.Until, c.long())
@@ -44,7 +44,7 @@ var coolDownCases = []testCase{
 	},
 	{
 		name:   "cooldown/stale-release",
-		clause: "Release of a token that holds nothing leaves no cool-down, whatever keep says.",
+		clause: "The Release of a token that holds nothing leaves no cool-down, whatever keep is.",
 		about:  "Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
@@ -58,13 +58,13 @@ var coolDownCases = []testCase{
 		},
 	},
 	{
-		name:   "cooldown/beside-readers",
-		clause: "A reader's Release with keep leaves the other readers alone, and no writer is let in before the cool-down has ended.",
+		name:   "cooldown/with-readers",
+		clause: "A reader's Release with keep > 0 does not touch the other readers, and keeps writers out until the cool-down has ended.",
 		about:  "Store.Release",
 		needs:  []need{coolDowns, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			other := c.beside(c.b, l)
+			other := c.readToo(c.b, l)
 			sent := c.now()
 			c.cool(l, c.units(4))
 			c.verify(other, "after another reader's Release with a cool-down")
@@ -74,7 +74,7 @@ var coolDownCases = []testCase{
 	},
 	{
 		name:   "cooldown/unsupported",
-		clause: "A store without cool-downs answers errors.ErrUnsupported to keep and to AtLeast, and changes nothing.",
+		clause: "A store without cool-downs returns errors.ErrUnsupported for keep and for AtLeast, and changes nothing.",
 		about:  "Guarantees.CoolDown Request.AtLeast",
 		needs:  []need{not(coolDowns)},
 		f: func(c *check) {
@@ -109,7 +109,7 @@ func (c *check) wantUnsupported(err error, what string) {
 var atLeastCases = []testCase{
 	{
 		name:   "atleast/first-lease",
-		clause: "AtLeast, if longer than TTL, is the length of the first lease: the name stays taken that long though the holder goes away.",
+		clause: "AtLeast, if longer than TTL, is the length of the first lease: the name stays taken that long even if the holder dies.",
 		about:  "Request.AtLeast",
 		needs:  []need{coolDowns, leases},
 		f: func(c *check) {
@@ -148,7 +148,7 @@ var atLeastCases = []testCase{
 	},
 	{
 		name:   "atleast/release",
-		clause: "A Release before AtLeast answers Released and leaves a cool-down for the rest.",
+		clause: "A Release before AtLeast returns Released and leaves a cool-down for the rest.",
 		about:  "Request.AtLeast Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
@@ -161,7 +161,7 @@ var atLeastCases = []testCase{
 	},
 	{
 		name:   "atleast/repeat",
-		clause: "A repeat of Acquire arms AtLeast from the second request on, also if the first did not ask for it, and never shortens it.",
+		clause: "A repeat of Acquire sets AtLeast from the second request on, even if the first request did not have it, and never shortens it.",
 		about:  "Request.AtLeast Store.Acquire",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
@@ -179,7 +179,7 @@ var atLeastCases = []testCase{
 	},
 	{
 		name:   "atleast/release-keep",
-		clause: "When AtLeast and keep meet, the name stays taken for the longer of them.",
+		clause: "If both AtLeast and keep apply, the name stays taken for the longer of them.",
 		about:  "Request.AtLeast Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {

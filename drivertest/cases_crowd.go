@@ -13,20 +13,20 @@ import (
 var crowdCases = []testCase{
 	{
 		name:   "crowd/exclusive",
-		clause: "A store is safe for concurrent use: of many who ask at once, one has the name at a time, with a greater fence than the last.",
+		clause: "A store is safe for concurrent use: of many callers that ask at once, one holds the name at a time, with a greater fence than the one before.",
 		about:  "Store.Acquire Store.Release",
 		f:      func(c *check) { c.crowd(false, false) },
 	},
 	{
 		name:   "crowd/shared",
-		clause: "Among many readers and writers at once, a writer is always alone.",
+		clause: "Among many readers and writers that ask at once, a writer is always alone.",
 		about:  "Request.Shared",
 		needs:  []need{readers},
 		f:      func(c *check) { c.crowd(true, false) },
 	},
 	{
 		name:   "crowd/waiting",
-		clause: "Of many who wait, one has the name at a time, and everybody gets it.",
+		clause: "Of many waiters, one holds the name at a time, and all get it.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f:      func(c *check) { c.crowd(false, true) },
@@ -54,12 +54,12 @@ func (f *referee) enter(g driver.Grant, shared, fenced bool) {
 	if shared {
 		f.readers.Add(1)
 		if w := f.writers.Load(); w > 0 {
-			f.report("a reader was let in beside %d writers", w)
+			f.report("a reader was let in while there were %d writers", w)
 		}
 		return
 	}
 	if w, r := f.writers.Add(1), f.readers.Load(); w > 1 || r > 0 {
-		f.report("a writer was let in beside %d writers and %d readers", w-1, r)
+		f.report("a writer was let in while there were %d writers and %d readers", w-1, r)
 	}
 	if last := f.fence.Swap(g.Fence); fenced && last >= g.Fence {
 		f.report("after fence %d came fence %d", last, g.Fence)

@@ -9,7 +9,7 @@ import (
 var enqueueCases = []testCase{
 	{
 		name:   "enqueue/answers",
-		clause: "Enqueue answers once, when it is the request's turn, with a hold that has its full lease and needs no claim.",
+		clause: "Enqueue calls answer once, when it is the request's turn, with a hold that has its full lease and needs no claim.",
 		about:  "Enqueuer.Enqueue Enqueuer.Waiter Guarantees.InProcess",
 		needs:  []need{enqueues},
 		f: func(c *check) {
@@ -18,27 +18,27 @@ var enqueueCases = []testCase{
 			second := c.enqueue(c.a, c.request(l.req.Name))
 			c.settle()
 			if len(first.done)+len(second.done) > 0 {
-				c.failf("Enqueue answers while the name is held")
+				c.failf("Enqueue calls answer while the name is held")
 			}
 			c.free(l)
 			n := c.got(first, "in the queue when the holder releases")
-			c.full(n.grant, n.req.TTL, "what Enqueue answers")
+			c.full(n.grant, n.req.TTL, "what Enqueue grants")
 			c.pass(driver.MaxReservation + c.unit)
 			c.verify(n, "that Enqueue answered")
 			if len(second.done) > 0 {
-				c.failf("Enqueue answers two at once")
+				c.failf("Enqueue calls answer for two at once")
 			}
 			c.free(n)
 			c.free(c.got(second, "in the queue when the one before it releases"))
 			c.settle()
 			if len(first.done)+len(second.done) > 0 {
-				c.failf("Enqueue answers twice")
+				c.failf("Enqueue calls answer twice")
 			}
 		},
 	},
 	{
 		name:   "enqueue/free",
-		clause: "Enqueue looks for itself after joining: a name that is free is answered at once.",
+		clause: "Enqueue looks at the name once more after joining the queue: if the name is free, the answer comes at once.",
 		about:  "Enqueuer.Enqueue",
 		needs:  []need{enqueues},
 		f: func(c *check) {
@@ -47,7 +47,7 @@ var enqueueCases = []testCase{
 	},
 	{
 		name:   "enqueue/leave",
-		clause: "leave gives the place up and reports whether it came in time; then there is no answer, and the next one is not delayed.",
+		clause: "leave gives the place up and reports whether it came in time; then answer is not called, and the next waiter is not delayed.",
 		about:  "Enqueuer.Enqueue",
 		needs:  []need{enqueues},
 		f: func(c *check) {
@@ -66,13 +66,13 @@ var enqueueCases = []testCase{
 			c.free(n)
 			c.settle()
 			if len(gone.done) > 0 {
-				c.failf("Enqueue answers after leave had come in time")
+				c.failf("Enqueue calls answer after leave had come in time")
 			}
 		},
 	},
 	{
 		name:   "enqueue/closed",
-		clause: "When the store is closed Enqueue answers ErrClosed, and the place is given up; after Close it is refused with ErrClosed.",
+		clause: "If the store is closed, answer gets ErrClosed and the place is given up; after Close, Enqueue returns ErrClosed.",
 		about:  "Enqueuer.Enqueue Store.Close ErrClosed",
 		needs:  []need{enqueues},
 		f: func(c *check) {

@@ -47,7 +47,7 @@ var extendCases = []testCase{
 	},
 	{
 		name:   "extend/mode",
-		clause: "Grant.Shared is never set in the answer to Extend for an exclusive hold.",
+		clause: "Extend of an exclusive hold never sets Grant.Shared.",
 		about:  "Grant.Shared",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -61,7 +61,7 @@ var extendCases = []testCase{
 	},
 	{
 		name:   "extend/foreign-token",
-		clause: "Extend with a token that holds nothing, while somebody else holds the name, answers ErrLost and changes nothing.",
+		clause: "For a token that holds nothing while somebody else holds the name, Extend returns ErrLost and changes nothing.",
 		about:  "Store.Extend ErrLost",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -73,7 +73,7 @@ var extendCases = []testCase{
 	},
 	{
 		name:   "extend/nobody",
-		clause: "Extend of a name that nobody holds is answered as a loss and takes nothing.",
+		clause: "For a name that nobody holds, Extend returns ErrLost or ErrExpired and takes nothing.",
 		about:  "Store.Extend ErrLost",
 		f: func(c *check) {
 			name := c.name()
@@ -83,7 +83,7 @@ var extendCases = []testCase{
 	},
 	{
 		name:   "extend/never-revives",
-		clause: "Extend never revives a lease that has run out: it answers ErrExpired if it can tell that nobody took the name since, else ErrLost.",
+		clause: "Extend never revives a lease that has run out: it returns ErrExpired if it can tell that nobody took the name since, else ErrLost.",
 		about:  "Store.Extend ErrExpired ErrLost",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -96,7 +96,7 @@ var extendCases = []testCase{
 	},
 	{
 		name:   "extend/after-taken",
-		clause: "When somebody took the name since the lease ran out, Extend answers ErrLost and leaves the newer hold alone.",
+		clause: "If somebody took the name since the lease ran out, Extend returns ErrLost and does not touch the newer hold.",
 		about:  "Store.Extend ErrLost",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -108,7 +108,7 @@ var extendCases = []testCase{
 	},
 	{
 		name:   "extend/after-release",
-		clause: "Extend that comes after Release, a late renewal, does not bring the hold back.",
+		clause: "An Extend after Release, such as a late renewal, does not bring the hold back.",
 		about:  "Store.Extend Store.Release",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -139,6 +139,6 @@ func (c *check) verifyUntilItLapses() {
 // sameFence allows for a store that does not read the fence for this answer.
 func (c *check) sameFence(l *lease, g driver.Grant, what string) {
 	if g.Fence != 0 && g.Fence != l.grant.Fence {
-		c.failf("%s answers fence %d; the hold has %d", what, g.Fence, l.grant.Fence)
+		c.failf("%s returns fence %d; the hold has %d", what, g.Fence, l.grant.Fence)
 	}
 }

@@ -12,7 +12,7 @@ import (
 var faultCases = []testCase{
 	{
 		name:   "lost-reply/acquire",
-		clause: "An Acquire whose reply was lost is ErrUncertain (or was repeated by the store) and never a *HeldError: asking again with the same token is granted, or with another where the error is ErrSpent, too.",
+		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store repeats it). The same token is granted when asked again; after ErrSpent another token is.",
 		about:  "Store.Acquire ErrUncertain ErrSpent ErrHeld",
 		needs:  []need{loseReply},
 		alone:  true,
@@ -28,7 +28,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "lost-reply/extend",
-		clause: "An Extend whose reply was lost is no loss: the error is neither ErrLost nor ErrExpired, and the hold lives on.",
+		clause: "An Extend whose reply was lost returns neither ErrLost nor ErrExpired, and the hold stays live.",
 		about:  "Store.Extend ErrUncertain ErrLost",
 		needs:  []need{loseReply, not(bound)},
 		alone:  true,
@@ -45,7 +45,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "lost-reply/release",
-		clause: "A Release whose reply was lost is an error or the truth; asking again ends with the name free, and nobody else's hold is touched.",
+		clause: "A Release whose reply was lost returns an error or the true outcome. After another Release the name is free, and nobody else's hold was touched.",
 		about:  "Store.Release ErrUncertain",
 		needs:  []need{loseReply},
 		alone:  true,
@@ -55,7 +55,7 @@ var faultCases = []testCase{
 			err := c.blind(cl, func(ctx context.Context) error {
 				o, err := cl.Release(ctx, l.req.Name, l.req.Token, 0)
 				if err == nil && o != driver.Released && o != driver.Gone {
-					c.errorf("Release whose reply was lost answers %q", o)
+					c.errorf("Release whose reply was lost returns %q", o)
 				}
 				return err
 			})
@@ -65,7 +65,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "cut/unavailable",
-		clause: "A store that cannot be asked says ErrUnavailable, ErrUncertain or what the client said; never that a free name is held. ErrUnavailable also says that nothing was changed.",
+		clause: "A store that could not be reached returns ErrUnavailable, ErrUncertain or the client's error, and never reports a free name as held. ErrUnavailable also says that nothing was changed.",
 		about:  "ErrUnavailable ErrUncertain",
 		needs:  []need{cut},
 		alone:  true,
@@ -77,7 +77,7 @@ var faultCases = []testCase{
 				_, err := cl.Acquire(c.ctx, r)
 				c.notNo(err, "Acquire of a free name over a broken connection", driver.ErrHeld, driver.ErrLost)
 				if errors.Is(err, driver.ErrUnavailable) {
-					c.take(c.b, c.request(r.Name), "after another process was answered ErrUnavailable")
+					c.take(c.b, c.request(r.Name), "after another process got ErrUnavailable")
 				}
 			}
 		},
@@ -98,7 +98,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "cut/bound",
-		clause: "A hold that is bound to a connection ends with it: Grant.Bound ends, with a cause, within LossDelay; Extend answers ErrLost; the name comes free.",
+		clause: "A hold that is bound to a connection ends with it: Grant.Bound ends within LossDelay, with a cause, Extend returns ErrLost, and the name becomes free.",
 		about:  "Guarantees.Bound ToConnection Grant.Bound Guarantees.LossDelay",
 		needs:  []need{cut, connected},
 		alone:  true,
@@ -114,7 +114,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "silence/returns",
-		clause: "A method other than Wait returns within MaxSilence when its server is silent, also if its context never ends; that is no refusal and no loss.",
+		clause: "Every method except Wait returns within MaxSilence if the server is silent, even if ctx never ends, and the error is neither a refusal nor a loss.",
 		about:  "MaxSilence ErrUncertain ErrUnavailable",
 		needs:  []need{pause},
 		alone:  true,
@@ -142,7 +142,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "silence/bound",
-		clause: "The store watches for the end of its connection itself: Grant.Bound ends within LossDelay, also when the server is only silent.",
+		clause: "The store watches its connection itself: Grant.Bound ends within LossDelay even if the server is only silent.",
 		about:  "Grant.Bound Guarantees.LossDelay",
 		needs:  []need{pause, connected},
 		alone:  true,
@@ -157,7 +157,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "full/loses-nothing",
-		clause: "A store that has no room for new holds loses none that it has: Extend, Release and a demotion work as ever, and a refusal is not ErrHeld.",
+		clause: "A store that has no room for new holds keeps those that it has: Extend, Release and a demotion still work, and the error for a new hold is not ErrHeld.",
 		about:  "Store.Extend Store.Release Converter.Convert ErrUnavailable",
 		needs:  []need{full},
 		alone:  true,
@@ -165,7 +165,7 @@ var faultCases = []testCase{
 	},
 	{
 		name:   "restart/keeps-holds",
-		clause: "A store that says so keeps its holds when the server restarts.",
+		clause: "A store with SurvivesRestart in its Guarantees keeps its holds when the server restarts.",
 		about:  "Guarantees.SurvivesRestart",
 		needs:  []need{restart, survives},
 		alone:  true,
@@ -230,7 +230,7 @@ func (c *check) blind(cl *client, f func(context.Context) error) error {
 func (c *check) notNo(err error, what string, no ...error) {
 	for _, n := range no {
 		if errors.Is(err, n) {
-			c.failf("%s answers %q: %v", what, n, err)
+			c.failf("%s returns %q: %v", what, n, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 var fenceCases = []testCase{
 	{
 		name:   "fence/over-release",
-		clause: "Each exclusive grant of a name has a greater fence than all before it, over releases, whichever process asks.",
+		clause: "Each exclusive grant of a name has a greater fence than every grant before it, across releases and processes.",
 		about:  "Grant.Fence SessionFence",
 		needs:  []need{fences},
 		f: func(c *check) {
@@ -26,7 +26,7 @@ var fenceCases = []testCase{
 	},
 	{
 		name:   "fence/over-expiry",
-		clause: "Fences grow over a lease that ran out.",
+		clause: "Fences grow across a lease that ran out.",
 		about:  "Grant.Fence",
 		needs:  []need{fences, leases},
 		f: func(c *check) {
@@ -40,7 +40,7 @@ var fenceCases = []testCase{
 	},
 	{
 		name:   "fence/over-cooldown",
-		clause: "Fences grow over a cool-down.",
+		clause: "Fences grow across a cool-down.",
 		about:  "Grant.Fence",
 		needs:  []need{fences, coolDowns},
 		f: func(c *check) {
@@ -52,21 +52,21 @@ var fenceCases = []testCase{
 	},
 	{
 		name:   "fence/shared",
-		clause: "The first shared grant after an exclusive one has a greater fence, even if the writer never released; every later exclusive one has a greater fence than all readers.",
+		clause: "A shared grant has a greater fence than every exclusive one before it, even one whose lease ran out; an exclusive grant has a greater fence than every reader before it.",
 		about:  "Grant.Fence Request.Shared",
 		needs:  []need{fences, readers},
 		f:      sharedFences,
 	},
 	{
 		name:   "fence/above",
-		clause: "FenceAbove makes the fence of a new grant greater than it, exclusive or shared, and of every later one; a repeat keeps its fence.",
+		clause: "FenceAbove makes the fence of a new grant, exclusive or shared, and of every later one, greater than it; a repeat keeps its fence.",
 		about:  "Request.FenceAbove",
 		needs:  []need{fences},
 		f:      fenceAbove,
 	},
 	{
 		name:   "fence/highest",
-		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name go on growing below 2^53, and those of other names are not raised by it.",
+		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
 		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
 		needs:  []need{fences},
 		alone:  true, // it may raise the fences of all
@@ -92,7 +92,7 @@ var fenceCases = []testCase{
 	},
 	{
 		name:   "fence/scale",
-		clause: "Durable fences are microseconds since 1970, or the last one plus one, so that they grow over a loss of data and a move to another store.",
+		clause: "Durable fences are microseconds since 1970, or one more than the last fence, so that they grow across a loss of data and a move to another store.",
 		about:  "DurableFence Guarantees.Fence",
 		needs:  []need{durable},
 		f: func(c *check) {
@@ -108,7 +108,7 @@ var fenceCases = []testCase{
 	},
 	{
 		name:   "fence/over-restart",
-		clause: "Durable fences grow over a restart of the server, also over one that lost data.",
+		clause: "Durable fences grow across a restart of the server, even one that lost data.",
 		about:  "DurableFence",
 		needs:  []need{durable, restart},
 		alone:  true,
@@ -154,7 +154,7 @@ var raiseCases = []testCase{
 	},
 	{
 		name:   "raisefence/lost",
-		clause: "RaiseFence of a token that holds nothing answers ErrExpired or ErrLost as Extend does.",
+		clause: "For a token that holds nothing, RaiseFence returns ErrExpired or ErrLost as Extend does.",
 		about:  "FenceRaiser.RaiseFence ErrLost",
 		needs:  []need{raises, fences},
 		f: func(c *check) {
@@ -169,7 +169,7 @@ var raiseCases = []testCase{
 	},
 	{
 		name:   "raisefence/invalid",
-		clause: "RaiseFence to 2^53 or more answers ErrInvalid: JSON, Lua and floating point could not keep it.",
+		clause: "RaiseFence to 2^53 or more returns ErrInvalid: JSON, Lua and floating point could not keep such a number.",
 		about:  "FenceRaiser.RaiseFence MaxFence",
 		needs:  []need{raises, fences},
 		alone:  true, // a store that takes it has no fences left
@@ -181,7 +181,7 @@ var raiseCases = []testCase{
 	},
 	{
 		name:   "raisefence/used-up",
-		clause: "After the last fence below 2^53 whatever needs a new fence answers ErrFencesUsedUp and changes nothing.",
+		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
 		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		needs:  []need{raises, fences},
 		alone:  true, // it may use up the fences of all
@@ -271,8 +271,8 @@ func sharedFences(c *check) {
 			r = c.soon(c.a, c.readRequest(name), "to read, after a writer")
 		}
 		last = c.above(r, last)
-		beside := c.beside(c.b, r)
-		for _, l := range []*lease{r, beside} {
+		second := c.readToo(c.b, r)
+		for _, l := range []*lease{r, second} {
 			if l.grant.Fence <= x.grant.Fence {
 				c.failf("after fence %d for a writer a reader has fence %d", x.grant.Fence, l.grant.Fence)
 			}

@@ -10,7 +10,7 @@ import (
 var heldCases = []testCase{
 	{
 		name:   "held/holder",
-		clause: "\"Held\" says by whom: host, process and label, as the holder gave them.",
+		clause: "A *HeldError names the holder: host, process and label, as the holder gave them.",
 		about:  "Request.Holder Holder.Host Holder.PID Holder.Label HeldError.Holds Hold.Shared",
 		needs:  []need{named},
 		f: func(c *check) {
@@ -21,28 +21,28 @@ var heldCases = []testCase{
 			odd := c.take(c.a, r, "with an odd label")
 			h := c.refused(c.b, c.request(r.Name), "of a held name", odd)
 			if len(h.Holds) != 1 || h.Holds[0].Holder != r.Holder {
-				c.failf("the holder was %+v; others are told %+v", r.Holder, h.Holds)
+				c.failf("the holder was %+v; others see %+v", r.Holder, h.Holds)
 			}
 		},
 	},
 	{
 		name:   "held/times",
-		clause: "\"Held\" says since when and until when, on the clock of the process that asks; a holder without a plan has no planned end.",
+		clause: "A *HeldError says since when and until when the name is held, on the clock of the process that asks; a holder without a plan has no planned end.",
 		about:  "Hold.Since Hold.Until Hold.PlannedEnd Holder.Plan HeldError.Until",
 		needs:  []need{named},
 		f:      heldTimes,
 	},
 	{
 		name:   "held/all-in-the-way",
-		clause: "\"Held\" names everybody who is in the way: all readers, when a writer asks.",
+		clause: "A *HeldError names every hold in the way: for a writer, all readers.",
 		about:  "HeldError.Holds Hold.Shared",
 		needs:  []need{readers, named},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.beside(c.b, l)
-			held := c.refused(c.b, c.request(l.req.Name), "beside two readers", l)
+			c.readToo(c.b, l)
+			held := c.refused(c.b, c.request(l.req.Name), "while there are two readers", l)
 			if len(held.Holds) != 2 || !held.Holds[0].Shared || !held.Holds[1].Shared {
-				c.failf("two readers are in the way; told was %+v", held.Holds)
+				c.failf("two readers are in the way; HeldError has %+v", held.Holds)
 			}
 		},
 	},
@@ -62,7 +62,7 @@ var heldCases = []testCase{
 		},
 	},
 	{
-		name:   "held/nothing-beside-an-error",
+		name:   "held/nothing-else",
 		clause: "A refusal is ErrHeld and nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid.",
 		about:  "ErrHeld",
 		f: func(c *check) {
@@ -70,14 +70,14 @@ var heldCases = []testCase{
 			_, err := c.b.Acquire(c.ctx, c.request(l.req.Name))
 			for _, other := range []error{driver.ErrUncertain, driver.ErrUnavailable, driver.ErrInvalid, driver.ErrLost, driver.ErrClosed} {
 				if errors.Is(err, other) {
-					c.errorf("a refused Acquire also answers errors.Is for %q: %v", other, err)
+					c.errorf("errors.Is finds %q in the error of a refused Acquire: %v", other, err)
 				}
 			}
 		},
 	},
 	{
 		name:   "held/foreign",
-		clause: "A name that another program took is held, and the hold is marked as foreign; when it is given up the name is free.",
+		clause: "A name that another program took is held, and its Hold has Foreign set; when the program gives it up, the name is free.",
 		about:  "Hold.Foreign HeldError.Foreign",
 		needs:  []need{foreign},
 		f: func(c *check) {
@@ -101,12 +101,12 @@ var heldCases = []testCase{
 func (c *check) wantHolder(holds []driver.Hold, shared bool) {
 	want := testHolder
 	if len(holds) != 1 {
-		c.failf("one hold is in the way; told was %+v", holds)
+		c.failf("one hold is in the way; HeldError has %+v", holds)
 	}
 	got := holds[0]
 	got.Plan = want.Plan // told by PlannedEnd, so Plan may be left out
 	if got.Holder != want || got.Shared != shared || got.Foreign || got.Cooling {
-		c.failf("the holder is %+v (shared: %v); others are told %+v", want, shared, holds[0])
+		c.failf("the holder is %+v (shared: %v); others see %+v", want, shared, holds[0])
 	}
 }
 
@@ -114,7 +114,7 @@ func heldTimes(c *check) {
 	l := c.take(c.a, c.request(c.name()), "of a free name")
 	held := c.refused(c.b, c.request(l.req.Name), "of a held name", l)
 	if len(held.Holds) != 1 {
-		c.failf("one hold is in the way; told was %+v", held.Holds)
+		c.failf("one hold is in the way; HeldError has %+v", held.Holds)
 	}
 	h := held.Holds[0]
 	c.wantTime("Since", h.Since, 0)

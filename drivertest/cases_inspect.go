@@ -13,17 +13,17 @@ import (
 var inspectCases = []testCase{
 	{
 		name:   "inspect/held",
-		clause: "Inspect says who holds a name, in which mode, since when and until when, and the highest fence minted (0 if unknown).",
+		clause: "Inspect reports who holds a name, in which mode, since when and until when, and the highest fence minted (0 if unknown).",
 		about:  "Inspector.Inspect State.Name State.Holds State.Fence",
 		needs:  []need{inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			s := c.inspect(l.req.Name)
 			if s.Name != l.req.Name || len(s.Holds) != 1 {
-				c.failf("one holds %q; Inspect tells %+v", l.req.Name, s)
+				c.failf("one holds %q; Inspect returns %+v", l.req.Name, s)
 			}
 			if s.Fence != 0 && s.Fence != l.grant.Fence {
-				c.errorf("the fence is %d; Inspect tells %d", l.grant.Fence, s.Fence)
+				c.errorf("the fence is %d; Inspect returns %d", l.grant.Fence, s.Fence)
 			}
 			if !c.h.Anonymous {
 				c.wantHolder(s.Holds, false)
@@ -37,13 +37,13 @@ var inspectCases = []testCase{
 	},
 	{
 		name:   "inspect/touches-nothing",
-		clause: "Inspect does not touch the name: a free name stays free, a hold stays as it is.",
+		clause: "Inspect does not touch the name: a free name stays free, and a hold stays as it is.",
 		about:  "Inspector.Inspect",
 		needs:  []need{inspects},
 		f: func(c *check) {
 			name := c.name()
 			if s := c.inspect(name); len(s.Holds) != 0 || s.Waiters > 0 || s.Name != name {
-				c.failf("nobody ever held %q; Inspect tells %+v", name, s)
+				c.failf("nobody ever held %q; Inspect returns %+v", name, s)
 			}
 			l := c.take(c.b, c.request(name), "after Inspect of a free name")
 			c.inspect(name)
@@ -53,7 +53,7 @@ var inspectCases = []testCase{
 	},
 	{
 		name:   "inspect/live-only",
-		clause: "State.Holds are the live ones: what was released or has run out is not among them; the fence is told of a free name, too, if it is known.",
+		clause: "State.Holds has the live holds, and none that was released or has run out. State.Fence is there even for a free name, if it is known.",
 		about:  "State.Holds State.Fence",
 		needs:  []need{inspects},
 		f: func(c *check) {
@@ -77,14 +77,14 @@ var inspectCases = []testCase{
 			c.cool(l, c.long())
 			s := c.inspect(l.req.Name)
 			if len(s.Holds) != 1 || !s.Holds[0].Cooling {
-				c.failf("the name cools down; Inspect tells %+v", s)
+				c.failf("the name cools down; Inspect returns %+v", s)
 			}
 			c.wantTime("Until", s.Holds[0].Until, c.long())
 		},
 	},
 	{
 		name:   "inspect/path",
-		clause: "A store that tells a path tells the same one to every process, and another one for another name.",
+		clause: "A store that reports a path reports the same one to every process, and another one for another name.",
 		about:  "State.Path",
 		needs:  []need{inspects},
 		f: func(c *check) {
@@ -92,7 +92,7 @@ var inspectCases = []testCase{
 			mine := c.inspect(l.req.Name).Path
 			s, err := c.a.Inspect(c.ctx, l.req.Name)
 			if err != nil || s.Path != mine {
-				c.failf("one process is told path %q, the other %q, %v", mine, s.Path, err)
+				c.failf("one process sees path %q, the other %q, %v", mine, s.Path, err)
 			}
 			if other := c.inspect(c.name()).Path; mine != "" && other == mine {
 				c.failf("two names have the path %q", mine)
@@ -104,7 +104,7 @@ var inspectCases = []testCase{
 var listCases = []testCase{
 	{
 		name:   "list/prefix",
-		clause: "List tells the names that are held and begin with prefix, byte for byte, and no others.",
+		clause: "List returns the names that are held and begin with prefix, byte for byte, and no others.",
 		about:  "Lister.List State.Name",
 		needs:  []need{lists},
 		f: func(c *check) {
@@ -120,7 +120,7 @@ var listCases = []testCase{
 	},
 	{
 		name:   "list/prefix-is-no-pattern",
-		clause: "The prefix of List is no pattern: *, ?, [, %, _ and \\ stand for themselves.",
+		clause: "The prefix of List is not a pattern: *, ?, [, %, _ and \\ stand for themselves.",
 		about:  "Lister.List",
 		needs:  []need{lists},
 		f: func(c *check) {
@@ -134,7 +134,7 @@ var listCases = []testCase{
 	},
 	{
 		name:   "list/any-names",
-		clause: "List gives names back as they are, whatever bytes they have.",
+		clause: "List returns names as they are, whatever bytes they have.",
 		about:  "Lister.List State.Name",
 		needs:  []need{lists},
 		f: func(c *check) {
@@ -150,7 +150,7 @@ var listCases = []testCase{
 	},
 	{
 		name:   "list/many",
-		clause: "List tells all of many names.",
+		clause: "List returns all of many names.",
 		about:  "Lister.List",
 		needs:  []need{lists},
 		f: func(c *check) {
@@ -169,7 +169,7 @@ var listCases = []testCase{
 	},
 	{
 		name:   "list/what-is-busy",
-		clause: "List tells what is held or cools down, with its holds, and not what is free.",
+		clause: "List returns names that are held or cool down, with their holds, and no free names.",
 		about:  "Lister.List State.Holds",
 		needs:  []need{lists},
 		f: func(c *check) {
@@ -185,14 +185,14 @@ var listCases = []testCase{
 			}
 			for _, s := range c.lists(stem, want) {
 				if len(s.Holds) != 1 || s.Holds[0].Cooling != strings.HasSuffix(s.Name, "cooling") {
-					c.errorf("List tells %+v", s)
+					c.errorf("List returns %+v", s)
 				}
 			}
 		},
 	},
 	{
 		name:   "status/findings",
-		clause: "Status tells findings with a name and a value each; that the server could not be asked is an error.",
+		clause: "Status returns findings with a name and a value each, or an error if the server could not be asked.",
 		about:  "Reporter.Status Finding.Name Finding.Value Unknown",
 		needs:  []need{reports},
 		f: func(c *check) {
@@ -223,10 +223,10 @@ func (c *check) inspect(name string) driver.State {
 func (c *check) noHolds(l *lease, what string) {
 	var s driver.State
 	if !c.poll(c.patience, func() bool { s = c.inspect(l.req.Name); return len(s.Holds) == 0 }) {
-		c.failf("the only hold %s; Inspect tells %+v", what, s)
+		c.failf("the only hold %s; Inspect returns %+v", what, s)
 	}
 	if s.Fence != 0 && s.Fence < l.grant.Fence {
-		c.failf("fence %d was minted; Inspect of the free name tells %d", l.grant.Fence, s.Fence)
+		c.failf("fence %d was minted; Inspect of the free name returns %d", l.grant.Fence, s.Fence)
 	}
 }
 
@@ -243,12 +243,12 @@ func (c *check) lists(prefix string, want []string) map[string]driver.State {
 	}
 	for _, n := range want {
 		if _, ok := got[n]; !ok {
-			c.failf("List(%s) does not tell %s, among %d names; %d were to be told", short(prefix), short(n), len(got), len(want))
+			c.failf("List(%s) does not return %s; it returns %d names instead of %d", short(prefix), short(n), len(got), len(want))
 		}
 	}
 	for n := range got {
 		if !slices.Contains(want, n) {
-			c.failf("List(%s) tells %d names, %d were to be told; %s is not among them", short(prefix), len(got), len(want), short(n))
+			c.failf("List(%s) returns %d names instead of %d; %s is not among those wanted", short(prefix), len(got), len(want), short(n))
 		}
 	}
 	return got

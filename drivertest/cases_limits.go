@@ -12,7 +12,7 @@ import (
 var limitCases = []testCase{
 	{
 		name:   "limits/name",
-		clause: "An empty name and one that is longer than MaxName, or than Guarantees.MaxName, are ErrInvalid, naming the name, for every method.",
+		clause: "A name that is empty, or longer than MaxName or Guarantees.MaxName, is ErrInvalid for every method; the error names the name.",
 		about:  "Request.Name MaxName Guarantees.MaxName ErrInvalid",
 		f: func(c *check) {
 			for _, n := range []string{"", strings.Repeat("n", c.maxName()+1), strings.Repeat("n", driver.MaxName+1)} {
@@ -24,7 +24,7 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/token",
-		clause: "A token has 1 to MaxToken bytes; an empty one, a longer one, and the word that Symfony keeps in its sets are ErrInvalid, naming the token.",
+		clause: "A token is 1 to MaxToken bytes. An empty one, a longer one, and the word that Symfony reserves are ErrInvalid; the error names the token.",
 		about:  "Request.Token MaxToken ErrInvalid",
 		f: func(c *check) {
 			r := c.request(c.name())
@@ -42,7 +42,7 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/token-of-no-hold",
-		clause: "Tokens that no hold can have are refused by every method (ErrInvalid, naming the token), and change nothing.",
+		clause: "Every method returns ErrInvalid, naming the token, for a token that no hold can have, and changes nothing.",
 		about:  "Request.Token Request.Replaces ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -52,15 +52,15 @@ var limitCases = []testCase{
 					c.verify(l, "after "+method+" with token "+short(t))
 				}
 			}
-			c.refused(c.b, c.request(l.req.Name), "beside a writer, after tokens that no hold can have", l)
+			c.refused(c.b, c.request(l.req.Name), "while there is a writer, after tokens that no hold can have", l)
 			if c.g.Shared {
-				c.refused(c.b, c.readRequest(l.req.Name), "to read beside a writer, after tokens that no hold can have", l)
+				c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a writer, after tokens that no hold can have", l)
 			}
 		},
 	},
 	{
 		name:   "limits/ttl",
-		clause: "The shortest and the longest lease that Guarantees allow work; below and above it is ErrInvalid, naming the TTL.",
+		clause: "The shortest and the longest lease in the Guarantees work; a shorter or longer one is ErrInvalid, naming the TTL.",
 		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
 		f: func(c *check) {
 			low, high := c.ttlRange()
@@ -89,7 +89,7 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/ttl-ignored",
-		clause: "A store without leases checks the length of one and then ignores it: a hold there does not end by itself.",
+		clause: "A store without leases checks the TTL and then ignores it: a hold there does not end by itself.",
 		about:  "Guarantees.Lease Request.TTL",
 		needs:  []need{not(leases)},
 		f: func(c *check) {

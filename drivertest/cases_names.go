@@ -12,7 +12,7 @@ import (
 var nameCases = []testCase{
 	{
 		name:   "names/any-bytes",
-		clause: "A name is any bytes: zero bytes, spaces, braces, slashes, newlines and what is not UTF-8 included; two names never share a lock.",
+		clause: "A name is bytes of any kind, including zero bytes, spaces, braces, slashes, newlines and invalid UTF-8; two names never share a lock.",
 		about:  "Request.Name",
 		f:      func(c *check) { c.apart(c.oddNames()) },
 	},
@@ -36,7 +36,7 @@ var nameCases = []testCase{
 	},
 	{
 		name:   "names/paths",
-		clause: "A name is never cleaned as a path: \"a/b\", \"a//b\", \"a/./b\" and \"a/c/../b\" are four names, and \"a\" may be held beside \"a/b\".",
+		clause: "A name is never cleaned as a path: \"a/b\", \"a//b\", \"a/./b\" and \"a/c/../b\" are four names, and \"a\" may be held while \"a/b\" is.",
 		about:  "Request.Name",
 		f: func(c *check) {
 			n := c.name()
@@ -44,14 +44,14 @@ var nameCases = []testCase{
 		},
 	},
 	{
-		name:   "names/beside-their-own-data",
-		clause: "What a store keeps beside a lock never meets another name: names that begin or end alike, or look like keys of a store, are different.",
+		name:   "names/own-data",
+		clause: "The store's own data about a lock never collides with another name: names that begin or end alike, or look like keys of a store, are different.",
 		about:  "Request.Name",
 		f:      func(c *check) { c.apart(lookalikes(c.name())) },
 	},
 	{
 		name:   "names/long",
-		clause: "The longest name that Guarantees allow is never cut: two that differ in the last byte are different, whatever the bytes are.",
+		clause: "The longest names that Guarantees allow are never cut: two that differ in the last byte are different, whatever the bytes are.",
 		about:  "Request.Name MaxName Guarantees.MaxName",
 		f: func(c *check) {
 			var names []string

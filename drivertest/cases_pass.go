@@ -9,7 +9,7 @@ import (
 var passCases = []testCase{
 	{
 		name:   "pass/hands-over",
-		clause: "Pass ends the hold and grants the name to the next, with a full lease and a greater fence; the token before is out.",
+		clause: "Pass ends the hold of token and grants the name to next, with a full lease and a greater fence; then token holds nothing.",
 		about:  "Passer.Pass",
 		needs:  []need{passes},
 		f: func(c *check) {
@@ -29,7 +29,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/queue-first",
-		clause: "Who waits in the store's queue comes before the one who follows by Pass; that one gets nothing and keeps nothing.",
+		clause: "A waiter in the store's queue comes before next: then next gets nothing, and the store keeps nothing for it.",
 		about:  "Passer.Pass",
 		needs:  []need{passes, waits, fifo},
 		f: func(c *check) {
@@ -52,7 +52,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/repeat",
-		clause: "Pass repeated with the same tokens answers as the first time while the next one's hold is live: Released, and the same fence.",
+		clause: "Repeated with the same tokens, Pass returns the same as the first time while next's hold is live: Released, and the same fence.",
 		about:  "Passer.Pass",
 		needs:  []need{passes},
 		f: func(c *check) {
@@ -60,7 +60,7 @@ var passCases = []testCase{
 			n := c.mustPass(l)
 			again, out := c.passOn(l, n.req)
 			if again == nil || out != driver.Released || again.grant.Fence != n.grant.Fence {
-				c.failf("Pass had fence %d; repeated it answers %q, %+v", n.grant.Fence, out, again)
+				c.failf("Pass had fence %d; repeated it returns %q, %+v", n.grant.Fence, out, again)
 			}
 			c.full(again.grant, n.req.TTL, "Pass, repeated")
 			c.verify(n, "after Pass, repeated")
@@ -68,7 +68,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/nothing",
-		clause: "Pass with a token that holds nothing grants nothing, and leaves the name to whoever has it.",
+		clause: "Pass with a token that holds nothing grants nothing, and does not touch another hold.",
 		about:  "Passer.Pass",
 		needs:  []need{passes},
 		f: func(c *check) {
@@ -77,7 +77,7 @@ var passCases = []testCase{
 			c.free(l)
 			c.passedNothing(&old, "of a hold that was released")
 			n := c.soon(c.b, c.request(l.req.Name), "after Pass of a hold that was released")
-			c.passedNothing(&old, "of a hold that was released, beside another")
+			c.passedNothing(&old, "of a hold that was released, with another holder there")
 			c.verify(n, "after somebody else's Pass")
 			l = c.take(c.a, c.brief(c.name(), 1), "of a free name")
 			c.lapse(l)
@@ -87,7 +87,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/atleast",
-		clause: "Pass does not end AtLeast: the name stays taken for the rest of it, and the next one gets nothing.",
+		clause: "Pass does not end AtLeast: the name stays taken for the rest of it, and next gets nothing.",
 		about:  "Passer.Pass Request.AtLeast",
 		needs:  []need{passes, coolDowns},
 		f: func(c *check) {
@@ -105,7 +105,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/above",
-		clause: "The next one's FenceAbove and AtLeast count, if Pass grants it the name.",
+		clause: "FenceAbove and AtLeast of next apply if Pass grants it the name.",
 		about:  "Passer.Pass Request.FenceAbove",
 		needs:  []need{passes, fences},
 		f: func(c *check) {
@@ -129,7 +129,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/invalid",
-		clause: "A request to follow that is shared or replaces something, or has the holder's own token, is ErrInvalid, and the hold stays.",
+		clause: "If next is shared, replaces something, or has the holder's own token, Pass returns ErrInvalid and the hold stays.",
 		about:  "Passer.Pass ErrInvalid",
 		needs:  []need{passes},
 		f: func(c *check) {
@@ -165,7 +165,7 @@ func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passOn(l, c.request(l.req.Name))
 		if out != driver.Released {
-			c.failf("Pass of a live hold answers %q", out)
+			c.failf("Pass of a live hold returns %q", out)
 		}
 		if n != nil {
 			return n

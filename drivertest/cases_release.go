@@ -5,7 +5,7 @@ import "github.com/padlock-go/padlock/driver"
 var releaseCases = []testCase{
 	{
 		name:   "release/frees",
-		clause: "Release of a live hold answers Released, and the name is free.",
+		clause: "Release of a live hold returns Released, and the name is free.",
 		about:  "Store.Release Released",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -16,7 +16,7 @@ var releaseCases = []testCase{
 	},
 	{
 		name:   "release/repeat",
-		clause: "Release is idempotent: a second Release of a hold answers Gone.",
+		clause: "Release is idempotent: a second Release of a hold returns Gone.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -26,8 +26,8 @@ var releaseCases = []testCase{
 		},
 	},
 	{
-		name:   "release/repeat-beside-another",
-		clause: "A second Release of a hold answers Gone also when somebody else has the name by then, and leaves that hold alone.",
+		name:   "release/repeat-after-another",
+		clause: "A second Release of a hold returns Gone even if somebody else has the name by then, and does not touch that hold.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -39,7 +39,7 @@ var releaseCases = []testCase{
 	},
 	{
 		name:   "release/foreign-token",
-		clause: "Release ends the hold of its token and nobody else's, ever: a wrong token is an outcome, not an error.",
+		clause: "Release ends the hold of its token and never anybody else's: a wrong token is an Outcome, not an error.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
@@ -50,7 +50,7 @@ var releaseCases = []testCase{
 	},
 	{
 		name:   "release/after-expiry",
-		clause: "Release of a lease that had run out, the name being free, answers Expired, or Gone if the store cannot tell; never Released.",
+		clause: "If the lease had run out and the name is free, Release returns Expired, or Gone if the store cannot tell, and never Released.",
 		about:  "Store.Release Expired",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -62,7 +62,7 @@ var releaseCases = []testCase{
 	},
 	{
 		name:   "release/after-taken",
-		clause: "Release of a lease that had run out never removes the newer holder; it answers Taken, or Gone if the store cannot tell.",
+		clause: "If the lease had run out and somebody took the name, Release does not touch that hold, and returns Taken, or Gone if the store cannot tell.",
 		about:  "Store.Release Taken",
 		needs:  []need{leases},
 		f: func(c *check) {
@@ -75,15 +75,15 @@ var releaseCases = []testCase{
 	},
 	{
 		name:   "release/one-reader",
-		clause: "Release of one reader leaves the others: a writer is let in after the last of them.",
+		clause: "The Release of one reader does not touch the others: a writer is let in after the last of them.",
 		about:  "Store.Release",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			other := c.beside(c.b, l)
+			other := c.readToo(c.b, l)
 			c.free(other)
 			c.verify(l, "after another reader's Release")
-			c.refused(c.b, c.request(l.req.Name), "beside the reader that is left", l)
+			c.refused(c.b, c.request(l.req.Name), "while one reader is left", l)
 			c.free(l)
 			c.soon(c.b, c.request(l.req.Name), "after the last reader's Release")
 		},

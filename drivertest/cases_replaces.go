@@ -5,7 +5,7 @@ import "github.com/padlock-go/padlock/driver"
 var replacesCases = []testCase{
 	{
 		name:   "replaces/swap",
-		clause: "Replaces swaps a live hold for Token with a new fence; the exporter is out: its Extend answers ErrLost and its Release ends nothing.",
+		clause: "If Replaces is a live hold, Token takes it over with a new fence, and Replaces is lost: Extend returns ErrLost for it, and Release ends nothing.",
 		about:  "Request.Replaces",
 		needs:  []need{replaces},
 		f: func(c *check) {
@@ -36,7 +36,7 @@ var replacesCases = []testCase{
 	},
 	{
 		name:   "replaces/never-fresh",
-		clause: "If what Replaces names is not live the answer is ErrLost, never a fresh grant.",
+		clause: "If Replaces is not live, the error is ErrLost; it is never a fresh grant.",
 		about:  "Request.Replaces ErrLost",
 		needs:  []need{replaces},
 		f: func(c *check) {
@@ -53,37 +53,37 @@ var replacesCases = []testCase{
 	},
 	{
 		name:   "replaces/taken",
-		clause: "If somebody else has the name, Replaces answers ErrLost and leaves that hold alone.",
+		clause: "If somebody else has the name, a request with Replaces returns ErrLost and does not touch that hold.",
 		about:  "Request.Replaces ErrLost",
 		needs:  []need{replaces},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			r := c.request(l.req.Name)
 			r.Replaces = newToken()
-			c.notReplaced(r, "a hold that never was, beside another")
+			c.notReplaced(r, "a hold that never was, with another holder there")
 			c.verify(l, "after somebody tried to replace another hold")
 		},
 	},
 	{
 		name:   "replaces/mode",
-		clause: "A swap keeps the mode of the hold: a shared hold stays shared.",
+		clause: "A hand-over by Replaces keeps the mode of the hold: a shared hold stays shared.",
 		about:  "Request.Replaces Request.Shared",
 		needs:  []need{replaces, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			beside := c.beside(c.a, l)
+			second := c.readToo(c.a, l)
 			r := c.swap(l)
 			r.Shared = false
-			n := c.take(c.b, r, "with Replaces, of a shared hold beside another")
-			c.verify(beside, "after another reader was replaced")
-			c.free(beside)
-			c.take(c.a, c.readRequest(l.req.Name), "to read beside a reader that was replaced")
-			c.refused(c.a, c.request(l.req.Name), "beside a reader that was replaced", n)
+			n := c.take(c.b, r, "with Replaces, of a shared hold that is not the only one")
+			c.verify(second, "after another reader was replaced")
+			c.free(second)
+			c.take(c.a, c.readRequest(l.req.Name), "to read after a reader was replaced")
+			c.refused(c.a, c.request(l.req.Name), "after a reader was replaced", n)
 		},
 	},
 	{
 		name:   "replaces/atleast",
-		clause: "A swap does not end AtLeast: an early Release by the new holder still leaves a cool-down for the rest.",
+		clause: "The rest of AtLeast goes over too: an early Release by the new holder still leaves a cool-down for the rest.",
 		about:  "Request.Replaces Request.AtLeast",
 		needs:  []need{replaces, coolDowns},
 		f: func(c *check) {
@@ -97,7 +97,7 @@ var replacesCases = []testCase{
 	},
 	{
 		name:   "replaces/bound",
-		clause: "A store whose holds are bound to a process or connection answers errors.ErrUnsupported to Replaces.",
+		clause: "A store whose holds are bound to a process or connection returns errors.ErrUnsupported for Replaces.",
 		about:  "Request.Replaces Guarantees.Bound",
 		needs:  []need{bound},
 		f: func(c *check) {
@@ -109,12 +109,12 @@ var replacesCases = []testCase{
 	},
 	{
 		name:   "replaces/unbound",
-		clause: "A store whose holds are bound to nothing can hand them over: Replaces is not answered with errors.ErrUnsupported.",
+		clause: "A store whose holds are bound to nothing can hand them over: it does not return errors.ErrUnsupported for Replaces.",
 		about:  "Request.Replaces Guarantees.Bound",
 		needs:  []need{not(bound)},
 		f: func(c *check) {
 			if !c.has.replace {
-				c.failf("Acquire with Replaces answers errors.ErrUnsupported, though Guarantees say that holds are bound to nothing")
+				c.failf("Acquire with Replaces returns errors.ErrUnsupported, though Guarantees say that holds are bound to nothing")
 			}
 		},
 	},

@@ -9,7 +9,7 @@ import (
 var reserveCases = []testCase{
 	{
 		name:   "reserve/claim",
-		clause: "A name that Wait handed over is kept for its token; Acquire with that token makes it a full lease.",
+		clause: "A name that Wait handed over is reserved for its token. Acquire with that token claims it, and then it has a full lease.",
 		about:  "Waiter.Wait Grant.From",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -27,7 +27,7 @@ var reserveCases = []testCase{
 	},
 	{
 		name:   "reserve/fence",
-		clause: "The fence of a reservation is that of the hold it becomes, and greater than those before it.",
+		clause: "The fence of a reservation is the one that the hold will have, and greater than those before it.",
 		about:  "Waiter.Wait Grant.Fence",
 		needs:  []need{waits, fences},
 		f: func(c *check) {
@@ -61,14 +61,14 @@ var reserveCases = []testCase{
 			}
 			n := c.takeOverLate(c.a, c.request(l.req.Name), l.sure, c.deadWaiter(), "after a reservation that nobody claimed")
 			if _, err := c.b.Acquire(c.ctx, l.req); !errors.Is(err, driver.ErrHeld) {
-				c.failf("the claim of a reservation that had lapsed, beside a new holder: want a *HeldError, got: %v", orGranted(err))
+				c.failf("the claim of a reservation that had lapsed, with a new holder there: want a *HeldError, got: %v", orGranted(err))
 			}
 			c.verify(n, "after the late claim of a reservation")
 		},
 	},
 	{
 		name:   "reserve/in-process",
-		clause: "A store in this process hands over a hold with its full lease, which needs no claim.",
+		clause: "A store in this process hands over holds with their full lease, which need no claim.",
 		about:  "Waiter.Wait Guarantees.InProcess",
 		needs:  []need{waits, inProcess},
 		f: func(c *check) {
@@ -83,7 +83,7 @@ var reserveCases = []testCase{
 	},
 	{
 		name:   "reserve/hold",
-		clause: "What Wait hands over with From and a TTL above MaxReservation is the hold, with its full lease; it needs no claim.",
+		clause: "A Grant of Wait with From and a TTL above MaxReservation is the hold with its full lease, which needs no claim.",
 		about:  "Waiter.Wait Grant.From MaxReservation",
 		needs:  []need{waits, not(inProcess)},
 		f: func(c *check) {
@@ -96,14 +96,14 @@ var reserveCases = []testCase{
 				c.pass(driver.MaxReservation + c.unit)
 				c.verify(l, "that Wait handed over as a hold, and nobody claimed")
 				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
-					c.failf("Wait handed over fence %d, Acquire answers %d", l.grant.Fence, g.Fence)
+					c.failf("Wait handed over fence %d, Acquire returns %d", l.grant.Fence, g.Fence)
 				}
 			}
 		},
 	},
 	{
 		name:   "reserve/release",
-		clause: "Release gives a reservation up, and the next in the queue gets its turn.",
+		clause: "Release gives a reservation up, and the next waiter in the queue gets its turn.",
 		about:  "Waiter.Wait Store.Release",
 		needs:  []need{waits},
 		f: func(c *check) {

@@ -9,16 +9,16 @@ import (
 
 var sharedCases = []testCase{
 	{
-		name:   "shared/beside",
-		clause: "Shared holds are granted beside each other.",
+		name:   "shared/together",
+		clause: "A shared hold is granted together with other shared holds.",
 		about:  "Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			same := c.take(c.a, c.readRequest(l.req.Name), "to read beside a reader of the same process")
-			other := c.take(c.b, c.readRequest(l.req.Name), "to read beside a reader of another process")
+			same := c.take(c.a, c.readRequest(l.req.Name), "to read while there is a reader of the same process")
+			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader of another process")
 			for _, x := range []*lease{l, same, other} {
-				c.verify(x, "beside other readers")
+				c.verify(x, "while there are other readers")
 			}
 		},
 	},
@@ -29,60 +29,60 @@ var sharedCases = []testCase{
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.refused(c.a, c.request(l.req.Name), "to write beside a reader of the same process", l)
-			c.refused(c.b, c.request(l.req.Name), "to write beside a reader of another process", l)
+			c.refused(c.a, c.request(l.req.Name), "to write while there is a reader of the same process", l)
+			c.refused(c.b, c.request(l.req.Name), "to write while there is a reader of another process", l)
 			c.verify(l, "after a writer was refused")
 		},
 	},
 	{
 		name:   "shared/kept-out-by-writer",
-		clause: "A shared request is granted beside other shared holds only: an exclusive hold excludes it.",
+		clause: "A shared request is granted only together with other shared holds: an exclusive hold excludes it.",
 		about:  "Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.refused(c.a, c.readRequest(l.req.Name), "to read beside a writer of the same process", l)
-			c.refused(c.b, c.readRequest(l.req.Name), "to read beside a writer of another process", l)
+			c.refused(c.a, c.readRequest(l.req.Name), "to read while there is a writer of the same process", l)
+			c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a writer of another process", l)
 			c.free(l)
 			c.soon(c.b, c.readRequest(l.req.Name), "to read, after the writer's release")
 		},
 	},
 	{
 		name:   "shared/own-lease",
-		clause: "Every reader has a lease of its own: one that ran out is not kept alive by another reader's.",
+		clause: "Every reader has its own lease: another reader's does not keep it alive.",
 		about:  "Request.Shared Request.TTL",
 		needs:  []need{readers, leases},
 		f: func(c *check) {
 			r := c.brief(c.name(), 1)
 			r.Shared = true
 			gone := c.take(c.a, r, "to read a free name")
-			stays := c.beside(c.b, gone)
+			stays := c.readToo(c.b, gone)
 			c.lapse(gone)
 			c.extend(stays, c.long())
-			c.gone(c.a, r.Name, r.Token, "of a reader whose lease ran out beside another")
+			c.gone(c.a, r.Name, r.Token, "of a reader whose lease ran out while another is there")
 			c.free(stays)
 			c.soon(c.b, c.request(r.Name), "to write, after the last live reader's release")
 		},
 	},
 	{
 		name:   "shared/longest-lease",
-		clause: "A reader with a short lease does not shorten the others': the name is taken until the last lease has ended.",
+		clause: "A reader with a short lease does not shorten the leases of others: the name is taken until the last one has ended.",
 		about:  "Request.Shared Request.TTL",
 		needs:  []need{readers, leases},
 		f: func(c *check) {
 			long := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.free(c.beside(c.a, long))
+			c.free(c.readToo(c.a, long))
 			r := c.brief(long.req.Name, 1)
 			r.Shared = true
-			short := c.take(c.b, r, "to read beside a reader")
+			short := c.take(c.b, r, "to read while there is a reader")
 			c.lapse(short)
-			c.refused(c.b, c.request(r.Name), "to write beside a reader, after a shorter reader's lease ran out", long)
+			c.refused(c.b, c.request(r.Name), "to write while there is a reader, after a shorter reader's lease ran out", long)
 			c.verify(long, "after a shorter reader's lease ran out")
 		},
 	},
 	{
 		name:   "shared/told",
-		clause: "Grant.Shared is never set for an exclusive hold. A store that sets it for a shared hold sets it for a demoted one too, in the answers to Extend and to a swap.",
+		clause: "Grant.Shared is never set for an exclusive hold. A store that sets it for a shared hold sets it for a demoted one too, in the results of Extend and of Acquire with Replaces.",
 		about:  "Grant.Shared Store.Extend Request.Replaces",
 		needs:  []need{readers, converts},
 		f: func(c *check) {
@@ -106,14 +106,14 @@ var sharedCases = []testCase{
 	},
 	{
 		name:   "shared/one-fence",
-		clause: "Readers that hold together have one fence, those that come at once and those that come later, and so has a demoted hold beside them.",
+		clause: "Readers that hold together have one fence, whether they come at once or later, and a demoted hold counts as a reader.",
 		about:  "Guarantees.SharedFence Grant.Fence Request.Shared",
 		needs:  []need{readers, fences, oneFence},
 		f:      oneFenceForReaders,
 	},
 	{
 		name:   "shared/unsupported",
-		clause: "A store without shared mode answers errors.ErrUnsupported: never a silent exclusive grant.",
+		clause: "A store without shared mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.",
 		about:  "Guarantees.Shared Request.Shared",
 		needs:  []need{not(readers)},
 		f: func(c *check) {
@@ -137,19 +137,19 @@ func oneFenceForReaders(c *check) {
 			c.free(c.ahead(c.request(name)))
 		}
 		first := c.readersAtOnce(name)
-		later := c.beside(c.b, first[0])
+		later := c.readToo(c.b, first[0])
 		c.shareFence(first[0], first[1], "two readers that came at once")
 		c.shareFence(first[0], later, "a reader and one that came later")
 		c.free(first[0])
 		c.free(first[1])
-		c.shareFence(later, c.beside(c.a, later), "a reader and one that came when the first had left")
+		c.shareFence(later, c.readToo(c.a, later), "a reader and one that came when the first had left")
 	}
 	if c.has.convert {
 		l := c.take(c.a, c.request(c.name()), "of a free name")
 		if _, err := c.convert(l, true); err != nil {
 			c.failf("Convert to shared: %v", err)
 		}
-		c.shareFence(l, c.beside(c.b, l), "a demoted hold and a reader beside it")
+		c.shareFence(l, c.readToo(c.b, l), "a demoted hold and a reader that came after it")
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *check) readersAtOnce(name string) (at [2]*lease) {
 	}
 	wg.Wait()
 	if err := errors.Join(errs[0], errs[1]); errors.Is(err, driver.ErrHeld) {
-		panic(stop{}) // shared/beside is about that
+		panic(stop{}) // shared/together is about that
 	} else if err != nil {
 		c.failf("two readers at once: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 var waitCases = []testCase{
 	{
 		name:   "wait/missed-wake-up",
-		clause: "Wait looks for itself after joining the queue: a release between the caller's try and its Wait is not missed.",
+		clause: "Wait looks at the name once more after joining the queue: it misses no release between the caller's try and the joining.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -18,9 +18,9 @@ var waitCases = []testCase{
 			c.refused(c.b, c.request(l.req.Name), "of a held name", l)
 			c.free(l)
 			for _, reserve := range []bool{false, true} {
-				a := c.get(c.wait(c.b, c.request(l.req.Name), reserve), "Wait for a name that came free before")
+				a := c.get(c.wait(c.b, c.request(l.req.Name), reserve), "Wait for a name that became free before")
 				if a.err != nil {
-					c.failf("Wait for a name that came free before: %v", a.err)
+					c.failf("Wait for a name that became free before: %v", a.err)
 				}
 				if handed(a.grant) {
 					c.free(a.l)
@@ -31,7 +31,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/release-wakes",
-		clause: "A waiter gets its turn when the holder releases, whichever process that is.",
+		clause: "A waiter gets its turn when the holder releases, in whichever process the holder is.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -50,7 +50,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/wakes-at-expiry",
-		clause: "Wait returns at the holder's expiry, too, when nobody releases.",
+		clause: "Wait returns when the holder's lease ends, even if nobody releases.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits, leases},
 		f: func(c *check) {
@@ -81,7 +81,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/blocks",
-		clause: "Wait returns when it is worth asking again, and only now and then besides: it does not spin.",
+		clause: "Wait returns when it is worth asking again, and otherwise only from time to time: it does not spin.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -97,7 +97,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/without-a-place",
-		clause: "Without reserve Wait takes no place, keeps nobody out and hands nothing over: its grant is zero, and all who wait so are woken when the name may be free.",
+		clause: "Without reserve, Wait takes no place, keeps nobody out and hands nothing over: its Grant is zero, and all that wait so are woken when the name may be free.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -110,7 +110,7 @@ var waitCases = []testCase{
 			c.free(l)
 			for _, t := range w {
 				if a := c.get(t, "waiting without a place for a release"); a.err != nil || a.grant != (driver.Grant{}) {
-					c.failf("Wait without reserve answers %+v, %v", a.grant, a.err)
+					c.failf("Wait without reserve returns %+v, %v", a.grant, a.err)
 				}
 			}
 			c.within(driver.MaxReservation/4, c.b, c.request(l.req.Name), "while others wait for it without a place")
@@ -118,7 +118,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/promotion",
-		clause: "The holder of a shared lock waits, without reserve, to be promoted: Wait returns when the other readers have left, and keeps its hold, also when the wait is given up.",
+		clause: "The holder of a shared lock waits without reserve to be promoted: Wait returns when the other readers have left, and never spends the token of the hold, even if the wait is given up.",
 		about:  "Waiter.Wait Converter.Convert",
 		needs:  []need{waits, converts, promotes, readers},
 		f: func(c *check) {
@@ -145,7 +145,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/readers",
-		clause: "When a writer leaves, waiting readers get their turn side by side.",
+		clause: "When a writer leaves, waiting readers get their turn together.",
 		about:  "Waiter.Wait Request.Shared",
 		needs:  []need{waits, readers},
 		f: func(c *check) {
@@ -156,13 +156,13 @@ var waitCases = []testCase{
 			c.free(l)
 			first := c.got(w, "waiting to read")
 			second := c.got(other, "waiting to read, another reader having the name")
-			c.verify(first, "beside a reader who had waited, too")
-			c.verify(second, "beside a reader who had waited, too")
+			c.verify(first, "that another reader waited for too")
+			c.verify(second, "that another reader waited for too")
 		},
 	},
 	{
 		name:   "wait/cancel",
-		clause: "Wait ends with its context, whose error can be reached with errors.Is.",
+		clause: "Wait ends with its context, and errors.Is finds the context's error.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -195,7 +195,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/break-wakes",
-		clause: "A waiter gets its turn when the hold it waits for is broken.",
+		clause: "A waiter gets its turn when the hold that it waits for is broken.",
 		about:  "Waiter.Wait Breaker.Break",
 		needs:  []need{waits, breaks, inspects},
 		f: func(c *check) {
@@ -208,7 +208,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/foreign",
-		clause: "Where foreign parties wake nobody, Wait returns now and then, so that a waiter gets the name after all.",
+		clause: "If other programs take the name without waking anybody, Wait returns from time to time, so that a waiter gets the name after all.",
 		about:  "Waiter.Wait Hold.Foreign",
 		needs:  []need{waits, foreign},
 		f: func(c *check) {
@@ -230,14 +230,14 @@ var waitCases = []testCase{
 var queueCases = []testCase{
 	{
 		name:   "queue/first-come",
-		clause: "First come, first served, over all processes, where Guarantees say so: waiters get their turn in the order in which they came.",
+		clause: "With FIFO in the Guarantees, waiters get their turn in the order in which they came, across all processes.",
 		about:  "Guarantees.FIFO Waiter.Wait",
 		needs:  []need{waits, fifo},
 		f:      firstCome,
 	},
 	{
 		name:   "queue/no-overtaking",
-		clause: "Where waiters queue, Acquire answers a *HeldError to a newcomer while others wait ahead of it or have been handed the name.",
+		clause: "In a store that queues, Acquire returns a *HeldError while others wait ahead of this caller or were handed the name.",
 		about:  "Guarantees.FIFO Store.Acquire",
 		needs:  []need{waits, fifo},
 		f: func(c *check) {
@@ -257,7 +257,7 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/readers-wait-behind-writers",
-		clause: "A waiting writer is not overtaken by readers, or it would wait for ever.",
+		clause: "Readers do not overtake a waiting writer, which would wait for ever.",
 		about:  "Guarantees.FIFO Request.Shared",
 		needs:  []need{waits, fifo, readers},
 		f: func(c *check) {
@@ -271,7 +271,7 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/counted",
-		clause: "\"Held\" and Inspect say how many wait, or -1 where that is not known.",
+		clause: "HeldError.Waiters and State.Waiters say how many wait, or are -1 if the store cannot know.",
 		about:  "HeldError.Waiters State.Waiters",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -292,7 +292,7 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/cancel-leaves",
-		clause: "When Wait returns an error the store has left the queue, or leaves it on a context of its own.",
+		clause: "When Wait returns an error, the store has left the queue, or leaves it on a context of its own.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -311,7 +311,7 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/dead-waiter",
-		clause: "A waiter that was woken or handed the name and died delays those behind it for no longer than Guarantees.DeadWaiter (0: MaxReservation).",
+		clause: "A waiter that dies when it was woken or handed the name delays those behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
 		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -326,7 +326,7 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/lost-process",
-		clause: "A waiter whose process died in the queue delays those behind it for no longer than Guarantees.DeadWaiter (0: MaxReservation).",
+		clause: "A waiter whose process dies in the queue delays those behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
 		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits, cut},
 		alone:  true,

@@ -9,11 +9,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchCases look at the answers that the store gave in all other cases.
+// watchCases look at the results that the store returned in all other cases.
 var watchCases = []testCase{
 	{
 		name:   "answers/secret-tokens",
-		clause: "A token is a secret and never appears in an error, nor in what others are told of a hold.",
+		clause: "A token is a secret and never appears in an error or in a Hold that others see.",
 		about:  "Request.Token",
 		watch: func(r *run, k *call) string {
 			for _, t := range k.tokens {
@@ -26,7 +26,7 @@ var watchCases = []testCase{
 					text += fmt.Sprintf("%+v", held.Holds)
 				}
 				if strings.Contains(text, t) {
-					return fmt.Sprintf("answers an error that contains the token: %s", strings.ReplaceAll(text, t, "TOKEN"))
+					return fmt.Sprintf("returns an error that contains the token: %s", strings.ReplaceAll(text, t, "TOKEN"))
 				}
 			}
 			return ""
@@ -34,31 +34,31 @@ var watchCases = []testCase{
 	},
 	{
 		name:   "answers/fence",
-		clause: "A fence is below 2^53; it is 0 where Guarantees say that there is none, and nowhere else.",
+		clause: "A fence is below 2^53. It is 0 if Guarantees say that there is none, and only then.",
 		about:  "Grant.Fence MaxFence NoFence SessionFence Guarantees.Fence",
 		watch: func(r *run, k *call) string {
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch f := k.grant.Fence; {
 			case f >= driver.MaxFence:
-				return fmt.Sprintf("answers fence %d", f)
+				return fmt.Sprintf("returns fence %d", f)
 			case r.g.Fence == driver.NoFence && f != 0:
-				return fmt.Sprintf("answers fence %d, though Guarantees say that there is none", f)
+				return fmt.Sprintf("returns fence %d, though Guarantees say that there is none", f)
 			case r.g.Fence != driver.NoFence && f == 0 && granted:
-				return "answers fence 0, though Guarantees say that there are fences"
+				return "returns fence 0, though Guarantees say that there are fences"
 			}
 			return ""
 		},
 	},
 	{
 		name:   "answers/lease",
-		clause: "Grant.TTL is 0 for a hold without a lease, and never 0 for one with it.",
+		clause: "Grant.TTL is 0 for a hold without a lease, and never 0 for a hold with one.",
 		about:  "Grant.TTL Guarantees.Lease",
 		watch: func(r *run, k *call) string {
 			if !k.hold || k.op == "Wait" {
 				return ""
 			}
 			if r.g.Lease != (k.grant.TTL > 0) {
-				return fmt.Sprintf("answers TTL %v, and Guarantees.Lease is %v", k.grant.TTL, r.g.Lease)
+				return fmt.Sprintf("returns TTL %v, and Guarantees.Lease is %v", k.grant.TTL, r.g.Lease)
 			}
 			return ""
 		},
@@ -71,37 +71,37 @@ var watchCases = []testCase{
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch {
 			case r.g.Bound == driver.ToNothing && k.grant.Bound != nil:
-				return "answers a Bound, though Guarantees say that holds are bound to nothing"
+				return "returns a Bound, though Guarantees say that holds are bound to nothing"
 			case r.g.Bound == driver.ToConnection && granted && k.grant.Bound == nil:
-				return "answers no Bound, though Guarantees say that holds are bound to a connection"
+				return "returns no Bound, though Guarantees say that holds are bound to a connection"
 			}
 			return ""
 		},
 	},
 	{
 		name:   "answers/in-process",
-		clause: "Every grant of a store in this process says from when it counts.",
+		clause: "Every Grant of a store in this process has From.",
 		about:  "Grant.From Guarantees.InProcess",
 		needs:  []need{inProcess},
 		watch: func(r *run, k *call) string {
 			if k.hold && k.grant.From == 0 {
-				return "answers a grant without From"
+				return "returns a grant without From"
 			}
 			return ""
 		},
 	},
 	{
 		name:   "answers/errors",
-		clause: "ErrHeld is always a *HeldError. An error that is context.Canceled or DeadlineExceeded came from the context, and is not ErrHeld, ErrLost or ErrExpired.",
+		clause: "ErrHeld is always a *HeldError. An error that is context.Canceled or DeadlineExceeded comes from the context, and is not ErrHeld, ErrLost or ErrExpired.",
 		about:  "ErrHeld HeldError.Is HeldError.Error",
 		watch: func(r *run, k *call) string {
 			var held *driver.HeldError
 			ctx := errors.Is(k.err, context.Canceled) || errors.Is(k.err, context.DeadlineExceeded)
 			switch {
 			case errors.Is(k.err, driver.ErrHeld) && !errors.As(k.err, &held):
-				return fmt.Sprintf("answers ErrHeld without a *HeldError: %v", k.err)
+				return fmt.Sprintf("returns ErrHeld without a *HeldError: %v", k.err)
 			case ctx && k.op != "Wait" && (errors.Is(k.err, driver.ErrHeld) || isLoss(k.err)):
-				return fmt.Sprintf("answers an end of the context as a refusal or a loss: %v", k.err)
+				return fmt.Sprintf("returns an end of the context as a refusal or a loss: %v", k.err)
 			}
 			return ""
 		},

@@ -31,7 +31,7 @@ type call struct {
 	err    error
 }
 
-// limit bounds a request: a store that does not answer at all should cost one
+// limit bounds a request: a store that does not return at all should cost one
 // case its time and no more.
 func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	cl.c.stir()

@@ -47,9 +47,9 @@
 // which an answer counts as missing (10 s).
 //
 // What holds for every answer, such as that no error shows a token, is checked
-// on the answers in all other cases, and reported under a name of its own.
+// on the results in all other cases, and reported under a name of its own.
 //
 // A rule that a store cannot break any more once it has broken another is
 // reported once, where it is the subject: a case that cannot be set up, since
-// readers are not let in beside each other for example, ends without a word.
+// readers are not let in together for example, ends in silence.
 package drivertest

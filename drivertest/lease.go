@@ -82,15 +82,15 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 	return l, err
 }
 
-// beside takes a second reader. If it is kept out the case ends here: that
-// readers are let in beside each other is what shared/beside is about.
-func (c *check) beside(cl *client, l *lease) *lease {
+// readToo takes a second reader. If it is kept out the case ends here: that
+// readers are let in together is the subject of shared/together.
+func (c *check) readToo(cl *client, l *lease) *lease {
 	n, err := c.try(cl, c.readRequest(l.req.Name))
 	switch {
 	case errors.Is(err, driver.ErrHeld):
 		panic(stop{})
 	case err != nil:
-		c.failf("Acquire to read beside a reader: %v", err)
+		c.failf("Acquire to read while there is a reader: %v", err)
 	}
 	return n
 }
@@ -137,7 +137,7 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 		c.tooSlow(l.sure)
 	}
 	if err == nil {
-		c.failf("Acquire %s was granted with fence %d; it must answer a *HeldError", when, g.Fence)
+		c.failf("Acquire %s was granted with fence %d; it must return a *HeldError", when, g.Fence)
 	}
 	c.failf("Acquire %s: want a *HeldError, got: %v", when, err)
 	return nil
@@ -159,7 +159,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late tim
 		return err == nil
 	})
 	if !granted {
-		c.failf("Acquire %s was still refused %v after the name should have come free", when, late)
+		c.failf("Acquire %s was still refused %v after the name should have become free", when, late)
 	}
 	if now := c.now(); now.Before(early) {
 		c.failf("Acquire %s was granted %v too early", when, t.Sub(now))
@@ -193,7 +193,7 @@ func (c *check) verify(l *lease, when string) driver.Grant {
 func (c *check) gone(cl *client, name, token, when string) error {
 	_, err := cl.Extend(c.ctx, name, token, c.long())
 	if err == nil {
-		c.failf("Extend %s was granted; it must answer ErrExpired or ErrLost", when)
+		c.failf("Extend %s was granted; it must return ErrExpired or ErrLost", when)
 	}
 	if !isLoss(err) {
 		c.failf("Extend %s: want ErrExpired or ErrLost, got: %v", when, err)
@@ -237,7 +237,7 @@ func (c *check) outcome(cl *client, name, token string, keep time.Duration, when
 			return
 		}
 	}
-	c.failf("Release %s answered %q; the truth is %s", when, got, oneOf(want))
+	c.failf("Release %s returned %q; want %s", when, got, oneOf(want))
 }
 
 func oneOf(want []driver.Outcome) string {
@@ -264,7 +264,7 @@ func (c *check) cool(l *lease, keep time.Duration) {
 }
 
 // full checks that a grant gives all of the time that was asked for. A store
-// may count in coarse ticks, and takes a while to answer.
+// may count in coarse ticks, and takes a while to return.
 func (c *check) full(g driver.Grant, ttl time.Duration, what string) {
 	if c.g.Lease && g.TTL < ttl*9/10 {
 		c.failf("%s grants %v; %v were asked for", what, g.TTL, ttl)

@@ -25,7 +25,7 @@ var (
 	oneFence  = promised("one fence for readers", func(g *driver.Guarantees) bool { return g.SharedFence == driver.Yes })
 	durable   = promised("durable fences", func(g *driver.Guarantees) bool { return g.Fence == driver.DurableFence })
 	promotes  = promised("promotion", func(g *driver.Guarantees) bool { return g.Promotion != driver.NoPromotion })
-	fifo      = promised("first come first served", func(g *driver.Guarantees) bool { return g.FIFO })
+	fifo      = promised("FIFO", func(g *driver.Guarantees) bool { return g.FIFO })
 	bound     = promised("holds bound to a connection or process", func(g *driver.Guarantees) bool { return g.Bound != driver.ToNothing })
 	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.ToConnection })
 	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.Yes })
@@ -54,7 +54,7 @@ var (
 	pause     = hooked("Pause", func(h *Harness) bool { return h.Pause != nil })
 	full      = hooked("Full", func(h *Harness) bool { return h.Full != nil })
 	foreign   = hooked("Foreign", func(h *Harness) bool { return h.Foreign != nil })
-	named     = need{what: "told holders", met: func(r *run) bool { return !r.h.Anonymous }}
+	named     = need{what: "holders that others see", met: func(r *run) bool { return !r.h.Anonymous }}
 )
 
 func promised(what string, met func(*driver.Guarantees) bool) need {
@@ -83,7 +83,7 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities are the optional methods that a store has. A method that answers
+// abilities are the optional methods that a store has. A method that returns
 // errors.ErrUnsupported is as good as missing.
 type abilities struct {
 	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place bool
@@ -181,7 +181,7 @@ func (r *run) summary() string {
 	}
 	g := &r.g
 	return fmt.Sprintf("store %q: %d of %d cases ran in %v\n"+
-		"bound to %v, fences %v, promotion %v, first come first served %v, smallest lease %v\n"+
+		"bound to %v, fences %v, promotion %v, FIFO %v, smallest lease %v\n"+
 		"has: %s\nhas not: %s\nnot checked for want of a hook: %s\nnot checked: %s",
 		g.Store, r.ran, len(table), time.Since(r.started).Round(time.Millisecond),
 		g.Bound, g.Fence, g.Promotion, g.FIFO, r.unit,

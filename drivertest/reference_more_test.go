@@ -217,12 +217,15 @@ func (w *world) pause() (resume func() error, err error) {
 	defer w.mu.Unlock()
 	silent := make(chan struct{})
 	w.silent = silent
+	var cuts sync.WaitGroup
 	if w.g.Bound == driver.ToConnection && w.bug != boundOutlivesSilence {
 		for _, s := range w.opens {
-			time.AfterFunc(w.g.LossDelay, func() { w.cut(s) })
+			cuts.Add(1)
+			time.AfterFunc(w.g.LossDelay, func() { w.cut(s); cuts.Done() })
 		}
 	}
 	return func() error {
+		cuts.Wait() // or a late one would end holds of the next case
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.silent = nil

@@ -336,9 +336,9 @@ func (w *world) free(e *entry, r *driver.Request) bool {
 		return false
 	}
 	for _, h := range e.holds {
-		beside := h.shared && r.Shared || h.token == r.Token
-		beside = beside || w.bug == writersIgnoreReaders && h.shared || w.bug == readersIgnoreWriters && r.Shared
-		if w.lives(h) && !beside {
+		together := h.shared && r.Shared || h.token == r.Token
+		together = together || w.bug == writersIgnoreReaders && h.shared || w.bug == readersIgnoreWriters && r.Shared
+		if w.lives(h) && !together {
 			return false
 		}
 	}

@@ -40,7 +40,7 @@ func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {
 	return e, p
 }
 
-// stand waits in the queue, or beside it.
+// stand waits in the queue, or outside of it.
 func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request, reserve bool) (driver.Grant, error) {
 	w := s.w
 	defer s.waits.Done()
@@ -58,7 +58,7 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	}
 }
 
-// turn reports whether it is worth trying, for a waiter in the queue or beside.
+// turn reports whether it is worth trying, for a waiter in the queue or outside of it.
 func (w *world) turn(e *entry, p *waiting, r *driver.Request, reserve bool) bool {
 	if reserve && (len(e.queue) == 0 || e.queue[0] != p) {
 		return false
@@ -219,7 +219,7 @@ func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	if t := w.intending(e); t != "" && t != h.token && !s.is(promotersWaitForEachOther) {
 		return driver.ErrPromotionConflict
 	}
-	if others := slices.ContainsFunc(e.holds, func(o *hold) bool { return o != h && w.lives(o) }); others && !s.is(promotesBesideReaders) {
+	if others := slices.ContainsFunc(e.holds, func(o *hold) bool { return o != h && w.lives(o) }); others && !s.is(promotesAmongReaders) {
 		e.intent, e.intends = h.token, w.now().Add(driver.MaxIntent)
 		if s.is(promotionLosesHold) || w.g.Promotion == driver.Regrant {
 			w.drop(e, h.token, driver.Taken)
@@ -312,7 +312,7 @@ func mangle(b bug, name string) string {
 		if slot, _, ok := strings.Cut(rest, "}"); ok && slot != "" {
 			return slot
 		}
-	case namesHaveKeysBeside:
+	case namesHaveKeys:
 		return strings.TrimSuffix(name, ":fence")
 	}
 	return name

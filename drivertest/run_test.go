@@ -110,7 +110,7 @@ func TestTooSlow(t *testing.T) {
 func TestCheckSaysWhyAStoreDoesNotOpen(t *testing.T) {
 	h := Harness{Open: func(context.Context) (driver.Store, error) { return nil, errors.New("no such host") }}
 	if fs := Check(h); len(fs) != 1 || fs[0].Seen != "no such host" {
-		t.Errorf("Check of a store that does not open answers %v", fs)
+		t.Errorf("Check of a store that does not open returns %v", fs)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // testCase is one rule of the contract and how it is checked: by requests of
-// its own, or by watching the answers to the requests of all cases.
+// its own, or by watching the results of the requests of all cases.
 type testCase struct {
 	name   string
 	clause string
