@@ -1,7 +1,6 @@
 package open
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -151,8 +150,4 @@ func (o *opener) redacted(rawURL string) string {
 		return u.Scheme + ":…"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, OmitHost: u.OmitHost}).String()
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

@@ -204,39 +204,6 @@ func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
 	return err
 }
 
-// remark says something to a person. For a script it would be noise.
-func (a *app) remark(name, format string, args ...any) {
-	if !a.json && isTerminal(os.Stdout) && isTerminal(os.Stderr) {
-		a.say(fail(0, "remark", name, format, args...).note)
-	}
-}
-
-// isTerminal tells whether a person may be at the other end.
-func isTerminal(f *os.File) bool {
-	st, err := f.Stat()
-	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
-}
-
-// isNull tells whether a file is the device that swallows everything.
-func isNull(st fs.FileInfo) bool {
-	null, err := os.Stat(os.DevNull)
-	return err == nil && os.SameFile(st, null)
-}
-
-// pathReason is the text of an error of the file system without the operation,
-// and without the name of a file that only padlock knows.
-func pathReason(err error) string {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err.Error()
-	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
-		return link.Err.Error()
-	}
-	return err.Error()
-}
-
 // lasting opens a store whose locks can outlive this process.
 func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, error) {
 	l, err := a.locker(ctx, name)

@@ -1,21 +1,13 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
-	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
-	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
 const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
@@ -64,17 +56,6 @@ const runExample = `  # a cron job that must not overlap itself, even if many ma
   # a line for the shell, as with flock(1)
   padlock run nightly-report -c './report.sh | mail -s report root'`
 
-// runFlags holds the flags of run.
-type runFlags struct {
-	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, skipOK, unlock, noFork, passKey, quiet   bool
-	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
-	conflict, lost                                  exitStatus
-	signal                                          signalFlag
-	label                                           string
-	policy                                          policyFlag
-}
-
 func (a *app) runCommand() *cobra.Command {
 	set := &runFlags{signal: signalFlag{syscall.SIGTERM}, conflict: exitHeld, lost: exitLost}
 	c := &cobra.Command{
@@ -92,45 +73,6 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	set.define(c)
 	return c
-}
-
-func (set *runFlags) define(c *cobra.Command) {
-	f := c.Flags()
-	f.SetInterspersed(false) // arguments after NAME are the command's
-	f.SetNormalizeFunc(likeFlock)
-	f.SortFlags = false
-	set.defineWait(f)
-	f.BoolVarP(&set.leave, "close", "o", false, "release as soon as COMMAND exits; do not kill background processes or wait for them")
-	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (or write -c LINE after NAME)")
-	f.BoolVarP(&set.verbose, "verbose", "v", false, "report who holds the lock, how long the wait took, and the release")
-	f.BoolVarP(&set.quiet, "quiet", "q", false, "print nothing if COMMAND is not run because the lock is held (losses and failures are printed)")
-	f.Var(&set.ttl, "ttl", "lease length: how many `SECONDS` the lock outlives a dead padlock (default 30; files: 0)")
-	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if COMMAND ends earlier")
-	f.Var(&set.coolDown, "cool-down", "keep NAME locked for `SECONDS` after COMMAND has ended")
-	f.Var(&set.atMost, "at-most", "end COMMAND when it has run for `SECONDS`")
-	f.Var(&set.killAfter, "kill-after", "send KILL `SECONDS` after --signal (default 10, or a third of --ttl)")
-	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
-	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew; stop COMMAND before --ttl ends")
-	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
-	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
-	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
-	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
-		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
-		f.Lookup(name).Hidden = true // flags of flock(1) that run refuses
-	}
-}
-
-// defineWait defines the flags that say how the lock is taken.
-func (set *runFlags) defineWait(f *pflag.FlagSet) {
-	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
-	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default; also -e)").NoOptDefVal = "true"
-	e := f.VarPF(choice{&set.shared, false}, "exclusive-lock", "e", "")
-	e.NoOptDefVal, e.Hidden = "true", true
-	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
-	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
-	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait if the holder's --at-most ends after --wait (default wait)")
-	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
-	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped counts as a success")
 }
 
 // run is the verb, once its flags are read.
@@ -189,99 +131,4 @@ func shellCommand(line []string) ([]string, error) {
 		shell = "/bin/sh"
 	}
 	return []string{shell, "-c", line[0]}, nil
-}
-
-func (set *runFlags) check() error {
-	switch {
-	case set.nonblock && set.wait.given && set.wait.d > 0:
-		return usage("-n and -w %v contradict each other; use one of them", set.wait.d)
-	case set.skipOK && set.conflict != exitHeld && set.conflict != 0:
-		return usage("--skip-ok means -E 0 and contradicts -E %d", set.conflict)
-	case set.atMost.given && set.atMost.d == 0:
-		return usage("--at-most 0: the command would not run at all")
-	case set.policy == policySkip && !set.wait.given && !set.nonblock:
-		return usage("--wait-policy skip needs --wait")
-	case set.quiet && set.verbose:
-		return usage("-q and -v contradict each other")
-	case set.unlock:
-		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
-	case set.noFork:
-		return usage("-F: padlock stays with the command, to end it if the lock is lost; padlock flock -F does not")
-	}
-	if set.skipOK {
-		set.conflict = 0
-	}
-	return nil
-}
-
-// options are the flags as options of Acquire.
-func (set *runFlags) options(grace time.Duration) []padlock.Option {
-	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
-	if set.shared {
-		opts = append(opts, padlock.Shared())
-	}
-	switch {
-	case set.nonblock:
-		opts = append(opts, padlock.Wait(0))
-	case set.wait.given:
-		opts = append(opts, padlock.Wait(set.wait.d))
-	}
-	if set.ttl.given {
-		opts = append(opts, padlock.TTL(set.ttl.d))
-	}
-	if set.noRenewal {
-		opts = append(opts, padlock.NoRenewal())
-	}
-	if set.policy == policySkip {
-		opts = append(opts, padlock.SkipIfOutlived())
-	}
-	if set.coolDown.d > 0 {
-		opts = append(opts, padlock.CoolDown(set.coolDown.d))
-	}
-	if set.atMost.given {
-		// The command may use its grace; the lock must last until it is killed.
-		opts = append(opts, padlock.MaxHold(set.atMost.d+grace+time.Second))
-	}
-	return opts
-}
-
-// grace is the time from --signal to KILL.
-func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
-	ttl := padlock.DefaultTTL
-	if set.ttl.given {
-		ttl = set.ttl.d
-	}
-	switch {
-	case !set.killAfter.given:
-		return min(10*time.Second, ttl/3), nil
-	case l.Guarantees().Lease && set.killAfter.d >= ttl/2:
-		return 0, usage("--kill-after %v must be less than half of --ttl, %v: the command is ended that long before the lease ends", set.killAfter.d, ttl)
-	}
-	return set.killAfter.d, nil
-}
-
-// shellHint helps if a whole line was passed as the command.
-func shellHint(command string) string {
-	if !strings.ContainsAny(command, " |;&") {
-		return ""
-	}
-	return " (for a line of the shell write padlock run NAME -c LINE)"
-}
-
-// cannotRun is the failure to find or start a command.
-func cannotRun(command string, err error) *failure {
-	switch {
-	case errors.Is(err, limits.ErrThreads), errors.Is(err, syscall.EAGAIN):
-		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), limits.ErrThreads)
-	case errors.Is(err, supervise.ErrStart), errors.Is(err, syscall.ENOMEM):
-		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
-	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
-		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))
-	case errors.Is(err, fs.ErrNotExist):
-		// A script without its interpreter gives the same error.
-		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; command not run", show(command))
-	case errors.Is(err, fs.ErrPermission):
-		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))
-	}
-	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; command not run", show(command), err)
 }

@@ -330,25 +330,6 @@ func (f *front) close() {
 	f.app.close(f.locker)
 }
 
-// lostFailure says that the lock was lost.
-func (f *front) lostFailure(format string, args ...any) *failure {
-	return fail(int(f.set.lost), "lost", f.name, format, args...)
-}
-
-// lossReason says what became of a lock that ended before its release.
-func lossReason(err error) string {
-	switch {
-	case err == nil, errors.Is(err, padlock.ErrExpired):
-		return "its lease has run out"
-	case errors.Is(err, padlock.ErrLost):
-		if _, what, told := strings.Cut(reason(err), padlock.ErrLost.Error()+": "); told {
-			return what
-		}
-		return "somebody else may have it"
-	}
-	return reason(err)
-}
-
 // verbose says what --verbose is for.
 func (f *front) verbose(took time.Duration, format string, args ...any) {
 	if !f.set.verbose {

@@ -230,28 +230,3 @@ func (f *front) resume() {
 	}
 	f.job.Continue()
 }
-
-// alarm is a timer that may not be set. Of two times the earlier counts.
-type alarm struct {
-	c     <-chan time.Time
-	timer *time.Timer
-	at    time.Time
-}
-
-func (a *alarm) in(d time.Duration) {
-	at := time.Now().Add(d)
-	if a.timer == nil {
-		a.timer = time.NewTimer(d)
-		a.c, a.at = a.timer.C, at
-		return
-	}
-	if at.Before(a.at) {
-		a.again(d)
-	}
-}
-
-// again sets an alarm anew.
-func (a *alarm) again(d time.Duration) {
-	a.at = time.Now().Add(d)
-	a.timer.Reset(d)
-}

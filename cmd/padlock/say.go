@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -187,4 +189,37 @@ func heldText(name string, held *padlock.HeldError, now time.Time) string {
 		line += fmt.Sprintf(", and by %d more (padlock status %s lists them)", n, show(name))
 	}
 	return line
+}
+
+// remark says something to a person. For a script it would be noise.
+func (a *app) remark(name, format string, args ...any) {
+	if !a.json && isTerminal(os.Stdout) && isTerminal(os.Stderr) {
+		a.say(fail(0, "remark", name, format, args...).note)
+	}
+}
+
+// isTerminal tells whether a person may be at the other end.
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
+}
+
+// isNull tells whether a file is the device that swallows everything.
+func isNull(st fs.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(st, null)
+}
+
+// pathReason is the text of an error of the file system without the operation,
+// and without the name of a file that only padlock knows.
+func pathReason(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err.Error()
+	}
+	return err.Error()
 }

@@ -13,28 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
-	"github.com/padlock-go/padlock/open/all"
 )
-
-// schemes are the kinds of stores that the command knows.
-var schemes = open.Schemes(all.Schemes()...)
-
-// openStore opens a store; tests replace it.
-var openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
-	if dir, err := open.DefaultDir(); err == nil { // else the store remembers nothing
-		opts = append(opts, open.StateDir(dir))
-	}
-	return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses())...)
-}
-
-// url returns the URL of the store: that of --store, of the environment, or the default one.
-func (a *app) url() (string, error) {
-	if a.storeURL != "" {
-		return a.storeURL, nil
-	}
-	url, _, err := open.EnvURL()
-	return url, err
-}
 
 // noURL is the failure of url.
 func noURL(name string, err error) *failure {
@@ -44,15 +23,6 @@ func noURL(name string, err error) *failure {
 	why := fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s", reason(err))
 	why.note.Do = ownStore()
 	return why
-}
-
-// place names the store as it may be shown.
-func (a *app) place() string {
-	url, err := a.url()
-	if err != nil {
-		return "the default store"
-	}
-	return "the store " + open.Redacted(url, schemes)
 }
 
 // looker opens the store for verbs that only look. They make no directory, because its name may be
@@ -102,15 +72,6 @@ func (a *app) opened(ctx context.Context, name, rawURL string, opts ...padlock.L
 		return nil, why
 	}
 	return padlock.New(store, opts...), nil
-}
-
-// from says where the URL of the store comes from, or "" for the default.
-func (a *app) from() string {
-	if a.storeURL != "" {
-		return "--store"
-	}
-	_, variable, _ := open.EnvURL()
-	return variable
 }
 
 // ownStore returns the commands that make a store for a user without a home directory, such as

@@ -15,30 +15,6 @@ import (
 // fence plus one if that is more. So every lock that is taken reads the clock by
 // which the server judges leases.
 
-// clock is what has been seen of the server's clock, beside the one by which
-// holders judge their leases: the monotonic clock of this machine.
-type clock struct {
-	base  time.Time // local times count from here
-	seen  []reading
-	trips []time.Duration
-}
-
-// reading is a fence, and between which local times it was made.
-type reading struct {
-	sent, got time.Duration
-	fence     uint64
-}
-
-func (r reading) trip() time.Duration { return r.got - r.sent }
-
-// server is the time of the server, counted from 1970.
-func (r reading) server() time.Duration { return time.Duration(r.fence) * time.Microsecond }
-
-func (c *clock) saw(sent, got time.Duration, fence uint64) {
-	c.seen = append(c.seen, reading{sent, got, fence})
-	c.trips = append(c.trips, got-sent)
-}
-
 // closest is the reading that is known best.
 func closest(seen []reading) reading {
 	return slices.MinFunc(seen, func(a, b reading) int { return cmp.Compare(a.trip(), b.trip()) })

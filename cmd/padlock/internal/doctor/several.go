@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -9,43 +8,6 @@ import (
 
 	"github.com/padlock-go/padlock/open"
 )
-
-// several examines a store made of others: each member, and the whole.
-func (v *visit) several(ctx context.Context) ([]Finding, error) {
-	members := v.u.Query()["store"]
-	first := map[string]string{} // of each run id, the member that has it
-	same := ""
-	for _, m := range members {
-		o := v.Options
-		o.runs = map[string]bool{}
-		o.Name += "-member" // the fences of the whole are not those of one
-		found, err := Examine(ctx, m, o)
-		if err != nil {
-			return nil, err
-		}
-		v.found = append(v.found, found...)
-		for id := range o.runs {
-			if other, ok := first[id]; ok && same == "" {
-				same = other + " and " + open.Redacted(m, v.Schemes)
-			}
-			first[id] = open.Redacted(m, v.Schemes)
-		}
-	}
-	v.of = open.Redacted(v.raw, v.Schemes)
-	if same != "" { // whatever their URLs say
-		v.problem("members", same+" are one server", "one server then has two votes, and its loss counts twice", "name each server once")
-	} else {
-		v.members(members)
-	}
-	v.start(members)
-	l, err := v.open(ctx)
-	if l == nil {
-		return v.found, err
-	}
-	defer v.close(l)
-	v.works(ctx, l)
-	return v.found, nil
-}
 
 // members checks the members of a quorum.
 func (v *visit) members(members []string) {

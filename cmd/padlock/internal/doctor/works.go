@@ -39,34 +39,6 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.clocks(ctx, l, c)
 }
 
-// A lock is taken so often to measure, less often if that takes too long.
-const (
-	looks     = 10
-	fewLooks  = 2
-	lookAbout = 3 * time.Second
-)
-
-// cycle takes and releases a lock a few times, and reads the server's clock off
-// the fences.
-func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
-	begin := time.Now()
-	for i := range looks {
-		if i >= fewLooks && time.Since(begin) > lookAbout {
-			return nil
-		}
-		sent := time.Since(c.base)
-		lock, err := l.Acquire(ctx, v.Name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"), padlock.NoRenewal())
-		if err != nil {
-			return err
-		}
-		c.saw(sent, time.Since(c.base), lock.Fence())
-		if err := lock.Release(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rest tries the other operations on a lock.
 func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
@@ -154,13 +126,4 @@ func (v *visit) roundTrip(trips []time.Duration) {
 		return
 	}
 	v.good("round-trip", seen)
-}
-
-// tidy rounds a time to three digits.
-func tidy(d time.Duration) time.Duration {
-	for unit := time.Duration(1); ; unit *= 10 {
-		if d.Abs() < 1000*unit {
-			return d.Round(unit)
-		}
-	}
 }

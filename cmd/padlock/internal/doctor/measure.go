@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// clock is what has been seen of the server's clock, beside the one by which
+// holders judge their leases: the monotonic clock of this machine.
+type clock struct {
+	base  time.Time // local times count from here
+	seen  []reading
+	trips []time.Duration
+}
+
+// reading is a fence, and between which local times it was made.
+type reading struct {
+	sent, got time.Duration
+	fence     uint64
+}
+
+func (r reading) trip() time.Duration { return r.got - r.sent }
+
+// server is the time of the server, counted from 1970.
+func (r reading) server() time.Duration { return time.Duration(r.fence) * time.Microsecond }
+
+func (c *clock) saw(sent, got time.Duration, fence uint64) {
+	c.seen = append(c.seen, reading{sent, got, fence})
+	c.trips = append(c.trips, got-sent)
+}
+
+// A lock is taken so often to measure, less often if that takes too long.
+const (
+	looks     = 10
+	fewLooks  = 2
+	lookAbout = 3 * time.Second
+)
+
+// cycle takes and releases a lock a few times, and reads the server's clock off
+// the fences.
+func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
+	begin := time.Now()
+	for i := range looks {
+		if i >= fewLooks && time.Since(begin) > lookAbout {
+			return nil
+		}
+		sent := time.Since(c.base)
+		lock, err := l.Acquire(ctx, v.Name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"), padlock.NoRenewal())
+		if err != nil {
+			return err
+		}
+		c.saw(sent, time.Since(c.base), lock.Fence())
+		if err := lock.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidy rounds a time to three digits.
+func tidy(d time.Duration) time.Duration {
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d.Abs() < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+)
+
+// lostFailure says that the lock was lost.
+func (f *front) lostFailure(format string, args ...any) *failure {
+	return fail(int(f.set.lost), "lost", f.name, format, args...)
+}
+
+// lossReason says what became of a lock that ended before its release.
+func lossReason(err error) string {
+	switch {
+	case err == nil, errors.Is(err, padlock.ErrExpired):
+		return "its lease has run out"
+	case errors.Is(err, padlock.ErrLost):
+		if _, what, told := strings.Cut(reason(err), padlock.ErrLost.Error()+": "); told {
+			return what
+		}
+		return "somebody else may have it"
+	}
+	return reason(err)
+}
+
+// shellHint helps if a whole line was passed as the command.
+func shellHint(command string) string {
+	if !strings.ContainsAny(command, " |;&") {
+		return ""
+	}
+	return " (for a line of the shell write padlock run NAME -c LINE)"
+}
+
+// cannotRun is the failure to find or start a command.
+func cannotRun(command string, err error) *failure {
+	switch {
+	case errors.Is(err, limits.ErrThreads), errors.Is(err, syscall.EAGAIN):
+		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), limits.ErrThreads)
+	case errors.Is(err, supervise.ErrStart), errors.Is(err, syscall.ENOMEM):
+		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
+	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
+		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))
+	case errors.Is(err, fs.ErrNotExist):
+		// A script without its interpreter gives the same error.
+		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; command not run", show(command))
+	case errors.Is(err, fs.ErrPermission):
+		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))
+	}
+	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; command not run", show(command), err)
+}

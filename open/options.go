@@ -1,0 +1,72 @@
+package open
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/quorum"
+)
+
+// Option changes what Store does.
+type Option func(*opener)
+
+// Schemes adds kinds of stores, such as redisstore.Scheme(), to those that package open knows by
+// itself. A later scheme replaces an earlier one of the same name.
+func Schemes(schemes ...driver.Scheme) Option {
+	return func(o *opener) { o.schemes = append(o.schemes, schemes...) }
+}
+
+// BetweenProcesses refuses a store that only one process can see, alone or as a member of a quorum.
+func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = true } }
+
+// StateDir is a directory in which a store may remember its server from one process to the next.
+// With it the restart guard of redisstore also protects programs that cron starts. The directory
+// is made when it is needed.
+func StateDir(dir string) Option { return func(o *opener) { o.opening.StateDir = dir } }
+
+// Lazy opens a store without asking its server, which may be down. Then the first use of the store
+// fails if the URL or the server is wrong. The members of a quorum: are always opened in this way.
+func Lazy() Option { return func(o *opener) { o.opening.Lazy = true } }
+
+// Lenient opens a store in order to examine it: even if its server is down, and even if the store
+// would refuse the settings of its server. Do not use locks of such a store for work.
+func Lenient() Option { return func(o *opener) { o.opening.Lenient = true } }
+
+// Brief lets the store forget a free name after a minute. It is for tests, which use their names
+// once.
+func Brief() Option { return func(o *opener) { o.opening.Brief = true } }
+
+// opener is one call of Store.
+type opener struct {
+	schemes          []driver.Scheme
+	betweenProcesses bool
+	opening          driver.Opening
+	depth            int // of composite stores in composite stores
+}
+
+func newOpener(opts []Option) *opener {
+	o := &opener{schemes: []driver.Scheme{
+		filestore.Scheme(), memstore.Scheme(), quorum.MajorityScheme(), quorum.AllScheme(),
+	}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o
+}
+
+// scheme finds the scheme for URLs that begin with name.
+func (o *opener) scheme(name string) (driver.Scheme, bool) {
+	for _, s := range slices.Backward(o.schemes) {
+		if slices.Contains(s.Names, name) {
+			return s, true
+		}
+	}
+	return driver.Scheme{}, false
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}
