@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Check looks for violations of I1 to I9. The second result is the worst delay
-// of a loss signal in processes that did not stand still.
+// Check looks for violations of I1 to I9. The second result is the longest delay of a loss signal
+// in processes that did not stand still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
 	for _, h := range c.holds {
@@ -33,7 +33,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	return c.found, c.late
 }
 
-// windows collects when processes stood still and when faults were at work.
+// windows collects the times in which processes stood still and those in which faults were at work.
 func (c *checker) windows() {
 	for _, e := range c.events {
 		switch e.Op {
@@ -93,8 +93,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 	}
 }
 
-// fences is I2. Where windows are not empty, grants come in the order in which
-// they were told.
+// fences checks I2. Holds with a window come in the order in which their grants were reported.
 func (c *checker) fences(name string, holds []*Hold) {
 	var grants []Grant
 	for _, h := range holds {
@@ -125,11 +124,10 @@ func (c *checker) afterLoss(h *Hold) {
 	}
 }
 
-// signal is the first half of I5. Of a hold that nothing renews the deadline is
-// known exactly.
+// signal checks the first half of I5. If nothing renews the hold, its deadline is known exactly.
 func (c *checker) signal(h *Hold) {
 	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
-		return // no deadline, or one that had passed before the worker could note it
+		return // no deadline, or it passed before the worker could note it
 	}
 	if early := time.Duration(h.Until - h.Lost); h.Cause == "max hold" && early > time.Millisecond {
 		c.say("I5", h.Lost, h.Name, "hold %x reached its longest time %v early", h.ID, early)
@@ -137,11 +135,11 @@ func (c *checker) signal(h *Hold) {
 	late := time.Duration(h.Lost - h.Until - c.stood(h.Worker, h.Until, h.Lost))
 	c.late = max(c.late, late)
 	if late > lateness {
-		c.say("I5", h.Lost, h.Name, "hold %x was told of its end %v late", h.ID, late)
+		c.say("I5", h.Lost, h.Name, "hold %x learned of its end %v late", h.ID, late)
 	}
 }
 
-// told takes over what workers and court saw themselves.
+// told collects the violations that workers and the court saw themselves.
 func (c *checker) told() {
 	for _, e := range c.events {
 		if e.Op != Broken {
@@ -154,7 +152,7 @@ func (c *checker) told() {
 		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):
 			continue
 		case invariant == "I8" && c.several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
-			continue // a break is done when the former holder has no quorum; at a member that did not answer its lease runs out
+			continue // a break is complete when the former holder has no quorum; a member that did not answer keeps the lease until it runs out
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
 	}

@@ -33,7 +33,7 @@ var stories = []struct {
 		s[0].Shared, s[3].Shared, s[3].At, s[3].Fence = true, true, 15*ms, 10
 		return s
 	}},
-	{"a reader beside the writer", []string{"I1"}, func(s []Event) []Event { s[3].Shared, s[3].At = true, 15*ms; return s }},
+	{"a reader next to the writer", []string{"I1"}, func(s []Event) []Event { s[3].Shared, s[3].At = true, 15*ms; return s }},
 	{"within the window of a worker that was killed later", []string{"I1"}, func(s []Event) []Event {
 		s[2] = Event{Op: Killed, Worker: 1, At: 40 * ms}
 		return s
@@ -116,7 +116,7 @@ var stories = []struct {
 	{"after the last breath of a worker that was being killed", nil, func(s []Event) []Event {
 		return append(s[:1], Event{Op: Killed, Worker: 1, At: 1 * ms}, s[3], s[4])
 	}},
-	{"beside an exported hold", nil, func(s []Event) []Event { s[1].Op, s[1].Call, s[3].At = Exported, 10*ms, 15*ms; return s }},
+	{"next to an exported hold", nil, func(s []Event) []Event { s[1].Op, s[1].Call, s[3].At = Exported, 10*ms, 15*ms; return s }},
 	{"the same fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 10; return s }},
 	{"a smaller fence", []string{"I2"}, func(s []Event) []Event { s[3].Fence = 9; return s }},
 	{"success after the loss", []string{"I4"}, func(s []Event) []Event {
@@ -190,7 +190,7 @@ func TestConversionWindows(t *testing.T) {
 	}
 	gone.Call, gone.At = 20, 21
 	if found, _ := Check(&Outcome{Events: []Event{read, other, promoted, gone}}); len(found) != 1 || found[0].Invariant != "I1" {
-		t.Errorf("promoted beside another reader: %v", found)
+		t.Errorf("promoted next to another reader: %v", found)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // A Violation is a promise that was not kept.
 type Violation struct {
 	Invariant string `json:"invariant"` // "I1" to "I9"
-	At        int64  `json:"at"`        // as the times of events
+	At        int64  `json:"at"`        // on the clock of the events
 	Name      string `json:"name"`
 	What      string `json:"what"`
 }
@@ -20,37 +20,36 @@ var Meaning = map[string]string{
 	"I1": "no two holders, one of them exclusive, inside their own windows at the same time",
 	"I2": "fences grow with every exclusive grant of a name, and no two holds share one",
 	"I3": "a register that checks fences loses no update, and rejects no holder inside its window",
-	"I4": "nothing succeeds for a holder that was told of its loss",
-	"I5": "the loss is told, and nothing is written, at most 50 ms after the holder's own deadline (processes that stood still excepted)",
+	"I4": "nothing succeeds for a holder that knows of its loss",
+	"I5": "the holder learns of a loss, and its last write arrives, at most 50 ms after the holder's own deadline (processes that stood still excepted)",
 	"I6": "a name that nobody holds is granted to a waiter, in order of arrival where the store promises it",
 	"I7": "nothing is left behind: holds, waiters, descriptors, goroutines",
 	"I8": "a name that was released, or whose lock was broken, is free at once (where a majority of servers decides, when all of them answer)",
 	"I9": "a name that cools down, or is held at least for some time, is granted to nobody else before",
 }
 
-// checker looks through one history.
+// checker examines one history.
 type checker struct {
 	events  []Event
 	holds   []*Hold
 	names   map[string][]*Hold
 	waits   map[string][]Event // every acquire, granted or not
-	stalls  map[int]spells     // when a worker, or the engine, stood still
+	stalls  map[int]spells     // the times in which a worker or the engine stood still
 	still   spells             // when anybody did
 	faults  spells
 	voting  bool
 	ordered bool
-	several bool // the store is made of stores
+	several bool // the store is made of several stores
 	found   []Violation
-	late    time.Duration // the worst delay of a loss signal
+	late    time.Duration // the longest delay of a loss signal
 }
 
 func (c *checker) say(invariant string, at int64, name, format string, args ...any) {
 	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
 }
 
-// stood is how long worker or the engine stood still between from and to. One
-// that has just gone on has much to catch up with, so what ended shortly before
-// from counts too.
+// stood returns how long worker or the engine stood still between from and to. A process that has
+// just continued has much to catch up with, so a stall that ended shortly before from counts too.
 func (c *checker) stood(worker int, from, to int64) int64 {
 	list, known := c.stalls[worker]
 	if !known {
@@ -59,11 +58,11 @@ func (c *checker) stood(worker int, from, to int64) int64 {
 	return list.within(from-int64(catchUp), to)
 }
 
-// catchUp is how long after a stall a process may still be behind.
+// catchUp is how long a process may be late after a stall.
 const catchUp = 200 * time.Millisecond
 
-// disturbed reports whether a fault was at work, or anybody stood still, between
-// from and to or shortly before.
+// disturbed reports whether a fault was at work, or any process stood still, between from and to or
+// shortly before.
 func (c *checker) disturbed(from, to int64) bool {
 	from -= int64(time.Second)
 	return c.faults.within(from, to)+c.still.within(from, to) > 0

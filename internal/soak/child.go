@@ -15,13 +15,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Opener opens the store that a configuration names, in the worker's process.
+// Opener opens the store of a configuration, in the worker's process.
 type Opener func(ctx context.Context, config string) (driver.Store, error)
 
-// childVariable makes a process a worker; its value is its order.
+// childVariable is the environment variable that makes a process a worker. Its value is the order.
 const childVariable = "PADLOCK_SOAK_WORKER"
 
-// order is what a worker's process is told.
+// order is the task of a worker's process.
 type order struct {
 	Worker, Life, Goroutines int
 	Seed                     uint64
@@ -32,9 +32,8 @@ type order struct {
 
 var exit = os.Exit
 
-// PlayWorker is to be called first of all by a program that runs a soak, which
-// starts itself again for each worker: such a process works here and never
-// returns.
+// PlayWorker must be the first call of a program that runs a soak. Such a program starts itself
+// again for each worker; in a worker's process PlayWorker does the work and never returns.
 func PlayWorker(open Opener) {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -52,7 +51,7 @@ func PlayWorker(open Opener) {
 	exit(0)
 }
 
-// play works until the run is over or SIGTERM comes.
+// play works until the run is over or SIGTERM arrives.
 func (o *order) play(open Opener) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -70,7 +69,7 @@ func (o *order) play(open Opener) error {
 	before := Count()
 	store, err := openPatiently(ctx, open, o.Config)
 	if ctx.Err() != nil && err != nil {
-		return nil // told to end before there was anything to work with
+		return nil // SIGTERM arrived before there was a store to work with
 	}
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func (o *order) play(open Opener) error {
 	return o.run(ctx, store, refs, before)
 }
 
-// openPatiently rides out a fault that is under way.
+// openPatiently tries again while a fault is at work.
 func openPatiently(ctx context.Context, open Opener, config string) (driver.Store, error) {
 	for end := time.Now().Add(20 * time.Second); ; {
 		store, err := open(ctx, config)
@@ -89,7 +88,7 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 	}
 }
 
-// run works with a store that it closes, and notes what is left of it then.
+// run works with a store, closes it, and logs the resources that are left then.
 func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
 	main := refs[o.Goroutines]
 	locker := o.locker(store)
@@ -116,10 +115,10 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 	return nil
 }
 
-// batchFor bounds how long a process with PassLocally keeps others waiting.
+// batchFor bounds how long a process with PassLocally makes others wait.
 const batchFor = 20 * time.Millisecond
 
-// locker passes locks on among the goroutines of every second process.
+// locker makes every second process pass its locks on among its goroutines.
 func (o *order) locker(store driver.Store) *padlock.Locker {
 	if o.Load.Batch > 1 && o.Worker%2 == 1 {
 		return padlock.New(store, padlock.PassLocally(o.Load.Batch, batchFor))
@@ -129,11 +128,11 @@ func (o *order) locker(store driver.Store) *padlock.Locker {
 
 const (
 	stallLook = 5 * time.Millisecond
-	stallLeft = 15 * time.Millisecond // more than this between two looks is a stall
+	stallLeft = 15 * time.Millisecond // a longer time between two looks is a stall
 )
 
-// watchStalls notes when this process did not run. Two look: one as any
-// goroutine, one on a thread of its own, since a process may starve in either.
+// watchStalls logs the times in which this process did not run. Two goroutines look, one of them on
+// a thread of its own, because a process may starve in either way.
 func watchStalls(ctx context.Context, ref referee, id, life int) {
 	look := func() {
 		for last := now(); ctx.Err() == nil; {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Court keeps what the locks are for, and the history. It is safe for
-// concurrent use.
+// Court keeps the data that the locks protect, and the history. It is safe for concurrent use.
 type Court struct {
 	mu     sync.Mutex
 	things map[string]*thing
@@ -16,42 +15,42 @@ type Court struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // workers, and in which life they have begun to work
+	atWork map[int]int // the workers that have begun to work, and in which life
 }
 
-// thing is what a name protects.
+// thing is the data that one name protects.
 type thing struct {
 	seen           uint64 // the greatest fence
-	fenced, plain  int    // registers; each write adds one to what it read
+	fenced, plain  int    // registers; each write stores the value that was read plus one
 	fencedWrites   int    // accepted
 	plainWrites    int
 	fencedRejected int
 }
 
-// Key is a hold that waits for somebody to adopt it.
+// Key is the key of a hold that any worker may adopt.
 type Key struct {
 	Text string
 	Hold int64
 }
 
-// Value is what is read under a lock.
+// Value is the result of a read under a lock.
 type Value struct {
 	Fenced, Plain int
-	Stale         bool // a greater fence was here before
+	Stale         bool // the court saw a greater fence before
 }
 
-// Write is what is written under a lock.
+// Write is a write under a lock.
 type Write struct {
 	Name   string
 	Fence  uint64
 	Value  Value // as read
 	Until  int64 // the end of the window that the writer claims
-	Paused bool  // on purpose, between the look at the clock and the write
+	Paused bool  // the writer paused on purpose after its last look at the clock
 	Worker int
 	Hold   int64
 }
 
-// referee is the court as a worker sees it, from its own process or another.
+// referee is the court as a worker sees it, in its own process or in another one.
 type referee interface {
 	Log(Event)
 	Read(name string, fence uint64) Value
@@ -61,8 +60,8 @@ type referee interface {
 	Over() bool // the run is over
 }
 
-// lateness is how much later than the holder's own deadline a write may arrive:
-// it may have been on its way.
+// lateness is how much later than the holder's own deadline a write may arrive. It may have been on
+// its way.
 const lateness = 50 * time.Millisecond
 
 // NewCourt returns an empty court.
@@ -83,7 +82,7 @@ func (c *Court) Log(e Event) {
 	}
 }
 
-// begun reports whether a worker works in this life.
+// begun reports whether a worker has begun to work in this life.
 func (c *Court) begun(worker, life int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,14 +90,14 @@ func (c *Court) begun(worker, life int) bool {
 	return known && now == life
 }
 
-// sums are the grants and faults so far.
+// sums returns the numbers of grants and faults so far.
 func (c *Court) sums() (grants, faults int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.grants, c.faults
 }
 
-// thing is called with mu held.
+// thing returns the data of a name. The caller holds mu.
 func (c *Court) thing(name string) *thing {
 	t := c.things[name]
 	if t == nil {
@@ -108,8 +107,7 @@ func (c *Court) thing(name string) *thing {
 	return t
 }
 
-// Read remembers the fence, as a guarded resource does, and returns both
-// registers.
+// Read returns both registers and remembers the fence, as a resource that checks fences does.
 func (c *Court) Read(name string, fence uint64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +119,8 @@ func (c *Court) Read(name string, fence uint64) Value {
 	return Value{t.fenced, t.plain, false}
 }
 
-// Write adds one to what was read: in the plain register always, in the fenced
-// one if no greater fence was there.
+// Write stores the value that was read plus one: always in the plain register, and in the fenced
+// one if the court has seen no greater fence.
 func (c *Court) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,19 +145,19 @@ func (c *Court) Write(w Write) {
 	}
 }
 
-// broken is called with mu held.
+// broken logs a violation. The caller holds mu.
 func (c *Court) broken(w Write, at int64, what string) {
 	c.events = append(c.events, Event{Op: Broken, Worker: w.Worker, Call: w.Until, At: at, Name: w.Name, Hold: w.Hold, Fence: w.Fence, Err: what})
 }
 
-// Offer puts a key where any worker may find it.
+// Offer stores a key for any worker.
 func (c *Court) Offer(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = append(c.keys, k)
 }
 
-// Take takes the oldest key.
+// Take returns the oldest key and removes it.
 func (c *Court) Take() (Key, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +169,7 @@ func (c *Court) Take() (Key, bool) {
 	return k, true
 }
 
-// Over tells workers to come to an end.
+// Over reports whether the workers should end.
 func (c *Court) Over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +182,7 @@ func (c *Court) end() {
 	c.ended = true
 }
 
-// stood is how long the engine's process stood still since then.
+// stood returns how long the engine's process has stood still since then.
 func (c *Court) stood(since int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,9 +195,9 @@ func (c *Court) stood(since int64) int64 {
 	return own.merged().within(since, now())
 }
 
-// harm counts what went wrong in the registers.
+// harm counts the damage in the registers.
 type harm struct {
-	LostPlain      int // updates of the plain register
+	LostPlain      int // lost updates of the plain register
 	LostFenced     int
 	FencedRejected int
 	Writes         int

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// launcher is a thread that never ends: the kernel tells a child that its
-// parent is dead when the thread ends that made it.
+// launcher is a thread that never ends. The kernel tells a child that its parent is dead as soon as
+// the thread ends that started the child.
 var launcher = sync.OnceValue(func() chan func() {
 	jobs := make(chan func())
 	go func() {
@@ -20,7 +20,7 @@ var launcher = sync.OnceValue(func() chan func() {
 	return jobs
 })
 
-// launch starts a worker that dies with the engine, also when it is stopped.
+// launch starts a worker that dies with the engine, even if the worker is stopped.
 func launch(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	done := make(chan error)

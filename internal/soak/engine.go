@@ -16,37 +16,37 @@ import (
 
 // Run is one soak of one store. Fill it in and call Do.
 type Run struct {
-	Name       string // of the store and its configuration
+	Name       string // the store and its configuration
 	Seed       uint64
 	For        time.Duration // with faults
-	Tail       time.Duration // after the last of them
+	Tail       time.Duration // after the last fault
 	Workers    int
 	Goroutines int
 	Load       Load
 	Guarantees driver.Guarantees // filled in by Do
 
-	// Stages are the configurations of the workers' stores: in each stage one
-	// for each worker. Workers go from stage to stage one after the other.
+	// Stages are the configurations of the stores: in each stage one for each worker. Workers go
+	// from stage to stage one after the other.
 	Stages [][]string
-	// Programs are the programs that play the workers: in each stage one for each worker, "" for this
-	// one. Empty, this program plays them all. Another build of a program that calls [PlayWorker]
-	// can play a worker as long as both agree on the wire; see wire.go.
+	// Programs are the programs that play the workers: in each stage one for each worker. "" stands
+	// for this program, and if Programs is empty it plays them all. Another build of a program that
+	// calls [PlayWorker] can play a worker as long as both agree on the wire; see wire.go.
 	Programs [][]string
-	// Args are what this program is started with as a worker; see [PlayWorker].
+	// Args are the arguments of this program when it plays a worker; see [PlayWorker].
 	Args []string
-	// Open opens one in this process, for the last look; and all of them if
-	// there are no Stages, so that goroutines stand for processes.
+	// Open opens a store in this process for the last look. Without Stages it opens all stores, and
+	// groups of goroutines stand for processes.
 	Open Opener
 
-	// Voting: a majority of several servers decides. Release then answers when
-	// a majority has released, so that a name may still be held while another
-	// server does not answer: I8 is for times without faults.
+	// Voting means that a majority of several servers decides. Release then returns when a majority
+	// has released the lock, so the name may still be held while another server does not answer. I8
+	// is then checked only for times without faults.
 	Voting bool
 
 	Faults []Fault
-	Every  time.Duration   // from the end of one fault to the next, on average; 0: none
-	Lanes  int             // how many may be at work at once, each on something else; 0 counts as 1
-	Early  context.Context // ends the work before its time; nil: nothing does
+	Every  time.Duration   // from the end of one fault to the next, on average; 0 means no faults
+	Lanes  int             // how many faults may be at work at once, each on another target; 0 counts as 1
+	Early  context.Context // ends the work before its time; may be nil
 	Say    func(string)    // progress; nil: silence
 
 	SayEvery time.Duration // 0 counts as 10 s
@@ -61,16 +61,16 @@ type Run struct {
 	busy     targets
 }
 
-// Outcome is what a run has left behind.
+// Outcome is the result of a run.
 type Outcome struct {
 	Events []Event
 	harm
 	From, To int64 // the time of work
-	Quiet    int64 // since when there were no faults
+	Quiet    int64 // the time from which on there were no faults
 }
 
-// GrantsOfBoth counts the grants to workers that this program plays and to those that another program
-// plays; see Run.Programs.
+// GrantsOfBoth counts the grants to workers that this program plays, and those to workers that
+// another program plays; see Run.Programs.
 func (o *Outcome) GrantsOfBoth() (this, other int) {
 	type life struct{ worker, life int }
 	others := map[life]bool{}
@@ -88,15 +88,14 @@ func (o *Outcome) GrantsOfBoth() (this, other int) {
 	return this, other
 }
 
-// Left notes it as a violation when this process has more than before the run.
+// Left logs a violation if this process has more descriptors or goroutines than before the run.
 func (o *Outcome) Left(before Inventory) {
 	if what := before.Settle().Beyond(before); what != "" {
 		o.Events = append(o.Events, Event{Op: Broken, Worker: engine, At: now(), Err: "I7 " + what})
 	}
 }
 
-// Do runs the soak and returns what happened. The error is about the machine,
-// not about the store.
+// Do runs the soak and returns its events. An error means that the machine failed, not the store.
 func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Say == nil {
 		r.Say = func(string) {}
@@ -138,18 +137,18 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	if out.harm = r.court.harm(); out.LostFenced != 0 { // an event, so that it is kept with the history
+	if out.harm = r.court.harm(); out.LostFenced != 0 { // logged as an event, so that the history keeps it
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
 	out.Events = r.court.history()
 	return out, err
 }
 
-// engine is the number of the engine's own process among the workers.
+// engine is the number that stands for the engine's own process among the workers.
 const engine = -1
 
-// goroutines stands for processes with goroutines of this one. When busy ends,
-// the time for faults and what follows it is over.
+// goroutines runs each worker as a group of goroutines in this process. When busy ends, the time
+// for faults and the tail is over.
 func (r *Run) goroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)

@@ -14,58 +14,57 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Op is what an Event tells of.
+// Op is the kind of an Event.
 type Op string
 
 const (
-	// Acquired: a grant. Adopted: the same, in place of the hold Other.
+	// Acquired is a grant. Adopted is a grant that replaces the hold Other.
 	Acquired Op = "acquired"
 	Adopted  Op = "adopted"
-	// Refused: an acquire in vain; Err says of which kind.
+	// Refused is an acquire that failed; Err is the class of its error.
 	Refused Op = "refused"
-	// Verified: Check or Extend was asked.
+	// Verified is a call of Check or Extend.
 	Verified Op = "verified"
-	// Promoted and Demoted: a conversion, if Err is empty.
+	// Promoted and Demoted are conversions; Err is empty if they succeeded.
 	Promoted Op = "promoted"
 	Demoted  Op = "demoted"
-	// Exported: the holder stopped and gave its key away.
+	// Exported: the holder stopped working and gave its key away.
 	Exported Op = "exported"
 	// Released: Release was called.
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
-	// Begun: Release, Demote or Break is about to be called, as Err says (by the
-	// name of their events). A worker that is killed then logs no more of it.
+	// Begun means that Release, Demote or Break is about to be called; Err is the kind of event
+	// that follows. A worker that is killed then logs nothing more of the call.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released it.
 	Lost Op = "lost"
-	// Stalled: the process did not run from Call to At.
+	// Stalled: the process did not run between Call and At.
 	Stalled Op = "stalled"
 	// Killed: the engine killed the worker.
 	Killed Op = "killed"
-	// Faulted: a fault from Call to At; Err is its kind.
+	// Faulted is a fault from Call to At; Err is its kind.
 	Faulted Op = "fault"
-	// Started and Ended: a worker's process, with its count of descriptors and
-	// goroutines before and after in Fence and Until.
+	// Started and Ended are the beginning and the end of a worker's process. Fence and Until are
+	// its numbers of descriptors and goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
-	// Other: in this life another program plays the worker.
+	// Other: another program plays the worker in this life.
 	Other Op = "other program"
-	// Voting: the first event where a majority of several servers decides.
+	// Voting is the first event if a majority of several servers decides.
 	Voting Op = "voting"
-	// Regrants: among the first events where a conversion lets others in between.
+	// Regrants is among the first events if a conversion may let another holder in between.
 	Regrants Op = "regrants"
-	// Ordered: among the first events where waiters get a name in order of arrival.
+	// Ordered is among the first events if waiters get a name in the order of their arrival.
 	Ordered Op = "ordered"
-	// Several: among the first events where a store is made of stores.
+	// Several is among the first events if the store is made of several stores.
 	Several Op = "several"
-	// Broken: the worker or the court saw something itself; Err begins with
-	// the invariant.
+	// Broken: the worker or the court itself saw a violation; Err begins with the invariant.
 	Broken Op = "broken"
 )
 
-// Event is a line of a history. Times are nanoseconds of the clock that counts
-// from the start of the machine, which all its processes share.
+// Event is one line of a history. Times are nanoseconds since the machine started, on a clock that
+// all its processes share.
 type Event struct {
 	Op     Op     `json:"op"`
 	Worker int    `json:"w"`
@@ -79,22 +78,21 @@ type Event struct {
 	Fence  uint64 `json:"fence,omitempty"`
 	TTL    int64  `json:"ttl,omitempty"`
 	Until  int64  `json:"until,omitempty"` // the end of the window that the holder claims
-	Fixed  bool   `json:"fixed,omitempty"` // nothing moves it, so Until is exact
+	Fixed  bool   `json:"fixed,omitempty"` // nothing moves the end, so Until is exact
 	Keep   int64  `json:"keep,omitempty"`  // Acquired: HoldAtLeast; Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Err    string `json:"err,omitempty"`
 }
 
-// forever is Until of a hold without a lease.
+// forever is the value of Until for a hold without a lease.
 const forever = math.MaxInt64
 
 var clock = driver.SystemClock()
 
-// now is the machine's clock.
+// now returns the time of the machine's clock.
 func now() int64 { return int64(clock.Now()) }
 
-// claim is the end of the window that the holder of l may claim at present: 0
-// if it is over.
+// claim returns the end of the window in which the holder of l may work, or 0 if it is over.
 func claim(l *padlock.Lock) int64 {
 	at, rest := now(), l.Remaining()
 	switch {
@@ -106,7 +104,7 @@ func claim(l *padlock.Lock) int64 {
 	return at + int64(rest)
 }
 
-// classes are in the order in which they are asked for.
+// classes are compared with an error in this order.
 var classes = []struct {
 	err  error
 	name string
@@ -125,7 +123,7 @@ var classes = []struct {
 	{context.DeadlineExceeded, "timeout"},
 }
 
-// class is the kind of an error, "" for none.
+// class returns the kind of an error, or "" for nil.
 func class(err error) string {
 	if err == nil {
 		return ""
@@ -138,7 +136,7 @@ func class(err error) string {
 	return "other: " + err.Error()
 }
 
-// ReadHistory reads events from JSON lines, as a run leaves them behind.
+// ReadHistory reads the events that a run has left as JSON lines.
 func ReadHistory(r io.Reader) ([]Event, error) {
 	var events []Event
 	d := json.NewDecoder(bufio.NewReader(r))
@@ -166,8 +164,7 @@ func WriteHistory(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Only leaves the events of some names, the deaths of workers, and what the
-// store is like.
+// Only returns the events of some names, the deaths of workers, and the properties of the store.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
 		if e.Op == Killed || e.Op == Regrants || e.Op == Ordered || e.Op == Several || e.Op == Voting || slices.Contains(names, e.Name) {

@@ -10,9 +10,8 @@ import (
 
 const brokenAndHeld = "its lock was broken, and it is held all the same"
 
-// evict breaks the lock that this worker holds on a name of its own, and looks
-// whether the break did that and no more. It reports false where the store
-// cannot break locks.
+// evict breaks the lock that this worker holds on a name of its own, and checks that the break
+// ended that hold and no other. It returns false if the store cannot break locks.
 func (w *worker) evict(ctx context.Context, h *held) bool {
 	asking, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -34,8 +33,8 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 	return true
 }
 
-// afterBreak takes the name, which must be free; the break of an old fence must
-// not end that hold.
+// afterBreak takes the name, which must be free. A second break with the old fence must not end the
+// new hold.
 func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	begun := now()
 	broken := func(what string) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// faults makes faults, in lanes, until the time for them is over.
+// faults makes faults in all lanes until the time for them is over.
 func (r *Run) faults(ctx context.Context) error {
 	end := now() + int64(r.For)
 	ctx, stop := context.WithCancel(ctx)
@@ -33,7 +33,7 @@ func (r *Run) faults(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// supervise moves workers from stage to stage and tells of progress.
+// supervise moves workers from stage to stage and reports progress.
 func (r *Run) supervise(ctx context.Context, end int64) error {
 	for said := now(); now() < end && ctx.Err() == nil; {
 		pause(ctx, min(time.Duration(end-now()), 200*time.Millisecond))
@@ -49,8 +49,8 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 	return nil
 }
 
-// lane makes one fault after the other. Seed and lane decide which, when, and
-// for how long, as far as two lanes do not want the same target.
+// lane makes one fault after the other. Seed and lane decide which ones, when, and for how long,
+// unless another lane is at work on the same target.
 func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	dice := rand.New(rand.NewPCG(r.Seed, 0xfa017+uint64(n)))
 	for {
@@ -75,7 +75,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	}
 }
 
-// fault makes one, and ends it whatever happens meanwhile.
+// fault makes one fault, and undoes it even if the run ends meanwhile.
 func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) error {
 	e := Event{Op: Faulted, Worker: engine, Call: now(), Err: f.Kind, TTL: int64(f.Grace)}
 	last := f.Last

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// export stops work and offers the key; then it waits to be told that somebody
-// has taken over, and releases, which must not touch the new holder.
+// export stops the work, offers the key, waits for a while, and releases the lock. That release
+// must not end the hold of a worker that adopted the key meanwhile.
 func (w *worker) export(ctx context.Context, h *held) bool {
 	if !w.offer(ctx, h) {
 		return false
@@ -16,9 +16,8 @@ func (w *worker) export(ctx context.Context, h *held) bool {
 	return true
 }
 
-// exportBeside demotes the lock and gives its key away, with both under way at
-// the same time. The adopter must not think that it is alone when readers
-// are in.
+// exportBeside demotes the lock and gives its key away at the same time. The adopter must not
+// believe that it is alone while readers are in.
 func (w *worker) exportBeside(ctx context.Context, h *held) {
 	done := make(chan bool)
 	early := w.dice.between(0, 2*time.Millisecond)
@@ -32,7 +31,7 @@ func (w *worker) exportBeside(ctx context.Context, h *held) {
 	w.release(h)
 }
 
-// offer exports the key, and reports whether that went well.
+// offer exports the key and reports whether that succeeded.
 func (w *worker) offer(ctx context.Context, h *held) bool {
 	begun := now()
 	key, err := h.Export(ctx)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Hold is one grant and what became of it, put together from its events.
+// A Hold is one grant and its history, put together from its events.
 type Hold struct {
 	ID     int64
 	Worker int
@@ -16,16 +16,16 @@ type Hold struct {
 	TTL    int64
 	Spans  []Span
 	Grants []Grant
-	Ends   int64  // when the release was confirmed; 0 if it never was
-	Lost   int64  // when its context ended by itself; 0 if it did not
-	Cause  string // of that, as a class of errors
+	Ends   int64  // when the release was confirmed, or 0
+	Lost   int64  // when its context ended by itself, or 0
+	Cause  string // the class of the error with which the context ended
 	Until  int64  // the last claim
 	Fixed  bool
-	Kept   int64 // until then the name is granted to nobody else: a cool-down, or HoldAtLeast; 0 if neither
+	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker gets the name; 0 if there is none
 	Cools  int64 // how long the name stays taken after the release
 	Events []Event
-	// Begun is when the worker that was killed had begun to release or demote,
-	// as BegunOp says; 0 if nothing was under way.
+	// Begun is the time at which a worker that was killed had begun to release or demote; BegunOp
+	// says which. It is 0 if no such call was under way.
 	Begun   int64
 	BegunOp Op
 	over    bool
@@ -37,14 +37,14 @@ type Span struct {
 	From, To int64
 }
 
-// Grant is a fence that the hold was given.
+// Grant is a fence that the hold got.
 type Grant struct {
 	Shared bool
 	At     int64
 	Fence  uint64
 }
 
-// Holds puts the events of each hold together.
+// Holds puts together the events of each hold.
 func Holds(events []Event) []*Hold {
 	byID := map[int64]*Hold{}
 	dead := map[[2]int]bool{} // workers and their lives
@@ -81,7 +81,7 @@ func Holds(events []Event) []*Hold {
 	return all
 }
 
-// ordered sorts by the time at which something was known.
+// ordered sorts the events by the time at which their result was known.
 func ordered(events []Event) []Event {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -98,7 +98,7 @@ func (h *Hold) open(e Event) {
 	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
 }
 
-// close ends the span at work at the given time or at the end of the claim.
+// close ends the current span at the given time or at the end of the claim.
 func (h *Hold) close(at int64) {
 	if h.over {
 		return
@@ -108,8 +108,8 @@ func (h *Hold) close(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
-// killed ends the claim of a worker that is dead. What the worker had begun may
-// have been carried out before, even if it lost the hold in between.
+// killed ends the claim of a worker that is dead. The store may have carried out the call that the
+// worker had begun, even if the hold was lost in between.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun
@@ -153,7 +153,7 @@ func (h *Hold) apply(e Event) {
 	}
 }
 
-// released ends the hold. A name that cools down stays taken for that long.
+// released ends the hold. If the name cools down, it stays taken for that long.
 func (h *Hold) released(e Event) {
 	if !h.over && e.Until > 0 {
 		h.Until = max(h.Until, e.Until)
@@ -167,7 +167,7 @@ func (h *Hold) released(e Event) {
 	}
 }
 
-// claims moves the window on; a claim of nothing ends it.
+// claims moves the end of the window. A claim of 0 ends the window.
 func (h *Hold) claims(e Event) {
 	switch {
 	case h.over:
@@ -178,12 +178,12 @@ func (h *Hold) claims(e Event) {
 	}
 }
 
-// converted begins a span in the other mode. Between call and reply the holder
-// works in neither.
+// converted begins a span in the other mode. Between the call and the reply the holder works in
+// neither mode.
 func (h *Hold) converted(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
-		// It was carried out, or perhaps it was: nobody counts on being alone
-		// from the call on. Unavailable says that it was not.
+		// The conversion was carried out, or may have been: from the call on the holder cannot rely
+		// on being alone. "Unavailable" means that it was not carried out.
 		h.cut(e.Call)
 	}
 	switch {
@@ -206,10 +206,10 @@ func (h *Hold) converted(e Event) {
 	}
 }
 
-// mayLive is the end of the time in which the store may have kept the hold.
+// mayLive returns the end of the time in which the store may have kept the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // by the store's clock, which begins later than ours
+	kept := int64(0) // on the store's clock, where the lease begins later than here
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// patience is how long a waiter may wait for a name that nobody has.
+// patience is how long a waiter may wait for a name that nobody holds.
 const patience = time.Second
 
-// slack is added to the time in which the store may still keep something.
+// slack is added to the time in which the store may still keep a hold.
 const slack = int64(700 * time.Millisecond)
 
-// idle is I6: somebody waited for more than a second for a name that nobody
-// had, while no fault was at work and nothing stood still.
+// idle checks I6: a worker waited for more than a second for a name that nobody held, although no
+// fault was at work and no process stood still.
 func (c *checker) idle() {
 	busy := c.busy()
 	for _, e := range c.events {
@@ -26,7 +26,7 @@ func (c *checker) idle() {
 	}
 }
 
-// taken is a time in which somebody may have had a name.
+// taken is a time in which a worker may have held a name.
 type taken struct {
 	from, to, hold int64
 }
@@ -36,7 +36,7 @@ func (c *checker) busy() map[string][]taken {
 	for name, holds := range c.names {
 		for _, h := range holds {
 			busy[name] = append(busy[name], taken{h.Call, h.mayLive(slack), h.ID})
-			if h.Waits() { // it had nothing before its reply came
+			if h.Waits() { // it held nothing before its reply arrived
 				busy[name][len(busy[name])-1].from = h.At
 			}
 		}
@@ -52,11 +52,11 @@ func (c *checker) busy() map[string][]taken {
 	return busy
 }
 
-// Waits reports whether the hold was waited for.
+// Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// gap is the longest time of e's wait in which nothing excuses it, less what
-// processes stood still in it.
+// gap returns the longest part of the wait e that has no excuse, less the time in which processes
+// stood still.
 func (c *checker) gap(e *Event, busy []taken) int64 {
 	var excused []taken
 	for _, b := range busy {

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Inventory is what a process has.
+// Inventory is the number of descriptors and goroutines of a process.
 type Inventory struct {
-	Descriptors int // 0 where they cannot be told
+	Descriptors int // 0 if the system cannot tell
 	Goroutines  int
 	except      []string
 }
 
-// Count counts what this process has, but for goroutines in functions whose
-// names contain one of except: those that others leave behind, or that stay as
+// Count counts the descriptors and goroutines of this process. It leaves out goroutines in
+// functions whose names contain one of except, because they belong to other packages or live as
 // long as the process.
 func Count(except ...string) Inventory {
-	time.AfterFunc(time.Hour, func() {}).Stop() // the first timer opens descriptors that stay
-	names, _ := os.ReadDir("/proc/self/fd")     // none where there is no /proc
+	time.AfterFunc(time.Hour, func() {}).Stop() // the first timer opens descriptors that stay open
+	names, _ := os.ReadDir("/proc/self/fd")     // there are none without /proc
 	return Inventory{Descriptors: len(names), Goroutines: goroutines(except), except: except}
 }
 
@@ -30,7 +30,7 @@ func goroutines(except []string) (n int) {
 		return runtime.NumGoroutine()
 	}
 	stacks := make([]runtime.StackRecord, runtime.NumGoroutine()+100)
-	known, _ := runtime.GoroutineProfile(stacks) // a hundred more do not come meanwhile
+	known, _ := runtime.GoroutineProfile(stacks) // a hundred more goroutines do not start in between
 	for i := range min(known, len(stacks)) {
 		if !within(stacks[i].Stack(), except) {
 			n++
@@ -39,7 +39,7 @@ func goroutines(except []string) (n int) {
 	return n
 }
 
-// within reports whether a stack has one of the functions.
+// within reports whether one of the functions is on a stack.
 func within(stack []uintptr, functions []string) bool {
 	frames := runtime.CallersFrames(stack)
 	for {
@@ -53,7 +53,7 @@ func within(stack []uintptr, functions []string) bool {
 	}
 }
 
-// Beyond says what there is more than before, or "".
+// Beyond describes what a process has more than before, or returns "".
 func (n Inventory) Beyond(before Inventory) string {
 	switch {
 	case n.Descriptors > before.Descriptors:
@@ -64,8 +64,7 @@ func (n Inventory) Beyond(before Inventory) string {
 	return ""
 }
 
-// Settle waits up to ten seconds for what is ending, until there is no more
-// than n, and counts.
+// Settle waits for up to ten seconds until the process has no more than n, and counts.
 func (n Inventory) Settle() Inventory {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if now := Count(n.except...); now.Beyond(n) == "" || time.Now().After(end) {

@@ -12,8 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// runShared is run for workers that share a process, whose leaks cannot be told
-// apart.
+// runShared is run for workers that share a process, whose leaks cannot be told apart.
 func (o *order) runShared(ctx context.Context, store driver.Store, refs []referee) error {
 	locker := o.locker(store)
 	done := make(chan struct{}, o.Goroutines)
@@ -32,8 +31,8 @@ func (o *order) runShared(ctx context.Context, store driver.Store, refs []refere
 	return locker.Close(end)
 }
 
-// lastLook takes every name once more, when all workers are gone: it must be
-// free when the longest lease is over, and free again at once after a release.
+// lastLook takes every name once more when all workers are gone. A name must be free when the
+// longest lease is over, and free again at once after a release.
 func (r *Run) lastLook(ctx context.Context) error {
 	config := ""
 	if n := len(r.Stages); n > 0 {
@@ -74,12 +73,12 @@ func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 	all.Wait()
 }
 
-// await returns when the store grants locks, as after a restart guard.
+// await returns when the store grants locks, which may take a while after a restart.
 func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 	for end := time.Now().Add(answerPatience); ; {
 		lock, err := l.Acquire(ctx, r.Load.Prefix+"gate", padlock.Wait(time.Second))
 		if err == nil {
-			lock.Release() // whether that is true is for the checks to say
+			lock.Release() // the checks find out whether that is true
 			return nil
 		}
 		if time.Now().After(end) {
@@ -89,11 +88,11 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 	}
 }
 
-// firstLook waits until the store is ready, and learns what it promises.
+// firstLook waits until the store is ready, and reads its Guarantees.
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // of a move: the store of both
+		config = r.Stages[len(r.Stages)/2][0] // the store that covers both places of a move
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
@@ -104,10 +103,10 @@ func (r *Run) firstLook(ctx context.Context) error {
 	return errors.Join(r.await(ctx, locker), locker.Close(ctx))
 }
 
-// enough names in a bad state are enough to know.
+// enough bad names to know that something is wrong
 const enough = 3
 
-// names are those that the last look takes.
+// names returns the names that the last look takes.
 func (r *Run) names() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
@@ -121,7 +120,7 @@ func (r *Run) names() (names []string) {
 	return names
 }
 
-// lookAt reports whether a name is as it must be.
+// lookAt reports whether a name is free as it must be.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
 	call := now()
@@ -138,18 +137,18 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	case lock.Remaining() > 0 && (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)):
 		return broken("I8 the last release", err)
 	default:
-		return true // of unknown outcome on a busy machine, so nothing follows
+		return true // the outcome is unknown on a busy machine, so nothing follows from it
 	}
 	if lock, err = r.answer(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
 		return broken("I8 released, and held all the same", err)
 	}
-	_ = lock.Release() // nothingLeft sees whether that is true
+	_ = lock.Release() // nothingLeft finds out whether that is true
 	return true
 }
 
-// answer asks until the store grants, or has said for the given time, less that
-// for which this process stood still, that somebody holds the name. A store that
-// cannot tell is asked again for some time.
+// answer asks until the store grants the lock, or has said for the given time that the name is
+// held. The time in which this process stood still does not count. A store that does not know is
+// asked again for a while.
 func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := now(), now()
 	for {
@@ -166,11 +165,11 @@ func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlo
 	}
 }
 
-// answerPatience is how long a store on a busy machine may be unable to answer
-// when there are no faults any more.
+// answerPatience is how long a store on a busy machine may fail to answer when there are no more
+// faults.
 const answerPatience = 30 * time.Second
 
-// nothingLeft looks for holds that nobody has and that do not run out.
+// nothingLeft looks for holds that no worker has and that do not run out.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})
@@ -193,7 +192,7 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	}
 }
 
-// left lists names that are not free.
+// left lists the names that are not free.
 func (r *Run) left(ctx context.Context, l *padlock.Locker) (left []padlock.State, err error) {
 	states, err := l.List(ctx, r.Load.Prefix)
 	for _, s := range states {

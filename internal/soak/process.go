@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is a worker's process.
+// process is the process of a worker.
 type process struct {
 	cmd    *exec.Cmd
 	life   int
@@ -21,14 +21,13 @@ type process struct {
 	err    error
 }
 
-// start starts worker id for its life-th life. The caller of all but the first
-// holds mu.
+// start starts worker id for its life-th life. The caller holds mu, except for the first life.
 func (r *Run) start(id, life int) error {
 	program, err := r.program(id, life)
 	if err != nil {
 		return err
 	}
-	// It is in the environment and not among the arguments, which others can see.
+	// The order is in the environment and not among the arguments, which other users can see.
 	text, err := json.Marshal(r.order(id, life, r.Stages[r.stage[id]][id]))
 	if err != nil {
 		return err
@@ -47,8 +46,8 @@ func (r *Run) start(id, life int) error {
 	return nil
 }
 
-// program returns the program that plays worker id in its stage. The history keeps which lives of a
-// worker another program played.
+// program returns the program that plays worker id in its stage. The history notes the lives of a
+// worker that another program plays.
 func (r *Run) program(id, life int) (string, error) {
 	if len(r.Programs) > 0 {
 		if other := r.Programs[r.stage[id]][id]; other != "" {
@@ -59,16 +58,16 @@ func (r *Run) program(id, life int) (string, error) {
 	return os.Executable()
 }
 
-// workerTargets are the workers' names for faults.
+// workerTargets begins the names of workers as targets of faults.
 const workerTargets = "worker"
 
-// KillWorker is the fault of a worker that dies at once and is started again.
+// KillWorker returns the fault that kills a worker and starts it again.
 func (r *Run) KillWorker() Fault {
 	return Fault{Kind: "kill worker", On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
-		at := now() // before, since what it held is free as soon as it is dead
+		at := now() // the time before the kill, because the locks of the worker are free as soon as it is dead
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
@@ -78,8 +77,8 @@ func (r *Run) KillWorker() Fault {
 	}}
 }
 
-// StopWorker is the fault of a worker that stands still, for longer than any
-// lease at times. Where processes cannot be stopped there is none.
+// StopWorker returns the fault that makes a worker stand still, sometimes for longer than any
+// lease. It returns none on systems that cannot stop processes.
 func (r *Run) StopWorker() []Fault {
 	if stop == nil {
 		return nil
@@ -92,8 +91,7 @@ func (r *Run) StopWorker() []Fault {
 	}}}
 }
 
-// move restarts a worker, in order, whose stage is over: all of them once per
-// stage.
+// move restarts every worker, one after the other, whose stage is over.
 func (r *Run) move(end int64) error {
 	if len(r.Stages) < 2 {
 		return nil
@@ -111,16 +109,16 @@ func (r *Run) move(end int64) error {
 	return nil
 }
 
-// replace ends a worker in order and starts it again in another stage.
+// replace ends a worker with SIGTERM and starts it again in another stage.
 func (r *Run) replace(id, stage int) error {
 	target := Targets(workerTargets, id+1)[id]
-	r.busy.take(target) // one that stands still hears no signal
+	r.busy.take(target) // a process that stands still receives no signal
 	defer r.busy.give(target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.workers[id]
 	for end := time.Now().Add(time.Minute); !r.court.begun(id, p.life) && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond) // before it works it would not end in order
+		time.Sleep(5 * time.Millisecond) // a worker that does not work yet would not end in order
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -155,7 +153,7 @@ func (r *Run) join() error {
 	return errors.Join(errs...)
 }
 
-// killAll leaves no process behind.
+// killAll kills all workers that still run.
 func (r *Run) killAll() {
 	for _, p := range r.workers {
 		if p != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Report is what is published of a run.
+// Report holds the published results of a run.
 type Report struct {
 	Name       string
 	Seed       uint64
@@ -20,18 +20,18 @@ type Report struct {
 	PerSecond  float64
 	P50, P99   time.Duration // of acquires that were granted
 	Refused    map[string]int
-	Ambiguous  int // acquires of which nobody knows whether they were granted
+	Ambiguous  int // acquires whose outcome is unknown
 	Faults     map[string]int
 	Violations map[string]int
 	Of         []Violation
 	Harm       string
 	Late       time.Duration // the worst loss signal
-	Recovery   time.Duration // the worst time from the end of a fault to the next grant
+	Recovery   time.Duration // the longest time from the end of a fault to the next grant
 	Verdict    string        // of porcupine
 	Guarantees driver.Guarantees
 }
 
-// NewReport reads it from the outcome of r.
+// NewReport makes the report of r from its outcome.
 func NewReport(r *Run, o *Outcome) *Report {
 	p := &Report{
 		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From), Guarantees: r.Guarantees,
@@ -72,7 +72,7 @@ func (p *Report) count(events []Event) {
 	}
 }
 
-// recovery is the longest time from the end of a fault to the next grant.
+// recovery returns the longest time from the end of a fault to the next grant.
 func recovery(events []Event) time.Duration {
 	var worst, since int64
 	for _, e := range ordered(events) {
@@ -107,7 +107,7 @@ func (p *Report) FaultSum() (n int) {
 	return n
 }
 
-// Measured says what was found in one cell of a table.
+// Measured describes the violations in one cell of a table.
 func (p *Report) Measured() string {
 	if p.Sum() == 0 {
 		return fmt.Sprintf("0 in %d grants (95 %%: below 1 in %d)", p.Grants, p.Grants/3)
@@ -124,7 +124,7 @@ func counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Write prints all of it.
+// Write prints the whole report.
 func (p *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "%s (seed %d, %v)\n", p.Name, p.Seed, p.For.Round(time.Second))
 	fmt.Fprintf(w, "  %d grants, %.0f/s, acquire p50 %v p99 %v\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(100*time.Microsecond))

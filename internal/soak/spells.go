@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// spells are times, each from one moment to another.
+// spells are intervals of time.
 type spells [][2]int64
 
-// merged returns them in order and without overlaps.
+// merged returns the intervals in order and without overlaps.
 func (s spells) merged() spells {
 	s = slices.Clone(s)
 	slices.SortFunc(s, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
@@ -23,7 +23,7 @@ func (s spells) merged() spells {
 	return out
 }
 
-// within is how much of merged spells lies between from and to.
+// within returns how much of merged spells is between from and to.
 func (s spells) within(from, to int64) (sum int64) {
 	first, _ := slices.BinarySearchFunc(s, from, func(x [2]int64, at int64) int { return cmp.Compare(x[1], at) })
 	for _, x := range s[first:] {

@@ -4,5 +4,5 @@ package soak
 
 import "os"
 
-// stop and proceed are nil where processes cannot be made to stand still.
+// stop and proceed are nil on systems that cannot stop a process.
 var stop, proceed os.Signal

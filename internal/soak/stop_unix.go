@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// stop and proceed are the signals that make a process stand still and go on.
+// stop and proceed are the signals that stop a process and let it continue.
 var stop, proceed os.Signal = syscall.SIGSTOP, syscall.SIGCONT

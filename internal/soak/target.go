@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Fault is something that can be done to servers, connections or workers.
+// Fault is a fault of servers, connections or workers.
 type Fault struct {
 	Kind string
-	// On is what it can be done to. One is drawn, and no other fault hits it
-	// until this one is undone.
+	// On lists the targets. One is drawn, and no other fault hits it until this one is undone.
 	On []string
-	// Begin does it to the given one of On and returns what undoes it. An error
-	// ends the run: the machine that makes faults is broken.
+	// Begin makes the fault at target On[on] and returns a function that undoes it. An error ends
+	// the run, because the fault could not be made.
 	Begin func(d *rand.Rand, on int) (undo func() error, err error)
-	// Last is how long it lasts: up to this, mostly for an eighth of it at most.
+	// Last is the longest time that the fault lasts; mostly it lasts an eighth of that at most.
 	Last time.Duration
-	// Grace is how long after its end the store may still refuse.
+	// Grace is how long after the fault the store may still refuse.
 	Grace time.Duration
-	// Weight is how often it comes, compared to others; 0 counts as 1.
+	// Weight is how often the fault occurs compared with others; 0 counts as 1.
 	Weight int
 }
 
@@ -32,14 +31,14 @@ func Targets(kind string, n int) (names []string) {
 	return names
 }
 
-// targets are what faults are at work on.
+// targets knows which targets have a fault at the moment.
 type targets struct {
 	mu   sync.Mutex
 	hit  map[string]bool
 	free sync.Cond
 }
 
-// try takes a target unless it is taken.
+// try takes a target unless another fault has it.
 func (t *targets) try(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +52,7 @@ func (t *targets) try(name string) bool {
 	return true
 }
 
-// take waits until it can be taken.
+// take waits until it can take the target.
 func (t *targets) take(name string) {
 	for !t.try(name) {
 		t.mu.Lock()

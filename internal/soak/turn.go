@@ -23,7 +23,7 @@ func (w *worker) work(ctx context.Context) {
 	}
 }
 
-// use does the work for which the lock was taken, and gives it back.
+// use works under the lock and releases it.
 func (w *worker) use(ctx context.Context, h *held) {
 	switch {
 	case h.Shared() && h.convert:

@@ -27,14 +27,14 @@ type reply struct {
 	OK    bool
 }
 
-// serve answers the calls of one connection until it ends.
+// serve handles the calls of one connection until the connection ends.
 func (c *Court) serve(conn net.Conn) {
 	defer conn.Close()
 	in, out := gob.NewDecoder(conn), gob.NewEncoder(conn)
 	for {
 		var q call
 		if in.Decode(&q) != nil {
-			return // the worker has ended, or was killed
+			return // the worker has ended or was killed
 		}
 		var r reply
 		switch q.Do {
@@ -58,7 +58,7 @@ func (c *Court) serve(conn net.Conn) {
 	}
 }
 
-// link is the court seen from another process.
+// link is the court as another process sees it.
 type link struct {
 	mu   sync.Mutex
 	conn net.Conn
@@ -74,7 +74,7 @@ func dial(socket string) (*link, error) {
 	return &link{conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}, nil
 }
 
-// ask ends the process when the engine is gone: there is nobody to work for.
+// ask ends the process if the engine is gone, because nobody needs its work then.
 func (l *link) ask(q call) (r reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// worker is one of the goroutines of a worker's process.
+// worker is one goroutine of a worker's process.
 type worker struct {
 	ref    referee
 	locker *padlock.Locker
@@ -41,12 +41,12 @@ func (w *worker) log(e Event) {
 	w.ref.Log(e)
 }
 
-// held is a hold at work.
+// held is a hold and the turn that it is for.
 type held struct {
 	*padlock.Lock
 	turn
 	id   int64
-	over atomic.Bool // Release was called or the key given away
+	over atomic.Bool // Release was called, or the key was given away
 }
 
 func (w *worker) take(ctx context.Context, t turn) *held {
@@ -84,7 +84,7 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
 }
 
-// refused notes it, and does not hammer on a store that is away.
+// refused logs the error, and pauses before the next request to a store that is away.
 func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
 	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Err: kind})
@@ -115,7 +115,7 @@ func (w *worker) share(h *held) {
 	w.verify(h)
 }
 
-// change reads, works, and writes what it has read plus one.
+// change reads, works, and writes the value that it read plus one.
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.ref.Read(h.Name(), fence)
@@ -131,7 +131,7 @@ func (w *worker) change(h *held) {
 	w.ref.Write(Write{Name: h.Name(), Fence: fence, Value: value, Until: until, Paused: h.pause, Worker: w.id, Hold: h.id})
 }
 
-// pause is a sleep that ends with ctx.
+// pause sleeps for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -141,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// op calls the store and notes the answer with the claim that follows from it.
+// op calls the store and logs the result together with the claim that follows from it.
 func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -170,12 +170,12 @@ func (w *worker) demote(_ context.Context, h *held) bool {
 	return w.op(h, Demoted, h.Demote)
 }
 
-// begin notes what others may see before its end is noted.
+// begin logs that a call begins whose effects other workers may see before its end is logged.
 func (w *worker) begin(h *held, op Op) {
 	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
 }
 
-// release claims nothing from before the call on.
+// release claims nothing from the call on.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
 	w.begin(h, Released)
@@ -190,14 +190,13 @@ func (w *worker) release(h *held) {
 	h.Lock = lockOf(h, err)
 }
 
-// lockOf remembers whether the release went well.
+// lockOf notes whether the release succeeded.
 func lockOf(h *held, err error) *padlock.Lock {
 	h.own = h.own && err == nil
 	return h.Lock
 }
 
-// again takes a name that nobody else uses and that was released: that cannot
-// be held.
+// again takes a name that only this worker uses and has just released. The name cannot be held.
 func (w *worker) again(ctx context.Context, h *held) {
 	begun := now()
 	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))

@@ -1,11 +1,10 @@
-// Package linear asks whether the history of each name could have come from a
-// lock that does one thing after the other. It cuts histories into pieces and
-// knows what a lock may do; a [Judge], such as porcupine, finds the order.
+// Package linear checks whether the history of each name could come from a lock that does one
+// operation after the other. It cuts histories into pieces and knows what a lock may do; a [Judge],
+// such as porcupine, finds the order.
 //
-// Leases need time, which such a model lacks. So every hold whose release was
-// not confirmed gets an operation of nobody's, its end, that may happen at any
-// time from the end of its window on, or never. Acquires that gave nobody
-// anything are left out: they only keep others out.
+// Leases need time, and such a model has none. So every hold whose release was not confirmed gets
+// one more operation, its end, which belongs to no caller and may happen at any time after its
+// window, or never. Refused acquires are left out: they only keep others out.
 package linear
 
 import (
@@ -19,45 +18,44 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// Verdict counts the pieces of all histories. Unknown is no pass.
+// Verdict counts the pieces of all histories. Unknown pieces have not passed.
 type Verdict struct {
 	OK, Illegal, Unknown int
 	Operations           int
-	Names                []string // that have an illegal piece
+	Names                []string // the names that have an illegal piece
 }
 
 func (v Verdict) String() string {
 	return fmt.Sprintf("%d of %d pieces ok, %d illegal, %d unknown (%d operations)", v.OK, v.OK+v.Illegal+v.Unknown, v.Illegal, v.Unknown, v.Operations)
 }
 
-// patience is how long one piece may take.
+// patience is the time for one piece.
 const patience = 5 * time.Second
 
-// Operation is an [Op] and when it took place: at some moment between Call and
-// Return.
+// Operation is an [Op] that took place at some moment between Call and Return.
 type Operation struct {
 	Worker       int
 	Op           Op
 	Call, Return int64
 }
 
-// Result is what is known of one piece of a history.
+// Result is the verdict on one piece of a history.
 type Result int
 
-// A piece is fine, cannot come from a lock, or took too long to be judged.
+// A piece is fine, cannot come from a lock, or took too long to judge.
 const (
 	OK Result = iota
 	Illegal
 	Unknown
 )
 
-// A Judge finds out whether operations can be put into an order in which [Op.Step]
-// allows each, beginning with the zero State, within about the limit. If they
-// cannot, and picture is not empty, it leaves a picture of them in that file.
+// A Judge finds out, within about the limit, whether operations can be put into an order in which
+// [Op.Step] allows each, beginning with the zero State. If they cannot, and picture is not empty,
+// it draws them in that file.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
-// Check has judge look at all names. Pictures of up to three illegal pieces go to dir, unless it is
-// empty. It takes no longer than about limit: what is left is Unknown.
+// Check lets judge look at all names. Pictures of up to three illegal pieces go to dir, unless dir
+// is empty. Check takes about limit at most; the remaining pieces are Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
@@ -100,8 +98,8 @@ func (v *Verdict) add(judge Judge, name string, piece []Operation, dir string, r
 	return err
 }
 
-// pieces makes operations of the holds on one name and cuts them where the
-// name is free for sure.
+// pieces makes operations of the holds on one name and cuts them at the times at which the name is
+// free for sure.
 func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	var all []Operation
 	for _, h := range holds {
@@ -121,16 +119,16 @@ func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	return append(cut, ordered(c.piece))
 }
 
-// cutter knows whether anything is under way.
+// cutter knows whether a call or a hold is under way.
 type cutter struct {
 	piece []Operation
-	busy  int64           // until then some call is under way
+	busy  int64           // a call is under way until then
 	live  map[int64]int64 // holds, and when they were granted
 }
 
 func (c *cutter) reset() { *c = cutter{live: map[int64]int64{}} }
 
-// smallest is the size from which cutting pays.
+// smallest is the smallest size of a piece that is worth cutting.
 const smallest = 20
 
 func (c *cutter) free(at int64) bool {
@@ -146,7 +144,7 @@ func (c *cutter) add(o Operation) {
 	switch in.action {
 	case grant, adopt:
 		delete(c.live, in.other)
-		if !in.shared { // whoever was here before is gone
+		if !in.shared { // all earlier holders are gone
 			for id, since := range c.live {
 				if since < o.Return {
 					delete(c.live, id)
@@ -159,7 +157,7 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered tells each grant of a piece which fence comes before its own.
+// ordered notes for each grant of a piece which fence comes before its own.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -179,14 +177,14 @@ func ordered(piece []Operation) []Operation {
 	return piece
 }
 
-// operations tells what a hold did.
+// operations returns the operations of a hold.
 func operations(h *soak.Hold, regrant bool) []Operation {
 	var out []Operation
 	add := func(o Op, call, ret int64) {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	end := h.Call // of the window; from then on the store may have dropped it
+	end := h.Call // the end of the window, after which the store may have dropped the hold
 	if n := len(h.Spans); n > 0 {
 		end = h.Spans[n-1].To
 	}
@@ -209,7 +207,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		case e.Op == soak.Evicted:
 			evicted = true
 			add(Op{action: release}, e.Call, e.At)
-		case e.Op == soak.Released && !evicted: // a release that asks twice cannot tell that it came too late
+		case e.Op == soak.Released && !evicted: // a release that was repeated cannot tell that it came too late
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// State is a name as the model sees it. The zero State is a name that nobody has
-// had yet.
+// State is a name as the model sees it. The zero State is a name that nobody has held yet.
 type State struct {
 	writer  int64  // 0: none
 	readers string // ids, sorted, eight bytes each
-	fence   uint64 // the highest that was told
+	fence   uint64 // the highest fence that was reported
 }
 
 func ids(s string) (list []int64) {
@@ -57,31 +56,31 @@ func (s State) String() string {
 	return fmt.Sprintf("writer %x, readers %x, fence %d", s.writer, ids(s.readers), s.fence)
 }
 
-// action is what an operation does to a name.
+// action is the effect of an operation on a name.
 type action int
 
 const (
 	grant   action = iota // a fresh hold
 	adopt                 // in place of another
-	promote               // of a reader to writer
-	demote                // of a writer to reader
+	promote               // from reader to writer
+	demote                // from writer to reader
 	verify                // changes nothing
 	release               // confirmed
-	expire                // perhaps, some time: no call of anybody's
-	weaken                // perhaps, some time: a demotion of which nobody knows
+	expire                // may happen at some time, without a call
+	weaken                // may happen at some time: a demotion of unknown outcome
 )
 
 var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "release", "expire", "weaken"}
 
-// Op is what an operation does to a name, and to whom.
+// Op is an operation on a name for one hold.
 type Op struct {
 	action  action
 	hold    int64
 	other   int64 // adopt: who had it
 	shared  bool
 	fence   uint64
-	before  uint64 // the highest fence below this one that anybody was told
-	regrant bool   // a conversion lets others in between
+	before  uint64 // the highest reported fence below this one
+	regrant bool   // the conversion may let others in between
 }
 
 func (o Op) String() string {
@@ -92,13 +91,13 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted tells whether o's fence may come now. All that were told come in
-// their order, so the one below must be the last.
+// minted reports whether o's fence may come now. All reported fences come in their order, so the
+// fence before this one must be the last.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }
 
-// Step is the model: ok says whether o may happen in s, and then what follows.
+// Step is the model: it reports whether o may happen in s, and returns the next state.
 func (o Op) Step(s State) (ok bool, next State) {
 	switch o.action {
 	case grant:
