@@ -30,6 +30,7 @@ var examples = map[string]struct {
 	"padlock extend":  {leases: true, before: haveKeys},
 	"padlock adopt":   {leases: true, before: haveKeys},
 	"padlock release": {leases: true, before: haveKeys},
+	"padlock key":     {leases: true, before: haveKeys + "; padlock key --token --key-file deploy.key >token"},
 	"padlock status":  {before: "jq() { cat; }"},
 	"padlock ls":      {before: "jq() { cat; }"},
 	"padlock wait":    {},

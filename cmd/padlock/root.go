@@ -97,7 +97,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	})
 	addGroup(root, "Work under a lock:", a.runCommand(), a.flockCommand())
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand())
-	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand())
+	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.doctorCommand(), a.verifyCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand())
