@@ -6,40 +6,38 @@ import (
 	"time"
 )
 
-// Addr is host:port, the same over restarts.
+// Addr returns HOST:PORT. It stays the same over restarts.
 func (s *Server) Addr() string { return s.place.Addr() }
 
-// URL is the address in the form that clients of this server take.
+// URL returns the address in the form that clients of this server use.
 func (s *Server) URL() string { return s.spec.url(s.place) }
 
-// Place is where the server lives.
+// Place returns where the server lives.
 func (s *Server) Place() Place { return s.place }
 
-// Pid is the process of the server, of the last one when none runs.
+// Pid returns the process of the server, or that of the last one if none runs.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.cmd.Process.Pid
 }
 
-// Kill ends the server at once and without notice, with SIGKILL, together with
-// all processes it has started, and returns when it is gone. Restart brings it
-// back.
+// Kill ends the server and all processes that it has started with SIGKILL, as a crash would, and
+// returns when they are gone. Restart starts it again.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.do("kill", s.end)
 }
 
-// Stop asks the server to end in order and returns when it has; after Timeout
-// it is killed. Restart brings it back.
+// Stop asks the server to end in order, and returns when it has ended. After Timeout the server is
+// killed. Restart starts it again.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.do("stop", s.stop)
 }
 
-// Restart starts the server again on its port, with the data that it has kept
-// or with none. One that still runs is stopped in order first; call Kill before
-// to have it crash.
+// Restart starts the server again on its port, with the data that it has kept or without data. A
+// server that still runs is stopped in order first; call Kill before Restart to make it crash.
 func (s *Server) Restart(keepData bool) {
 	s.t.Helper()
 	s.do("restart", func() error {
@@ -55,9 +53,9 @@ func (s *Server) Restart(keepData bool) {
 	})
 }
 
-// Pause freezes the server with SIGSTOP, together with all processes it has
-// started: connections stay, the kernel still accepts new ones, and nothing is
-// answered until Resume. It returns when all of them stand still.
+// Pause stops the server and all processes that it has started with SIGSTOP, and returns when all
+// of them stand still. Connections stay open, and the kernel still accepts new ones, but nothing is
+// answered until Resume.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.do("pause", func() error {
@@ -68,7 +66,7 @@ func (s *Server) Pause() {
 	})
 }
 
-// Resume lets a paused server go on.
+// Resume lets a paused server continue.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.do("resume", func() error {
@@ -81,7 +79,7 @@ func (s *Server) Resume() {
 
 var errNotRunning = errors.New("it does not run")
 
-// do runs one change at a time and ends the test when it fails.
+// do makes one change at a time, and ends the test if the change fails.
 func (s *Server) do(what string, change func() error) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -95,9 +93,9 @@ func (s *Server) stop() error {
 	if s.proc.ended() {
 		return nil
 	}
-	_ = s.proc.cont() // a frozen process hears no signal; where nothing freezes, nothing thaws
+	_ = s.proc.cont() // a stopped process receives no signal; where nothing can be stopped, this does nothing
 	if err := s.proc.cmd.Process.Signal(s.stopSignal()); err != nil {
-		return s.end() // there is no such signal on this system
+		return s.end() // this system has no such signal
 	}
 	timeout := time.NewTimer(s.spec.timeout())
 	defer timeout.Stop()

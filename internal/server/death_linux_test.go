@@ -125,7 +125,7 @@ func onDyingThread(f func()) <-chan int {
 			thread <- <-onDyingThread(f)
 			return
 		}
-		defer func() { thread <- syscall.Gettid() }() // also when f ends the test
+		defer func() { thread <- syscall.Gettid() }() // even if f ends the test
 		f()
 	}()
 	return thread

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// owner is the user that a server runs as when the test runs as root.
+// owner is the user that a server runs as if the test runs as root.
 type owner struct{ uid, gid uint32 }
 
-// lookupOwner returns nil, the test's own user, unless name is given and the
-// test runs as root and so may and must become somebody else.
+// lookupOwner returns nil, the user of the test, unless name is given and the test runs as root.
+// Then it can and must become another user.
 func lookupOwner(name string) (*owner, error) {
 	if name == "" || os.Geteuid() != 0 {
 		return nil, nil

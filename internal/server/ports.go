@@ -9,26 +9,24 @@ import (
 	"sync"
 )
 
-// Ports are taken below the range from which kernels draw the local ports of
-// outgoing connections, so that none of those can be in the way.
+// Ports are taken below the range from which kernels take the local ports of outgoing connections,
+// so that no connection is in the way.
 const (
 	lowestPort  = 10_000
 	highestPort = 31_999
 )
 
-// A reservation is a TCP port that no other test process on this machine picks
-// while it lasts. The UDP port of the same number is what is held: servers
-// leave it alone, and it is free again when its holder dies, however it dies.
-// Without it two tests could choose one port, and one of them would find its
-// readiness probe answered by the server of the other.
+// A reservation is a TCP port that no other test process on this machine takes while the
+// reservation lasts. It holds the UDP port of the same number: servers do not use that port, and it
+// is free again when its process dies in any way. Without reservations two tests could take one
+// port, and the server of one test would answer the readiness probe of the other.
 type reservation struct {
 	port int
 	held net.PacketConn
 }
 
-// taken are the ports that this process has had. None is taken twice: what
-// knew the server of one test would take that of the next for the same one,
-// restarted and empty.
+// taken are the ports that this process has had. No port is taken twice: a client of one test's
+// server would take the server of the next test for the same one, restarted and empty.
 var taken sync.Map
 
 func reserve() (reservation, error) {

@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// PostgresOptions says what a PostgreSQL shall be like. In the zero value the
-// user "postgres" is let in without a password and nothing is synced, which a
-// crash of the server alone survives.
+// PostgresOptions are the settings of a PostgreSQL. With the zero value the user "postgres" needs
+// no password, and nothing is synced, which a crash of the server alone survives.
 type PostgresOptions struct {
-	Args []string // more of postgres' own arguments ("-c", "max_connections=20"); they win over the others
+	Args []string // further arguments of postgres ("-c", "max_connections=20"); they override the others
 }
 
-// Postgres starts a PostgreSQL server, with a data directory of its own. Its
-// unix socket is in Place().Dir.
+// Postgres starts a PostgreSQL server with a data directory of its own. Its unix socket is in
+// Place().Dir.
 func Postgres(t testing.TB, o PostgresOptions) *Server {
 	t.Helper()
 	return Start(t, postgresSpec(o))
@@ -45,8 +44,8 @@ func postgresSpec(o PostgresOptions) Spec {
 	}
 }
 
-// initdb makes a new cluster; the program stands beside postgres, also where
-// postgres is known by a link.
+// initdb makes a new cluster. The program is in the directory of postgres, even if postgres is
+// found through a link.
 func initdb(ctx context.Context, p Place) error {
 	binary, err := filepath.EvalSymlinks(p.Binary)
 	if err != nil {
@@ -56,8 +55,8 @@ func initdb(ctx context.Context, p Place) error {
 		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
 }
 
-// postgresReady opens a session. An open port says too little: PostgreSQL
-// turns sessions away until it has recovered.
+// postgresReady opens a session. An open port is not enough: PostgreSQL refuses sessions until it
+// has recovered.
 func postgresReady(ctx context.Context, p Place) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
 	if err != nil {
@@ -74,7 +73,7 @@ func postgresReady(ctx context.Context, p Place) error {
 	if _, err := io.ReadFull(conn, kind[:]); err != nil {
 		return err
 	}
-	if kind[0] != 'R' { // an authentication request: here the one that says "you are in"
+	if kind[0] != 'R' { // an authentication request; this one says that the login succeeded
 		return fmt.Errorf("it answers a start-up message with %q", kind)
 	}
 	_, err = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate

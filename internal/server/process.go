@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// starter is the one thread that starts every server. A parent-death signal is
-// sent when the thread that forked ends, not when its process does, and the Go
-// runtime ends threads as it likes; this one is locked and never returns.
+// starter is the one thread that starts every server. The kernel sends the parent-death signal when
+// the thread that forked ends, not when its process ends, and the Go runtime ends threads at will.
+// This thread is locked and never ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	jobs := make(chan func())
 	go func() {
@@ -27,7 +27,7 @@ func begin(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// A process is a server that was started. Its end is known by done.
+// A process is a server that was started. done is closed when it has ended.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -44,12 +44,12 @@ func launch(p Place, args []string) (*process, error) {
 	proc := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		defer close(proc.done)
-		_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+		_ = cmd.Wait() // cmd.ProcessState says how it ended
 	}()
 	return proc, nil
 }
 
-// ended tells without waiting whether the process is gone.
+// ended reports, without waiting, whether the process is gone.
 func (p *process) ended() bool {
 	if p == nil {
 		return true

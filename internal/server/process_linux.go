@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// attributes kills the server when the test's process dies, and gives it a
-// group of its own so that a terminal's Ctrl-C reaches it by way of the test
-// only.
+// attributes kills the server when the test's process dies. It gives the server a process group of
+// its own, so that a terminal's Ctrl-C does not reach it directly.
 func attributes(o *owner) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if o != nil {
@@ -23,8 +22,8 @@ func attributes(o *owner) *syscall.SysProcAttr {
 	return attr
 }
 
-// stop freezes the process and all its descendants and returns once they stand
-// still: from then on nobody forks, so nobody was missed.
+// stop stops the process and all its descendants, and returns when they stand still. From then on
+// none of them forks, so none was missed.
 func (p *process) stop() error {
 	return until("stop", func() (int, error) {
 		running := 0
@@ -41,15 +40,14 @@ func (p *process) stop() error {
 	})
 }
 
-// cont wakes children before parents, so that no parent sees a child frozen.
+// cont continues children before parents, so that no parent sees a child that is stopped.
 func (p *process) cont() error {
 	return signalAll(tree(p.cmd.Process.Pid), syscall.SIGCONT)
 }
 
-// kill ends the process and all its descendants at one instant, as a machine's
-// crash would, and returns when all are dead. It freezes them first.
-// PostgreSQL needs this: its backends are in sessions of their own, and outlive
-// a killed parent for a while.
+// kill ends the process and all its descendants at one instant, as a crash of the machine would,
+// and returns when all are dead. It stops them first. PostgreSQL needs this: its backends are in
+// sessions of their own and outlive a killed parent for a while.
 func (p *process) kill() error {
 	if err := p.stop(); err != nil {
 		return err
@@ -69,7 +67,7 @@ func (p *process) kill() error {
 	})
 }
 
-// until asks how many processes are left to do something, till none is.
+// until calls left until it returns 0, the number of processes that still have something to do.
 func until(what string, left func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -80,23 +78,23 @@ func until(what string, left func() (int, error)) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d processes did not %s", n, what)
 		}
-		time.Sleep(time.Millisecond) // a signal takes effect when the kernel next looks
+		time.Sleep(time.Millisecond) // a signal takes effect when the kernel looks next
 	}
 }
 
-// still tells whether a process is stopped or dead.
+// still reports whether a process is stopped or dead.
 func still(pid int) bool {
 	st, ok := readStat(pid)
 	return !ok || strings.IndexByte("TtZX", st.state) >= 0
 }
 
-// dead tells whether a process has ended; it may wait for its parent's notice.
+// dead reports whether a process has ended, even if its parent has not waited for it.
 func dead(pid int) bool {
 	st, ok := readStat(pid)
 	return !ok || strings.IndexByte("ZX", st.state) >= 0
 }
 
-// signalAll signals the last first.
+// signalAll sends the signal to the last process first.
 func signalAll(pids []int, sig syscall.Signal) error {
 	var errs []error
 	for _, pid := range slices.Backward(pids) {
@@ -105,7 +103,7 @@ func signalAll(pids []int, sig syscall.Signal) error {
 	return errors.Join(errs...)
 }
 
-// signal takes a process that is already gone for signalled.
+// signal counts a process that is already gone as signalled.
 func signal(pid int, sig syscall.Signal) error {
 	if err := syscall.Kill(pid, sig); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -130,7 +128,7 @@ func tree(root int) []int {
 
 // everybody lists all processes.
 func everybody() []int {
-	entries, _ := os.ReadDir("/proc") // without it nobody is seen but the root
+	entries, _ := os.ReadDir("/proc") // without /proc only the root is known
 	var pids []int
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
@@ -140,15 +138,14 @@ func everybody() []int {
 	return pids
 }
 
-// stat is what this package needs of /proc/PID/stat, see proc(5).
+// stat is the part of /proc/PID/stat that this package needs, see proc(5).
 type stat struct {
 	parent int
 	state  byte
 }
 
-// readStat reads "pid (name) state ppid …"; the name may hold blanks and
-// parentheses, so what counts stands after the last one. A process that is gone
-// has none.
+// readStat reads "pid (name) state ppid …". The name may hold blanks and parentheses, so the fields
+// begin after the last parenthesis. A process that is gone has no such file.
 func readStat(pid int) (stat, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

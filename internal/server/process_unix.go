@@ -4,8 +4,8 @@ package server
 
 import "syscall"
 
-// attributes gives the server a process group of its own. Without a
-// parent-death signal a killed test leaves its server running here.
+// attributes gives the server a process group of its own. This system has no parent-death signal,
+// so a test that is killed leaves its server running.
 func attributes(o *owner) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if o != nil {

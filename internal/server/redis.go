@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// RedisOptions says what a Redis shall be like. The zero value is a plain one
-// that keeps nothing on disk.
+// RedisOptions are the settings of a Redis. The zero value is a plain server that keeps nothing on
+// disk.
 type RedisOptions struct {
-	Persist  bool     // every write is on disk before its reply, so that Restart(true) finds it also after Kill
+	Persist  bool     // every write is on disk before its reply, so Restart(true) finds it even after Kill
 	Socket   bool     // listens on a unix socket too, see RedisSocket
-	Cluster  bool     // a cluster of one node that owns all slots; takes two seconds to be ready
+	Cluster  bool     // a cluster of one node that owns all slots; it is ready after two seconds
 	Password string   // of the user "default"
-	ACL      string   // the text of an ACL file; then Password has no effect
+	ACL      string   // the text of an ACL file; Password has no effect then
 	TLS      *TLS     // speaks TLS only
-	Args     []string // more of redis-server's own arguments; they win over the others
+	Args     []string // further arguments of redis-server; they override the others
 }
 
-// Redis starts a Redis server. Its URL holds the password where there is one,
-// and has the scheme rediss with TLS.
+// Redis starts a Redis server. Its URL holds the password if there is one, and has the scheme
+// rediss with TLS.
 func Redis(t testing.TB, o RedisOptions) *Server {
 	t.Helper()
 	return Start(t, redisSpec(o))
 }
 
-// RedisSocket is the path of the unix socket of a Redis started with Socket.
+// RedisSocket returns the path of the unix socket of a Redis that was started with Socket.
 func RedisSocket(s *Server) string { return s.place.Path("redis.sock") }
 
 func redisSpec(o RedisOptions) Spec {
@@ -82,8 +82,8 @@ func (o RedisOptions) portArgs(p Place) []string {
 		"--tls-cert-file", p.Path("cert.pem"), "--tls-key-file", p.Path("key.pem"), "--tls-ca-cert-file", p.Path("ca.pem")}
 }
 
-// prepare writes the files that the arguments name. A cluster gets its table
-// of nodes ready-made, which spares the commands that would build it.
+// prepare writes the files that the arguments name. A cluster gets its table of nodes here, which
+// saves the commands that would build it.
 func (o RedisOptions) prepare(_ context.Context, p Place) error {
 	files := map[string]string{}
 	if o.ACL != "" {
@@ -115,8 +115,8 @@ func (o RedisOptions) url(p Place) string {
 	return u.String()
 }
 
-// ready reads a key, since PING is answered also by a cluster that is down.
-// A refusal for want of rights is an answer too: the server is up.
+// ready reads a key, because a cluster that is down answers PING too. A refusal for lack of rights
+// also means that the server is up.
 func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	conn, err := o.dial(ctx, p)
 	if err != nil {
@@ -152,8 +152,8 @@ func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
 	return conn, conn.SetDeadline(time.Now().Add(time.Second))
 }
 
-// ask sends a command in Redis' own protocol, RESP, and returns the first line
-// of the reply with its type in front ("+OK", ":1", "-ERR …").
+// ask sends a command in Redis' protocol, RESP, and returns the first line of the reply with its
+// type in front ("+OK", ":1", "-ERR …").
 func ask(conn net.Conn, args ...string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Server is a server that was started for one test. Its methods may be called
-// from several goroutines; those that change it run one after another, and
-// what goes wrong in them ends the test.
+// Server is a server that was started for one test. Its methods are safe for concurrent use; those
+// that change the server run one after the other, and an error in them ends the test.
 type Server struct {
 	t     testing.TB
 	spec  Spec
@@ -24,13 +23,12 @@ type Server struct {
 	proc *process
 }
 
-// attempts is how many ports Start tries: some other program may take one
-// between the look and the start.
+// attempts is how often Start tries: another program may take the port between the look and the
+// start.
 const attempts = 3
 
-// Start starts a server and returns when it is ready. Its end, and the removal
-// of all it wrote, is registered with t.Cleanup; if the test has failed by
-// then, the server's output is put into the test's log.
+// Start starts a server and returns when it is ready. t.Cleanup ends it and removes its files. If
+// the test has failed by then, its log gets the output of the server.
 func Start(t testing.TB, spec Spec) *Server {
 	t.Helper()
 	binary, err := spec.find()
@@ -50,8 +48,7 @@ func Start(t testing.TB, spec Spec) *Server {
 	}
 }
 
-// missing skips the test on a developer's machine. In CI nothing may be
-// skipped unseen.
+// missing skips the test, or fails it in CI, where no test may be skipped.
 func missing(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -74,9 +71,9 @@ func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 	return s, s.start()
 }
 
-// settle finds ports and makes the directories. They are not under t.TempDir:
-// that one is closed to other users, who may have to run the server, and its
-// paths are too long for a unix socket when the test has a long name.
+// settle finds ports and makes the directories. The directories are not under t.TempDir, which is
+// closed to other users, who may have to run the server. Its paths are also too long for a unix
+// socket if the test has a long name.
 func (s *Server) settle(binary string) error {
 	root, err := os.MkdirTemp("", "padlock-"+s.spec.Name+"-")
 	if err != nil {
@@ -103,7 +100,7 @@ func (s *Server) reservePorts() error {
 		if err != nil {
 			return err
 		}
-		s.t.Cleanup(func() { _ = r.release() }) // nothing to do about it, and nothing depends on it
+		s.t.Cleanup(func() { _ = r.release() }) // nothing depends on it
 		if i == 0 {
 			s.place.Port = r.port
 		} else {
@@ -113,7 +110,7 @@ func (s *Server) reservePorts() error {
 	return nil
 }
 
-// empty makes the data directory new.
+// empty makes the data directory anew.
 func (s *Server) empty() error {
 	if err := os.RemoveAll(s.place.Dir); err != nil {
 		return err
@@ -135,8 +132,7 @@ func (s *Server) empty() error {
 	return nil
 }
 
-// errEnded says that the process was gone before it was ready: on a new port
-// another try may help.
+// errEnded means that the process ended before it was ready. Another try on a new port may help.
 var errEnded = errors.New("it ended before it was ready")
 
 // start launches the process and waits until it is ready.
@@ -175,7 +171,7 @@ func (s *Server) await(proc *process) error {
 	}
 }
 
-// clean ends what runs and removes what was written.
+// clean ends the server and removes its files.
 func (s *Server) clean() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +204,8 @@ func (s *Server) end() error {
 	return nil
 }
 
-// Log is what the server has written to its standard output and error so far,
-// over all restarts.
+// Log returns what the server has written to its standard output and error so far, over all
+// restarts.
 func (s *Server) Log() string {
 	data, err := os.ReadFile(s.place.log.Name())
 	if err != nil {

@@ -11,35 +11,31 @@ import (
 	"time"
 )
 
-// Spec describes how to start one kind of server. Name, Binary, Args and Ready
-// are needed, the rest is optional.
+// Spec describes how to start one kind of server. Name, Binary, Args and Ready are required.
 type Spec struct {
-	Name    string // how messages call it, "redis"
-	Package string // the Debian package that brings Binary, for the message when it is missing
+	Name    string // the name in messages, such as "redis"
+	Package string // the Debian package that contains Binary, for the message that it is missing
 
-	// Binary lists candidates, the first that exists is started: a name to be
-	// found in PATH, a path, or a pattern of a path ("/usr/lib/postgresql/*/bin/postgres",
-	// of which the highest match counts).
+	// Binary lists candidates, and the first one that exists is started: a name in PATH, a path, or
+	// a pattern of a path ("/usr/lib/postgresql/*/bin/postgres", whose highest match counts).
 	Binary []string
 
-	// Args makes the command line, the program itself excluded. It is called
-	// again for every start.
+	// Args returns the command line without the program. It is called for every start.
 	Args func(Place) []string
 
-	// Ready tells whether the server answers: nil when it does. It is asked
-	// again and again until it agrees or Timeout has passed.
+	// Ready returns nil when the server answers. It is called until it returns nil or Timeout has
+	// passed.
 	Ready func(context.Context, Place) error
 
-	// Prepare fills a data directory that is new: before the first start and
-	// after Restart(false).
+	// Prepare fills a new data directory: before the first start and after Restart(false).
 	Prepare func(context.Context, Place) error
 
-	URL        func(Place) string // what Server.URL says; without it tcp://host:port
+	URL        func(Place) string // the result of Server.URL; tcp://HOST:PORT if nil
 	Env        []string           // "KEY=value", added to the test's own environment
-	RunAs      string             // a user to become when the test runs as root, which some servers refuse
-	ExtraPorts int                // ports needed beside the first, as Place.Extra
-	StopSignal os.Signal          // what asks for an orderly end; os.Interrupt when nil
-	Timeout    time.Duration      // from start to ready; 30 s when zero
+	RunAs      string             // the user to run as if the test runs as root, which some servers refuse
+	ExtraPorts int                // how many ports it needs besides the first, as Place.Extra
+	StopSignal os.Signal          // the signal that asks for an orderly end; os.Interrupt if nil
+	Timeout    time.Duration      // from start to ready; 30 s if zero
 }
 
 // Place is where one server lives. It stays the same over restarts.
@@ -49,18 +45,18 @@ type Place struct {
 	Extra  []int  // as many ports as Spec.ExtraPorts
 	Dir    string // the data directory, short enough for a unix socket in it
 
-	owner *owner   // who owns Dir and runs the server; nil: the test's user
+	owner *owner   // the owner of Dir, who runs the server; nil: the test's user
 	env   []string // of the server
-	log   *os.File // where the server's output goes
+	log   *os.File // the file with the server's output
 }
 
 // Addr is host:port.
 func (p Place) Addr() string { return fmt.Sprintf("127.0.0.1:%d", p.Port) }
 
-// Path is a file of the data directory.
+// Path returns the path of a file in the data directory.
 func (p Place) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Write puts a file into the data directory, readable by the server only.
+// Write writes a file in the data directory that only the server can read.
 func (p Place) Write(name string, data []byte) error {
 	path := p.Path(name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -69,8 +65,8 @@ func (p Place) Write(name string, data []byte) error {
 	return p.owner.own(path)
 }
 
-// Run runs a program to its end as the server's user, its output going to the
-// server's log: for what Prepare has to do.
+// Run runs a program as the server's user, with its output in the server's log, and returns when it
+// has ended. Prepare uses it.
 func (p Place) Run(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = p.Dir, p.env

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TLS is a certificate for 127.0.0.1 and localhost, with the authority that
-// signed it, made for one test. All three are PEM.
+// TLS is a certificate for 127.0.0.1 and localhost, and the authority that signed it, made for one
+// test. All three are PEM.
 type TLS struct{ CA, Cert, Key []byte }
 
 // NewTLS makes a certificate that is its own authority.
@@ -28,7 +28,7 @@ func NewTLS(t testing.TB) *TLS {
 	return c
 }
 
-// Client is the configuration of a client that trusts this authority only.
+// Client returns the configuration of a client that trusts this authority only.
 func (c *TLS) Client() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(c.CA)

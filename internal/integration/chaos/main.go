@@ -38,7 +38,7 @@ type settings struct {
 	append string
 	replay string
 	resume bool
-	broken []string // what to read last: a line for each row that failed
+	broken []string // printed at the end: a few lines for each row that failed
 }
 
 func main() {
@@ -103,7 +103,7 @@ func (s *settings) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drawn leaves as many rows as -most allows and names the others.
+// drawn returns as many rows as -most allows, and names the others.
 func (s *settings) drawn(rows []rig.Row) []rig.Row {
 	if s.most == 0 || len(rows) <= s.most {
 		return rows
@@ -124,7 +124,7 @@ func (s *settings) drawn(rows []rig.Row) []rig.Row {
 	return left
 }
 
-// one runs a row, and notes it in broken if it had to pass and did not.
+// one runs a row. If the row had to pass and did not, it is noted in broken.
 func (s *settings) one(ctx context.Context, row rig.Row, all bool) error {
 	if s.done(row, all) {
 		s.Say(row.Name + ": done before")
@@ -176,14 +176,14 @@ func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string 
 	return text + "    the same again: " + s.again(row, false)
 }
 
-// again is the command that runs a row with the same dice.
+// again returns the command that runs a row with the same seed.
 func (s *settings) again(row string, all bool) string {
 	faults := map[bool]string{false: "covered", true: "all"}[all]
 	return fmt.Sprintf("cd internal/integration && go run ./chaos -seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",
 		s.Seed, regexp.QuoteMeta(row), faults, s.For, s.Tail, s.Every, s.Lanes, s.Workers)
 }
 
-// tell prints the report, and leaves it beside the history of a run that failed.
+// tell prints the report. If the run failed, it also stores the report next to the history.
 func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all bool) {
 	kind := map[bool]string{false: "covered faults", true: "all faults"}[all]
 	fmt.Printf("== %s\n", kind)
@@ -193,7 +193,7 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 	}
 	again := s.again(row, all)
 	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
-	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // beside the history, which counts
+	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // the report is a help only: the history is what counts
 		p.Write(f)
 		fmt.Fprintln(f, again)
 		f.Close()
@@ -217,7 +217,7 @@ func keepHistory(dir string, out *soak.Outcome) error {
 	return soak.WriteHistory(f, out.Events)
 }
 
-// judgeKept judges a history that was kept.
+// judgeKept judges a history that an earlier run has kept.
 func (s *settings) judgeKept() error {
 	f, err := os.Open(s.replay)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// The page of the results takes a line in each of its tables, and knows then
-// what was done.
+// TestPublish adds a line to each table of the page. The run then counts as done.
 func TestPublish(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/measured-log.md")
 	if err != nil {
@@ -96,7 +95,7 @@ func TestDrawnRows(t *testing.T) {
 	}
 }
 
-// The last lines of a failed run say what failed where, and how to run it again.
+// The last lines of a failed run say what failed, where, and how to run it again.
 func TestSummaryOfFailure(t *testing.T) {
 	s := &settings{}
 	s.Seed, s.For, s.Workers = 42, time.Second, 4

@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// publish adds a line to the table of covered or of all faults, if it is wanted.
-// A table ends where the mark stands.
+// publish adds a line to the table of covered or of all faults, if -append is given. A mark stands
+// at the end of each table.
 func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdict) error {
 	if s.append == "" {
 		return nil
@@ -33,11 +33,10 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
 }
 
-// Between these marks of the page stands the sum of the table of covered faults
-// that begins with the third.
+// The sum of a table stands between the first two marks. The third one begins that table.
 const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
 
-// summed brings the sum up to date; a page without the marks stays as it is.
+// summed brings the sum up to date. A page without the marks stays as it is.
 func summed(page string) string {
 	head, rest, found1 := strings.Cut(page, sumBegins)
 	_, tail, found2 := strings.Cut(rest, sumEnds)
@@ -49,8 +48,7 @@ func summed(page string) string {
 	return head + sumBegins + "\n" + sumOf(table) + "\n" + sumEnds + tail
 }
 
-// sumOf says how much the lines of a table have together, and how much of that
-// in runs without a violation.
+// sumOf adds up the lines of a table, and those of the runs without a violation.
 func sumOf(table string) string {
 	var all, clean struct{ runs, grants, faults int }
 	for _, text := range strings.Split(table, "\n") {
@@ -84,7 +82,7 @@ func thousands(n int) string {
 // marks end the tables of covered and of all faults.
 var marks = map[bool]string{false: "<!-- end of covered -->", true: "<!-- end of all -->"}
 
-// done reports whether a run that is to be resumed has this line already.
+// done reports whether the table has a line of this run already.
 func (s *settings) done(row rig.Row, all bool) bool {
 	if !s.resume || s.append == "" {
 		return false
@@ -105,7 +103,7 @@ func (s *settings) done(row rig.Row, all bool) bool {
 	return false
 }
 
-// line is a row of the table in Markdown.
+// line returns a row of the table in Markdown.
 func line(row rig.Row, all bool, p *soak.Report, v linear.Verdict) string {
 	promise := row.Promise
 	if all {

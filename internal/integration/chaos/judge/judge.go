@@ -1,4 +1,4 @@
-// Package judge has porcupine judge the histories of the soak.
+// Package judge lets porcupine judge the histories of the soak.
 package judge
 
 import (

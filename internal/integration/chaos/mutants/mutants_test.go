@@ -21,13 +21,13 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// A mutant is a broken store, and what must see it.
+// A mutant is a broken store, and the check that must notice it.
 type mutant struct {
 	name   string
 	within int                                      // operations
 	seen   []string                                 // one of these invariants, or "porcupine"
-	saying string                                   // what the violation must say; "" for anything
-	sound  func(driver.Store, *shared) driver.Store // the same, but for what is broken; nil: a store as it is
+	saying string                                   // a part of the text of the violation, or ""
+	sound  func(driver.Store, *shared) driver.Store // the same store without the bug; nil: a store as it is
 	clock  driver.Clock
 	quick  bool // it needs a server whose clock gains 0.8 %
 	load   func(*soak.Load)
@@ -75,12 +75,12 @@ var mutants = []mutant{
 // keeping20 makes many names stay taken.
 func keeping20(l *soak.Load) { l.Cool, l.AtLeast = 20, 20 }
 
-// crowded lets all wait for few names, and give up at times.
+// crowded makes all workers wait for few names, and give up at times.
 func crowded(l *soak.Load) {
 	l.Hot, l.Warm, l.Cancel, l.MaxHold, l.Pause, l.Try, l.Shared, l.Convert, l.HandOff = 1, 1, 10, 10*time.Millisecond, 0, 0, 0, 0, 0
 }
 
-// orphaning is a crowd of which many give up, and leases for which nobody waits long enough.
+// orphaning makes many waiters give up, with leases that nobody waits out.
 func orphaning(l *soak.Load) {
 	crowded(l)
 	l.Cancel, l.MaxHold, l.MinTTL, l.MaxTTL = 30, time.Millisecond, 2500*time.Millisecond, 3*time.Second
@@ -101,14 +101,14 @@ func (m *mutant) memory() place {
 	return func(context.Context) (driver.Store, error) { return first.Open(), nil }
 }
 
-// redis is a place of its own on a server that many share.
+// redis is a prefix of its own on a server that many tests share.
 func redis(addr, prefix string) place {
 	return func(ctx context.Context) (driver.Store, error) {
 		return redisstore.Open(ctx, redisstore.Config{Addrs: []string{addr}}, redisstore.Prefix(prefix))
 	}
 }
 
-// run makes a short soak of a store, broken by open.
+// run makes a short soak of a store that open breaks.
 func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store, *shared) driver.Store) (*soak.Report, linear.Verdict, *soak.Outcome) {
 	t.Helper()
 	known := newShared()
@@ -129,7 +129,7 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 		},
 	}
 	if m.fault != nil {
-		r.Every = 300 * time.Millisecond // so that a quick machine meets one soon
+		r.Every = 300 * time.Millisecond // so that a quick machine meets a new one soon
 		r.Faults = []soak.Fault{{Kind: "restart", Begin: begin(func() { m.fault(known) })}}
 	}
 	o, err := r.Do(t.Context())
@@ -144,12 +144,11 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 	return soak.NewReport(r, o), v, o
 }
 
-// healthy hides the clock of a store in memory, as a server's is hidden, and
-// breaks nothing.
+// healthy hides the clock of a store in memory, as a server's clock is hidden, and breaks nothing.
 func healthy(s driver.Store, _ *shared) driver.Store { return onServer{wrap{s}} }
 
-// TestInMemory lets every mutant, and beside it a store that is not broken
-// under the same load, work for a few seconds.
+// TestInMemory runs every mutant for a few seconds, and for comparison a store that is not broken
+// under the same load.
 func TestInMemory(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
@@ -161,7 +160,7 @@ func TestInMemory(t *testing.T) {
 	all.Wait()
 }
 
-// TestOnRedis does the same on two servers, one of which has a clock that gains.
+// TestOnRedis does the same on two servers. The clock of one of them runs fast.
 func TestOnRedis(t *testing.T) {
 	t.Parallel()
 	addr := server.Redis(t, server.RedisOptions{}).Addr()
@@ -179,8 +178,8 @@ func TestOnRedis(t *testing.T) {
 	all.Wait()
 }
 
-// quickServer is the address of a Redis server whose clock gains 0.8 %, as that
-// of the fast clock in memory does.
+// quickServer returns the address of a Redis server whose clock gains 0.8 %, as the fast clock in
+// memory does.
 func quickServer(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -205,8 +204,8 @@ func quickServer(t *testing.T) string {
 	return s.Addr()
 }
 
-// tries is how many runs a slow machine may need for as many operations as a
-// quick one makes in the first.
+// tries is how many runs a slow machine may need for the operations that a quick one makes in one
+// run.
 const tries = 8
 
 func (m *mutant) mustBeCaught(t *testing.T, at place) {

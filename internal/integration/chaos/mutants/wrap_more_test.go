@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// noCoolDown releases at once what is to cool down.
+// noCoolDown frees a name at once that should cool down.
 type noCoolDown struct{ onServer }
 
 func (s noCoolDown) Release(ctx context.Context, name, token string, _ time.Duration) (driver.Outcome, error) {
@@ -28,7 +28,7 @@ func (s noAtLeast) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 	return s.onServer.Wait(ctx, r, reserve)
 }
 
-// anyBreak breaks whatever hold it finds.
+// anyBreak breaks any hold, whatever its fence.
 type anyBreak struct{ onServer }
 
 func (s anyBreak) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
@@ -38,8 +38,7 @@ func (s anyBreak) Break(ctx context.Context, name string, seenFence uint64) (uin
 	return s.onServer.Break(ctx, name, seenFence)
 }
 
-// unqueued looks now and then instead of waiting in the queue, in one of two
-// processes.
+// unqueued polls instead of waiting in the queue, in every second process.
 type unqueued struct {
 	onServer
 	*shared
@@ -67,7 +66,7 @@ func (s passing) Pass(ctx context.Context, token string, next driver.Request) (d
 	return out, g, err
 }
 
-// lossyPass loses one reply to Pass in five.
+// lossyPass loses one reply of Pass in five.
 type lossyPass struct {
 	passing
 	*shared
@@ -82,11 +81,11 @@ func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) 
 	return out, g, err
 }
 
-// lost has the tokens of hand-overs whose reply was lost.
+// lost holds the tokens of hand-overs whose reply was lost.
 var lost sync.Map
 
-// orphaned leaves to nobody what a lost hand-over gave, as a waiter does that
-// gives up and forgets that it may have been granted the lock.
+// orphaned forgets the hold of a lost hand-over, as a waiter does that gives up and forgets that it
+// may have been granted the lock.
 type orphaned struct{ lossyPass }
 
 func (s orphaned) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// wrap passes everything on. A mutant replaces some of it.
+// wrap passes every call on. A mutant replaces some methods.
 type wrap struct{ driver.Store }
 
 func (w wrap) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
@@ -28,7 +28,7 @@ func (w wrap) Break(ctx context.Context, name string, seenFence uint64) (uint64,
 	return w.Store.(driver.Breaker).Break(ctx, name, seenFence)
 }
 
-// shared is what all handles of a mutant know together.
+// shared is the state that all handles of a mutant have in common.
 type shared struct {
 	mu     sync.Mutex
 	last   map[string]string // the token of the last grant of a name
@@ -60,7 +60,7 @@ func (s *shared) every(n int, kind string) bool {
 	return s.spent[kind]%n == 0
 }
 
-// anyRelease releases whoever holds the name.
+// anyRelease releases the hold of any token.
 type anyRelease struct {
 	wrap
 	*shared
@@ -87,7 +87,7 @@ func (s anyRelease) Release(ctx context.Context, name, token string, keep time.D
 	return s.Store.Release(ctx, name, s.holder(name), keep)
 }
 
-// fromReply counts leases from when the reply came, late at times.
+// fromReply counts leases from the time of the reply, which is late at times.
 type fromReply struct {
 	wrap
 	*shared
@@ -111,7 +111,7 @@ func (s fromReply) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 	return s.late(s.wrap.Wait(ctx, r, reserve))
 }
 
-// noMargin takes back what the face leaves for clocks that run unlike.
+// noMargin takes away the margin that the face leaves for clock drift.
 type noMargin struct{ wrap }
 
 func full(g driver.Grant, err error) (driver.Grant, error) {
@@ -174,7 +174,7 @@ func (s onServer) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return g, err
 }
 
-// anyPromotion makes a reader the writer beside other readers.
+// anyPromotion makes a reader the writer while other readers are in.
 type anyPromotion struct{ wrap }
 
 func (s anyPromotion) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -187,7 +187,7 @@ func (s anyPromotion) Convert(ctx context.Context, r driver.Request) (driver.Gra
 	return g, err
 }
 
-// revival has extensions that arrive after the release and bring the hold back.
+// revival delays extensions until after the release, and they bring the hold back.
 type revival struct {
 	wrap
 	*shared
@@ -201,7 +201,7 @@ func (s revival) Release(ctx context.Context, name, token string, keep time.Dura
 	return out, err
 }
 
-// counting has fences from one, which a restart begins anew.
+// counting counts fences from 1, and begins again after a restart.
 type counting struct {
 	wrap
 	*shared
@@ -249,7 +249,7 @@ func (s deaf) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return g, err
 }
 
-// keeping does not take back what it handed to a waiter that has gone.
+// keeping does not take back the lock that it handed to a waiter that has gone.
 type keeping struct{ wrap }
 
 func (s keeping) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {

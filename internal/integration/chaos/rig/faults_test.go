@@ -33,7 +33,7 @@ func place(t *testing.T) *Site {
 
 func start(t *testing.T, site *Site, n int) []*server.Server {
 	t.Helper()
-	server.Redis(t, server.RedisOptions{}) // skips, or fails in CI, where there is none
+	server.Redis(t, server.RedisOptions{}) // skips the test, or fails it in CI, if there is none
 	servers, err := site.redis(n, server.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// Every kind of fault can be made and ended on a server, which answers then.
+// Every kind of fault can be made and ended on a server, which answers afterwards.
 func TestEveryFaultEnds(t *testing.T) {
 	t.Parallel()
 	site := place(t)
@@ -146,7 +146,7 @@ func TestEveryFaultEnds(t *testing.T) {
 		if !strings.Contains(f.Kind, "clock") {
 			once(t, f)
 		}
-		for _, addr := range []string{links[0][0].Listen, servers[0].Addr()} { // a broken connection is for the client to replace
+		for _, addr := range []string{links[0][0].Listen, servers[0].Addr()} { // the client replaces a broken connection
 			if pong := ask(t, addr, "SET x y", 1); pong != "+OK" {
 				t.Errorf("after %s: %q", f.Kind, pong)
 			}

@@ -1,5 +1,5 @@
-// Package rig has what a soak needs beside the engine: the table of stores,
-// their servers, and the faults of servers and connections.
+// Package rig has the parts that a soak needs besides the engine: the table of stores, their
+// servers, and the faults of servers and connections.
 package rig
 
 import (
@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// host lets internal/server serve a program that is no test.
+// host lets a program that is no test use internal/server.
 type host struct {
 	testing.TB
 	ends []func()
 }
 
-// failure is how the host ends what cannot go on.
+// failure is the panic with which host ends a test that cannot go on.
 type failure struct{ why string }
 
 func (e failure) Error() string { return e.why }
@@ -27,7 +27,7 @@ func (*host) Fatal(a ...any)            { panic(failure{fmt.Sprint(a...)}) }
 func (*host) Skip(a ...any)             { panic(failure{fmt.Sprint(a...)}) }
 func (*host) Fatalf(f string, a ...any) { panic(failure{fmt.Sprintf(f, a...)}) }
 
-// end undoes all in the opposite order.
+// end runs the clean-ups in the opposite order.
 func (h *host) end() {
 	for len(h.ends) > 0 {
 		last := len(h.ends) - 1
@@ -37,7 +37,7 @@ func (h *host) end() {
 	}
 }
 
-// try runs f, which ends by panic where a test would fail.
+// try runs f, which panics where a test would fail.
 func try(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {

@@ -29,7 +29,7 @@ func (s *Site) proxy(upstream string) (proxy, error) {
 	return proxy{p}, nil
 }
 
-// point sends new connections elsewhere and breaks those that there are.
+// point sends new connections to another address and cuts the existing ones.
 func (p proxy) point(upstream string) error {
 	return p.Update(&toxiproxy.Proxy{Listen: p.Listen, Upstream: upstream, Enabled: true})
 }
@@ -50,11 +50,11 @@ func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 	}, nil
 }
 
-// ErrProxyStuck says that toxiproxy never ended a fault: now and then it waits
-// for itself. The run proves nothing and is to be made again.
+// ErrProxyStuck means that toxiproxy never ended a fault, because now and then it waits for itself.
+// The run proves nothing and has to be repeated.
 var ErrProxyStuck = errors.New("toxiproxy does not end a fault")
 
-// within reports whether f returns in time; if not it is left alone.
+// within reports whether f returns in time. If it does not, f goes on by itself.
 func within(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -71,8 +71,8 @@ const (
 	up   = "upstream"
 )
 
-// networkFaults are those of the connections between workers and servers. Each
-// hits one worker's connection to one server.
+// networkFaults are the faults of the connections between workers and servers. Each one hits the
+// connection of one worker to one server.
 func networkFaults(links [][]proxy) []soak.Fault {
 	var all []proxy
 	for _, worker := range links {

@@ -14,7 +14,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// tell sends a Redis server commands over connections of their own.
+// tell sends commands to a Redis server, each over a connection of its own.
 func tell(s *server.Server, commands ...string) error {
 	for _, c := range commands {
 		if err := tellOne(s.Addr(), c); err != nil {
@@ -31,7 +31,7 @@ func tellOne(addr, command string) error {
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience)) // of a socket just opened
+	conn.SetDeadline(time.Now().Add(patience)) // cannot fail on a socket that was just opened
 	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func tellOne(addr, command string) error {
 	return err
 }
 
-// serverTarget is what servers are called as targets of faults.
+// serverTarget begins the names of servers as targets of faults.
 const serverTarget = "server"
 
 // restart kills the server and starts it again a moment later.
@@ -53,11 +53,10 @@ func restart(kind string, servers []*server.Server, keep bool, grace time.Durati
 	}}
 }
 
-// guardTTL is max-ttl of all Redis stores here, and so how long a restart guard
-// waits.
+// guardTTL is max-ttl of all Redis stores here, so a restart guard waits for as long.
 const guardTTL = 2 * time.Second
 
-// redisFaults are those that a Redis server survives in any configuration.
+// redisFaults are the faults that a Redis server survives in any configuration.
 func redisFaults(servers []*server.Server) []soak.Fault {
 	on := soak.Targets(serverTarget, len(servers))
 	at := func(kind string, weight int, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {
@@ -86,8 +85,8 @@ func flush(servers []*server.Server) soak.Fault {
 	}}
 }
 
-// jump sets the clock of all servers forward, through the shim that they run
-// under. It stays so: set back, leases would last for longer than the run.
+// jump sets the clock of all servers forward, through the shim under which they run. The clock
+// stays there: if it were set back, leases would last for longer than the run.
 func jump(file string) soak.Fault {
 	offset := int64(0)
 	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand, _ int) (func() error, error) {
@@ -102,9 +101,8 @@ func jump(file string) soak.Fault {
 	}}
 }
 
-// failover drops the link to the replica, kills the primary a moment later and
-// makes the replica the primary, as a Sentinel would. Then the old one comes
-// back, empty, as the replica.
+// failover cuts the link to the replica, kills the primary a moment later and makes the replica the
+// primary, as a Sentinel would. Then the old primary comes back, empty, as the replica.
 type failover struct {
 	servers []*server.Server // the primary first
 	links   [][]proxy

@@ -9,25 +9,25 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// Options say how a row is run.
+// Options say how to run a row.
 type Options struct {
 	Seed    uint64
 	For     time.Duration
 	Tail    time.Duration
 	Every   time.Duration // from fault to fault
-	Lanes   int           // of faults at work at once
+	Lanes   int           // how many faults may be at work at once
 	Workers int
-	All     bool // all faults, not only those that are covered
+	All     bool // all faults, not only the covered ones
 	Load    *soak.Load
 	Say     func(string)
 }
 
-// Covered reports whether what a store promises holds under a kind of fault.
+// Covered reports whether the promises of the store hold under a kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// immortal are goroutines of this process that a run may leave: the threads that
-// start children, and now and then one of toxiproxy, on a connection that ended
-// while a toxic came or went.
+// immortal are functions whose goroutines a run may leave in this process: the threads that start
+// children, and now and then a goroutine of toxiproxy, for a connection that ended while a toxic
+// came or went.
 var immortal = []string{"internal/soak.init", "internal/server.init", "Shopify/toxiproxy"}
 
 // Run soaks the store of a row once.

@@ -21,16 +21,16 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// Site is where one run takes place. End leaves nothing of it.
+// Site holds the servers and files of one run. End removes all of them.
 type Site struct {
 	Workers int
 	host    host
 	toxic   *toxiproxy.ApiServer
 	dir     string
-	shim    string // the file with the offset of the servers' clocks; "" without shim
+	shim    string // the file with the offset of the servers' clocks; "" without the shim
 }
 
-// NewSite makes an empty one.
+// NewSite makes an empty site.
 func NewSite(workers int) (*Site, error) {
 	dir, err := os.MkdirTemp("", "padlock-chaos-")
 	if err != nil {
@@ -41,7 +41,7 @@ func NewSite(workers int) (*Site, error) {
 	return s, nil
 }
 
-// End stops what was started and removes what was written.
+// End stops all servers and removes all files of the site.
 func (s *Site) End() error { return try(s.host.end) }
 
 // Open opens the store of a configuration: a URL, or "majority" or "all" and
@@ -57,7 +57,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 		store, err := all.Store(ctx, word)
 		if err != nil {
 			for _, m := range members {
-				m.Close() // the error is what counts
+				m.Close() // the error of the opening counts
 			}
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 
 var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
 
-// redis starts servers, under the clock shim where there is one.
+// redis starts servers, under the clock shim if there is one.
 func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, err error) {
 	if err := s.useShim(); err != nil {
 		return nil, err
@@ -90,8 +90,7 @@ func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, er
 	return servers, nil
 }
 
-// Fast starts a Redis server whose clock gains the given share, for as long as
-// the site stands.
+// Fast starts a Redis server whose clock gains the given share until End.
 func (s *Site) Fast(share float64) (*server.Server, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *Site) Fast(share float64) (*server.Server, error) {
 				return
 			case <-tick.C:
 				ahead := float64(time.Since(begun)) * share
-				file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // a file that is open, of this size
+				file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // the file is open and has this size
 			}
 		}
 	}()
@@ -166,7 +165,7 @@ func (s *Site) links(servers []*server.Server) ([][]proxy, error) {
 	return all, nil
 }
 
-// removeFile is what cleaners of temporary files do.
+// removeFile does what programs do that clean up temporary files.
 func removeFile(dir string) soak.Fault {
 	return soak.Fault{Kind: "remove lock file", Begin: func(d *rand.Rand, _ int) (func() error, error) {
 		files, err := os.ReadDir(dir)

@@ -20,13 +20,13 @@ var clockShim []byte
 // Row is a store in one configuration.
 type Row struct {
 	Name    string
-	Promise string // what the run with covered faults counts on
-	// uncovered are the faults that Guarantees leaves open.
+	Promise string // the faults that the store covers, for the table
+	// uncovered are the faults that Guarantees exclude.
 	uncovered []string
 	build     func(*Site) (*setup, error)
 }
 
-// setup is a row that stands.
+// setup is a row whose servers run.
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
@@ -35,7 +35,7 @@ type setup struct {
 	voting   bool // a majority of servers decides
 }
 
-// Rows is the table: a later store adds a line.
+// Rows is the table of stores. A new store adds a line.
 func Rows() []Row {
 	const off, known, strict = "restart-guard=off", "restart-guard=known", "restart-guard=strict"
 	plain := server.RedisOptions{}
@@ -85,7 +85,7 @@ func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 	}
 }
 
-// urls is the URL of server i for each worker, through its own proxy.
+// urls returns the URL of server i for each worker, through the worker's own proxy.
 func urls(links [][]proxy, i int, query string) (out []string) {
 	for _, worker := range links {
 		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
@@ -93,7 +93,7 @@ func urls(links [][]proxy, i int, query string) (out []string) {
 	return out
 }
 
-// serverFaults is all that can be done to Redis servers and their connections.
+// serverFaults are the faults of Redis servers and their connections.
 func (s *Site) serverFaults(servers []*server.Server, links [][]proxy, o server.RedisOptions) []soak.Fault {
 	faults := append(networkFaults(links), redisFaults(servers)...)
 	grace := guardTTL + 4*time.Second
@@ -125,7 +125,7 @@ func replicated(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{urls(links, 0, "restart-guard=known")}, open: Open, faults: faults}, f.follow()
 }
 
-// together is what each worker opens: a rule and all servers.
+// together returns the configuration of each worker: a rule and all servers.
 func together(rule string, links [][]proxy, query string) []string {
 	out := slices.Repeat([]string{rule}, len(links))
 	for i := range links[0] {
@@ -149,7 +149,7 @@ func majority(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
-// moving goes from the first server to the second by way of both.
+// moving goes from the first server to the second one, with both in between.
 func moving(s *Site) (*setup, error) {
 	servers, err := s.redis(2, server.RedisOptions{})
 	if err != nil {
