@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Benchmark measures what a hold costs: taken and given back by one who is
-// alone, shared where there are shared holds, and handed over among 8 who
-// wait. An operation is one hold, from Acquire to the end of Release.
+// Benchmark measures the cost of a hold in three ways: alone (one caller takes it and gives it
+// back), shared (the same, if the store has shared holds), and contended (8 goroutines wait for one
+// name). An operation is one hold, from Acquire to the end of Release.
 func Benchmark(b *testing.B, h Harness) {
 	r, err := start(h)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *run) benchAlone(b *testing.B, shared bool) {
 	q.Shared = shared
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		// A token is good for one hold; a cheap one, since it is not what is measured.
+		// A token is good for one hold. This one is cheap, because tokens are not measured.
 		q.Token = benchToken(q.Token, i)
 		if _, err := r.a.Acquire(ctx, q); err != nil {
 			b.Fatal(err)

@@ -26,8 +26,8 @@ func TestBenchTokensDiffer(t *testing.T) {
 	}
 }
 
-// TestBenchTurns hands a name over as the contended benchmark does, on a store
-// whose waiting works and on one that has none.
+// TestBenchTurns hands a name over as the contended benchmark does, on a store whose waiting works
+// and on one that has none.
 func TestBenchTurns(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

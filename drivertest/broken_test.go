@@ -10,11 +10,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// broken lists, for each bug, the cases that find it: all of them and no
-// others. Those with a question mark find it if the scheduler lets them: a
-// waiter that spins is in time for a release that comes early enough. (The
-// crowd cases also find what they happen to run into; they are listed where
-// they must.)
+// broken lists, for each bug, exactly the cases that find it. A case with a question mark finds it
+// only if the scheduler lets it: a waiter that spins is in time for a release that comes early
+// enough. The crowd cases may find any bug, and are listed if they must.
 var broken = map[bug]string{
 	actsOnOldNews:          "crowd/exclusive crowd/shared crowd/waiting",
 	anyLabel:               "limits/holder",
@@ -217,9 +215,8 @@ var broken = map[bug]string{
 	passUnchecked:           "pass/invalid",
 }
 
-// TestBrokenStores runs the suite against a store with one bug at a time. Under
-// the race detector, which is slow and looks for something else, only the
-// cases run that are to fail.
+// TestBrokenStores runs the suite against a store with one bug at a time. The race detector is slow
+// and looks for something else, so with it only the cases run that must fail.
 func TestBrokenStores(t *testing.T) {
 	for b, list := range broken {
 		t.Run(string(b), func(t *testing.T) {
@@ -304,8 +301,7 @@ func names(fs []Failure) (out []string) {
 	return slices.Compact(out)
 }
 
-// TestRightStores runs the suite against stores without a bug, so that each
-// promise is seen from both sides.
+// TestRightStores runs the suite against stores without a bug, with and without each promise.
 func TestRightStores(t *testing.T) {
 	kinds := map[string]func(*world){
 		"all there is":    func(w *world) { w.passes = true },

@@ -72,7 +72,7 @@ var breakCases = []testCase{
 	},
 }
 
-// broken breaks whatever holds name.
+// broken breaks all holds on name.
 func (c *check) broken(name string) uint64 {
 	f, err := c.b.Break(c.ctx, name, c.inspect(name).Fence)
 	if err != nil {

@@ -135,9 +135,8 @@ var closeCases = []testCase{
 	},
 }
 
-// closeGoroutines marks all goroutines that begin while a store is opened and
-// used, and looks whether any is left. Once without, for what a library starts
-// for good.
+// closeGoroutines marks all goroutines that begin while a store is opened and used, and checks that
+// none is left after Close. A first round without marks lets libraries start their own.
 func closeGoroutines(c *check) {
 	c.openUseClose()
 	mark := "drivertest-" + newToken()
@@ -151,7 +150,7 @@ func closeGoroutines(c *check) {
 	}
 	left := goroutines(mark)
 	for wait := time.Millisecond; len(left) > 0 && wait < c.patience; wait *= 2 {
-		c.nap(wait) // a profile is dear
+		c.nap(wait) // a profile is expensive
 		left = goroutines(mark)
 	}
 	if len(left) > 0 {
@@ -172,8 +171,7 @@ func (c *check) openUseClose() {
 	c.closed(cl)
 }
 
-// goroutines returns the stacks of those that carry the mark, other than the
-// one that asks.
+// goroutines returns the stacks of the goroutines with the mark.
 func goroutines(mark string) (stacks []string) {
 	var buf bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&buf, 1); err != nil {

@@ -53,8 +53,7 @@ var contextCases = []testCase{
 	},
 }
 
-// cancelledAcquires cancels a hundred of them at moments spread over the time
-// that one takes.
+// cancelledAcquires cancels a hundred Acquires, at moments spread over the time that one takes.
 func cancelledAcquires(c *check) {
 	began := time.Now()
 	c.free(c.take(c.a, c.request(c.name()), "of a free name"))
@@ -86,8 +85,8 @@ func (c *check) acquireFor(r driver.Request, d time.Duration) (driver.Grant, err
 	return c.a.Acquire(ctx, r)
 }
 
-// leftAlone checks that what an Acquire may have left can be released, or
-// ends by itself: each of a few, since this takes as long as the lease.
+// leftAlone checks that the holds which cancelled Acquires may have left can be released or end by
+// themselves. It takes as long as the lease, so it checks only a few.
 func (c *check) leftAlone(i int, l *lease) {
 	if c.g.Lease && i%25 == 0 {
 		c.lapse(l)

@@ -50,7 +50,7 @@ var promoteCases = []testCase{
 		f: func(c *check) {
 			l, other := c.twoReaders()
 			if errors.Is(c.notPromoted(l), driver.ErrLost) {
-				return // it said so
+				return // the store reported the loss
 			}
 			c.verify(l, "after a promotion that returned ErrHeld")
 			c.free(other)
@@ -240,7 +240,7 @@ func (c *check) eventuallyPromoted(l *lease) {
 	}
 }
 
-// notPromoted tries a promotion that cannot succeed, and returns its error.
+// notPromoted makes a promotion that must fail, and returns its error.
 func (c *check) notPromoted(l *lease) error {
 	g, err := c.convert(l, false)
 	switch {
@@ -253,17 +253,16 @@ func (c *check) notPromoted(l *lease) error {
 	return err
 }
 
-// refusedPromotion makes two readers, and has the first refused a promotion. It
-// is false if that went otherwise: a re-grant may lose the hold, and the rest
-// is for the cases promote/needs-to-be-alone and promote/failed-keeps-the-hold.
+// refusedPromotion makes two readers and a promotion of the first that is refused. It returns false
+// if the result is another one: a re-grant may lose the hold, and the rest is the subject of
+// promote/needs-to-be-alone and promote/failed-keeps-the-hold.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)
 	return l, other, errors.Is(err, driver.ErrHeld) && c.alive(l)
 }
 
-// alive reports whether l survived a failed promotion, as it may not have
-// where promotion is a re-grant.
+// alive reports whether l survived a failed promotion. It need not if promotion is a re-grant.
 func (c *check) alive(l *lease) bool {
 	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	return err == nil

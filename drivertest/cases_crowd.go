@@ -33,8 +33,8 @@ var crowdCases = []testCase{
 	},
 }
 
-// referee counts who is inside. It is atomic because a store need not order
-// its users' memory.
+// referee counts the readers and writers that hold the name. It uses atomics, because a store need
+// not order the memory accesses of its users.
 type referee struct {
 	writers, readers atomic.Int64
 	fence            atomic.Uint64
@@ -106,11 +106,11 @@ func (c *check) crowd(mixed, waiting bool) {
 	}
 }
 
-// visit takes the name, stays so long, and leaves.
+// visit takes the name, keeps it for the time stay, and releases it.
 func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
 	g, err := cl.Acquire(c.ctx, r)
 	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < spinning; tries++ {
-		r.Token = newToken() // the other is spent
+		r.Token = newToken() // the old one is spent
 		if waiting {
 			if g, err = cl.Wait(c.ctx, r, true); err == nil && !handed(g) {
 				r.Token = newToken()

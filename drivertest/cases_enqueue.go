@@ -103,8 +103,7 @@ var enqueueCases = []testCase{
 	},
 }
 
-// enqueue takes a place; what it is answered is in done, twice if it is
-// answered twice.
+// enqueue takes a place. Each call of answer puts its arguments into done.
 func (c *check) enqueue(cl *client, r driver.Request) *turn {
 	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
 	sent := c.now()

@@ -136,7 +136,7 @@ func (c *check) verifyUntilItLapses() {
 	}
 }
 
-// sameFence allows for a store that does not read the fence for this answer.
+// sameFence accepts fence 0 too, from a store that did not look.
 func (c *check) sameFence(l *lease, g driver.Grant, what string) {
 	if g.Fence != 0 && g.Fence != l.grant.Fence {
 		c.failf("%s returns fence %d; the hold has %d", what, g.Fence, l.grant.Fence)

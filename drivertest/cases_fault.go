@@ -216,7 +216,7 @@ func (c *check) fill(on bool) {
 	}
 }
 
-// blind makes one request whose reply is lost.
+// blind makes one request, whose reply is lost.
 func (c *check) blind(cl *client, f func(context.Context) error) error {
 	if err := c.h.LoseReply(cl.store); err != nil {
 		c.failf("Harness.LoseReply: %v", err)
@@ -226,7 +226,7 @@ func (c *check) blind(cl *client, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// notNo checks that "cannot know" was not turned into "no".
+// notNo checks that "cannot know" did not become "no".
 func (c *check) notNo(err error, what string, no ...error) {
 	for _, n := range no {
 		if errors.Is(err, n) {
@@ -241,8 +241,7 @@ func (c *check) cut(cl *client) {
 	}
 }
 
-// pause makes the server silent until the returned function is called, or the
-// case has ended.
+// pause makes the server silent until the returned function is called or the case ends.
 func (c *check) pause() func() {
 	resume, err := c.h.Pause()
 	if err != nil {
@@ -263,7 +262,7 @@ func (c *check) restart(keepData bool) {
 	}
 }
 
-// afterFault asks until the store can be reached again and grants.
+// afterFault asks until the store can be reached again and grants the name.
 func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	var l *lease
 	var err error
@@ -284,7 +283,7 @@ func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
 	c.poll(c.patience, func() bool {
-		if spent { // what is left of the try may be in the way for a moment
+		if spent { // the rest of the try may be in the way for a moment
 			r.Token = newToken()
 		}
 		l, err = c.try(cl, r)
@@ -297,7 +296,7 @@ func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 	return l
 }
 
-// livesOn asks until the store can be reached again and calls l live.
+// livesOn asks until the store can be reached again, and checks that l is live.
 func (c *check) livesOn(l *lease, when string) {
 	var err error
 	alive := c.poll(c.patience, func() bool {

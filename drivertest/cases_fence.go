@@ -69,7 +69,7 @@ var fenceCases = []testCase{
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
 		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
 		needs:  []need{fences},
-		alone:  true, // it may raise the fences of all
+		alone:  true, // a wrong store raises the fences of all names
 		f: func(c *check) {
 			other := c.take(c.a, c.request(c.name()), "of a free name")
 			c.free(other)
@@ -98,7 +98,7 @@ var fenceCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			if c.h.Advance != nil {
-				return // its wall clock is not ours
+				return // its wall clock is another one
 			}
 			day, now := uint64(24*time.Hour/time.Microsecond), uint64(time.Now().UnixMicro())
 			if l.grant.Fence < now-day || l.grant.Fence > now+day {
@@ -184,7 +184,7 @@ var raiseCases = []testCase{
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
 		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		needs:  []need{raises, fences},
-		alone:  true, // it may use up the fences of all
+		alone:  true, // a wrong store uses up the fences of all names
 		f:      fencesUsedUp,
 	},
 }
@@ -207,7 +207,7 @@ func fencesUsedUp(c *check) {
 	}
 }
 
-// lastFence takes a name whose last fence is granted with it.
+// lastFence takes a name with the last fence that the name can have.
 func (c *check) lastFence(shared bool) *lease {
 	l := c.take(c.a, c.request(c.name()), "of a free name")
 	if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence-2); err != nil {
@@ -223,7 +223,7 @@ func (c *check) lastFence(shared bool) *lease {
 	return l
 }
 
-// unlessHeld asks until the answer is not ErrHeld.
+// unlessHeld asks until the error is not ErrHeld.
 func (c *check) unlessHeld(cl *client, r driver.Request) (err error) {
 	c.poll(c.patience, func() bool {
 		r.Token = newToken()
@@ -239,8 +239,8 @@ func (c *check) wantUsedUp(err error, what string) {
 	}
 }
 
-// ahead takes r's name with a fence a minute ahead of the clock, so that the
-// clock does not hide that a store forgot it.
+// ahead takes the name of r with a fence a minute ahead of the clock. Otherwise the clock would
+// hide that a store forgot the fence.
 func (c *check) ahead(r driver.Request) *lease {
 	l := c.take(c.a, c.request(r.Name), "of a free name")
 	c.free(l)
@@ -264,7 +264,7 @@ func sharedFences(c *check) {
 		x := c.soon(c.a, c.brief(name, 1), "to write, after readers")
 		last = c.above(x, last)
 		var r *lease
-		if c.g.Lease && i%2 == 1 { // its lease runs out, and nobody releases it
+		if c.g.Lease && i%2 == 1 { // the lease runs out without a Release
 			r = c.takeOver(c.a, c.readRequest(name), x.sure, "to read, after a writer's lease ran out")
 		} else {
 			c.free(x)

@@ -104,7 +104,7 @@ func (c *check) wantHolder(holds []driver.Hold, shared bool) {
 		c.failf("one hold is in the way; HeldError has %+v", holds)
 	}
 	got := holds[0]
-	got.Plan = want.Plan // told by PlannedEnd, so Plan may be left out
+	got.Plan = want.Plan // PlannedEnd has it too, so a store may leave it out
 	if got.Holder != want || got.Shared != shared || got.Foreign || got.Cooling {
 		c.failf("the holder is %+v (shared: %v); others see %+v", want, shared, holds[0])
 	}
@@ -133,12 +133,12 @@ func heldTimes(c *check) {
 	}
 }
 
-// wantTime checks a time of this process's clock, roughly: it may have come
-// from another clock, in whole seconds.
+// wantTime checks a time on this process's clock, roughly: the store may have converted it from
+// another clock, in whole seconds.
 func (c *check) wantTime(what string, got time.Time, fromNow time.Duration) {
 	const roughly = 15 * time.Second
 	if c.h.Advance != nil && !got.IsZero() {
-		return // the store's wall clock is not ours
+		return // the store has another wall clock
 	}
 	want := time.Now().Add(fromNow)
 	if d := got.Sub(want); d < -roughly || d > roughly {

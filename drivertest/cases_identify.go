@@ -74,7 +74,7 @@ func (c *check) storeID(cl *client) (id string) {
 	return id
 }
 
-// stranger is a store that is of no kind.
+// stranger is a store of another kind than any that is checked.
 type stranger struct{}
 
 func (stranger) Acquire(context.Context, driver.Request) (driver.Grant, error) {

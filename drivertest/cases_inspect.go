@@ -230,8 +230,7 @@ func (c *check) noHolds(l *lease, what string) {
 	}
 }
 
-// lists checks that the names under prefix are those wanted; a name may be
-// told twice.
+// lists checks that List returns the names want for prefix, in any order and perhaps twice.
 func (c *check) lists(prefix string, want []string) map[string]driver.State {
 	states, err := c.b.List(c.ctx, prefix)
 	if err != nil {

@@ -150,7 +150,7 @@ var limitCases = []testCase{
 		name:   "limits/fence",
 		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence.",
 		about:  "Request.FenceAbove MaxFenceAbove MaxFence ErrInvalid",
-		alone:  true, // a store that takes it has no fences left
+		alone:  true, // a store that accepts it has no fences left
 		f: func(c *check) {
 			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {
 				r := c.request(c.name())

@@ -72,8 +72,8 @@ var nameCases = []testCase{
 	},
 }
 
-// oddNames are what has tripped stores before, at the end of a name and, if
-// no prefix has to come first, at its beginning.
+// oddNames returns names with bytes that stores have handled wrongly, at the end and, unless a
+// prefix must come first, at the beginning.
 func (c *check) oddNames() []string {
 	odd := []string{
 		"\x00", "a\x00b", " ", "a b", "\n", "a\nb", "\r\n", "\t", "{", "}", "{}", "{a}", "}{", "{a}{b}", "/", "//", ".", "..", "../..",
@@ -103,8 +103,8 @@ func lookalikes(n string) []string {
 	return names
 }
 
-// apart takes all names at once: by one process, so that another one meets
-// each of them as held, and gives them back one by one.
+// apart takes all names at once in one process, checks that another process finds each of them
+// held, and gives them back one by one.
 func (c *check) apart(names []string) {
 	holds := make([]*lease, len(names))
 	for i, n := range names {
@@ -125,10 +125,9 @@ func (c *check) apart(names []string) {
 	}
 }
 
-// collisions finds pairs of names with equal 32-bit hashes, for the hashes
-// that programs have used to make numbers of names. The first three do not care
-// what stands before two ends of the same length that collide, so their pairs
-// are found once for all stems.
+// collisions finds pairs of names with equal 32-bit hashes, for hashes that programs use to turn
+// names into numbers. With the first three hashes, two ends of the same length that collide do so
+// after any stem, so their pairs are found once for all stems.
 func collisions(stem string) (names []string) {
 	for _, p := range fixedCollisions() {
 		names = append(names, stem+p[0], stem+p[1])
@@ -163,15 +162,15 @@ var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
 	return pairs
 })
 
-// collide tries ends of one length until two have the same hash, by the
-// birthday paradox after 80,000 or so. The table keeps the last end of each
-// bucket only; a pair that it misses is followed by others.
+// collide tries ends of one length until two have the same hash: after about 80,000, by the
+// birthday paradox. The table keeps only the last end of each bucket, so it misses some pairs, but
+// finds a later one.
 func collide(hash func([]byte) uint32) [2]string {
 	table := make([]uint32, 1<<17)
 	var number [8]byte
 	var buf [16]byte
 	end := func(i uint32) []byte {
-		// Multiplied, so that a linear hash does not run in step with i.
+		// The factor keeps a linear hash from running in step with i.
 		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
 		hex.Encode(buf[:], number[:])
 		return buf[:]

@@ -37,7 +37,7 @@ var passCases = []testCase{
 				l := c.take(c.a, c.request(c.name()), "of a free name")
 				w := c.line(mine, c.request(l.req.Name), true)
 				c.queued(l.req.Name, 1)
-				stands := c.waiters(l.req.Name) > 0 // or it was too slow, or nobody counts
+				stands := c.waiters(l.req.Name) > 0 // else the waiter was too slow, or the store does not count
 				n, out := c.passOn(l, c.request(l.req.Name))
 				if n != nil && stands || out != driver.Released {
 					c.failf("Pass of a name that somebody waits for: %q, granted %v", out, n != nil)
@@ -98,7 +98,7 @@ var passCases = []testCase{
 				if c.now().Before(l.sent.Add(r.AtLeast)) {
 					c.failf("Pass granted a name that was to stay taken")
 				}
-				return // it took longer than that
+				return // AtLeast is over
 			}
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after Pass of a hold with AtLeast")
 		},
@@ -159,8 +159,8 @@ func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	return c.leased(l.cl, r, g, sent), out
 }
 
-// mustPass passes l on, where nothing stands in the way. A store may leave the
-// try out now and then, but not always.
+// mustPass passes l on while nothing is in the way. A store may leave the try out from time to
+// time, but not always.
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passOn(l, c.request(l.req.Name))

@@ -120,7 +120,7 @@ var replacesCases = []testCase{
 	},
 }
 
-// swap asks for what l holds.
+// swap returns a request that takes over the hold of l.
 func (c *check) swap(l *lease) driver.Request {
 	r := c.request(l.req.Name)
 	r.Shared, r.Replaces = l.req.Shared, l.req.Token

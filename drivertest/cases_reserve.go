@@ -15,7 +15,7 @@ var reserveCases = []testCase{
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {
-				return // a store need not reserve
+				return // a store need not make reservations
 			}
 			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over to a waiter", l)
 			c.full(c.repeat(l, l.req), l.req.TTL, "the claim of a reservation")
@@ -54,7 +54,7 @@ var reserveCases = []testCase{
 				return
 			}
 			if isHold(l.grant) {
-				return // and none that lapses
+				return // it does not lapse
 			}
 			if l.grant.TTL > driver.MaxReservation {
 				c.errorf("the reservation lasts %v", l.grant.TTL)
@@ -90,7 +90,7 @@ var reserveCases = []testCase{
 			for _, waiter := range []*client{c.a, c.b} {
 				l, ok := c.handedTo(waiter)
 				if !ok || !isHold(l.grant) {
-					continue // a store need not
+					continue // a store need not do it
 				}
 				c.full(l.grant, l.req.TTL, "what Wait hands over")
 				c.pass(driver.MaxReservation + c.unit)
@@ -124,8 +124,8 @@ func isHold(g driver.Grant) bool { return g.From != 0 && g.TTL > driver.MaxReser
 // handedOver makes a reservation, and reports whether the store makes any.
 func (c *check) handedOver() (*lease, bool) { return c.handedTo(c.b) }
 
-// handedTo makes a reservation for a waiter of cl. A wake-up without one is a
-// hint, so the waiter asks a few times.
+// handedTo makes a reservation for a waiter of cl. Wait may return without one, so the waiter asks
+// a few times.
 func (c *check) handedTo(cl *client) (*lease, bool) {
 	for range 5 {
 		l := c.take(c.a, c.request(c.name()), "of a free name")

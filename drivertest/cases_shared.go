@@ -125,7 +125,8 @@ var sharedCases = []testCase{
 	},
 }
 
-// oneFenceForReaders asks by names that the clock has overtaken and by names that are ahead of it.
+// oneFenceForReaders uses names whose fences follow the clock and names whose fences are ahead of
+// it.
 func oneFenceForReaders(c *check) {
 	n := 40
 	if c.h.Slow {
@@ -158,7 +159,7 @@ func (c *check) readersAtOnce(name string) (at [2]*lease) {
 	var errs [2]error
 	for i, cl := range []*client{c.a, c.b} {
 		wg.Go(func() {
-			for range 100 { // just released, a name may still look held
+			for range 100 { // a name that was just released may still look held
 				if at[i], errs[i] = c.try(cl, c.readRequest(name)); !errors.Is(errs[i], driver.ErrHeld) {
 					return
 				}

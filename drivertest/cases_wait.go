@@ -316,7 +316,7 @@ var queueCases = []testCase{
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.wait(c.b, c.brief(l.req.Name, 5), true) // and then it does nothing
+			c.wait(c.b, c.brief(l.req.Name, 5), true) // it does nothing when its turn comes
 			c.queued(l.req.Name, 1)
 			living := c.line(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)

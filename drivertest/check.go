@@ -23,17 +23,17 @@ type check struct {
 	a, b *client       // two processes
 	unit time.Duration // of time, for leases that are to run out
 
-	// patience is how long an answer may take, the leases of this attempt being
-	// so long. Like unit it hides the one of run.
+	// patience is how long a result may take in this attempt, whose leases may be longer. Like unit
+	// it hides the field of run.
 	patience time.Duration
 
 	stem string // what all names of this attempt begin with
 	slow bool   // a lease may have run out before its time
 
-	lively atomic.Int64 // when it last did anything, on Go's clock
+	lively atomic.Int64 // when the case last did anything, on Go's clock
 
 	mu       sync.Mutex
-	over     bool // nobody listens any more
+	over     bool // failures that come now are ignored
 	failures []Failure
 	names    int
 	undo     []func()
@@ -48,11 +48,10 @@ func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 	return c
 }
 
-// stir says that the case goes on.
+// stir notes that the case goes on.
 func (c *check) stir() { c.lively.Store(time.Now().UnixNano()) }
 
-// errorf notes a failure, and failf ends the case with it. The place that is
-// named is the line of the case.
+// errorf notes a failure, at the line of the case. failf ends the case too.
 func (c *check) errorf(format string, args ...any) {
 	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
 	c.mu.Lock()
@@ -67,9 +66,9 @@ func (c *check) failf(format string, args ...any) {
 	panic(stop{})
 }
 
-// place is the line of the case that is being run: the innermost frame in one
-// of the files named cases_….go that is not in a helper, which all are methods
-// of check; in a goroutine there may be only helpers.
+// place returns the line of the case that runs: the innermost frame in a file cases_….go that is
+// not in a helper. All helpers are methods of check. The stack of a goroutine may have helpers
+// only.
 func place() string {
 	pc, helper := make([]uintptr, 32), "the suite itself"
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
@@ -87,8 +86,8 @@ func place() string {
 	}
 }
 
-// tooSlow ends the attempt if the clock has passed t: what was seen may be
-// due to a lease that ended in time.
+// tooSlow ends the attempt if the clock has passed t: the store may be right, because a lease ended
+// in time.
 func (c *check) tooSlow(t time.Time) {
 	if c.now().After(t) {
 		panic(stop{slow: true})
@@ -142,7 +141,7 @@ func (c *check) readRequest(name string) driver.Request {
 	return r
 }
 
-// brief asks for a lease that runs out after so many units.
+// brief asks for a lease of so many units.
 func (c *check) brief(name string, units int) driver.Request {
 	r := c.request(name)
 	r.TTL = c.units(units)
@@ -183,8 +182,8 @@ func (c *check) nap(d time.Duration) {
 	}
 }
 
-// poll asks until it is answered yes, every so often and for at least limit,
-// and reports whether it was.
+// poll calls yes from time to time, until it returns true or limit has passed, and reports whether
+// it did.
 func (c *check) poll(limit time.Duration, yes func() bool) bool {
 	end := c.now().Add(limit)
 	for tries := 0; ; tries++ {

@@ -9,20 +9,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// client is one process's view of the store. It shows every answer to the
-// cases that watch.
+// client is one process. It shows every result to the cases that watch.
 type client struct {
 	c     *check
 	store driver.Store
 }
 
-// ability finds what the store was probed for.
+// ability returns s as a T, which probe has found before.
 func ability[T any](s driver.Store) T {
 	t, _ := driver.As[T](s)
 	return t
 }
 
-// call is one request that was answered.
+// call is one request with its result.
 type call struct {
 	op     string
 	tokens []string
@@ -31,8 +30,7 @@ type call struct {
 	err    error
 }
 
-// limit bounds a request: a store that does not return at all should cost one
-// case its time and no more.
+// limit bounds a request, so that a store that does not return at all costs only one case its time.
 func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	cl.c.stir()
 	return context.WithTimeout(ctx, 3*cl.c.patience)
@@ -59,7 +57,7 @@ func (c *check) watchFailure(w *testCase, seen string) {
 	}
 }
 
-// forget makes the case give up what token may hold when it ends.
+// forget releases token at the end of the case.
 func (cl *client) forget(name, token string) {
 	cl.c.later(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cl.c.patience)
@@ -95,7 +93,7 @@ func (cl *client) Release(ctx context.Context, name, token string, keep time.Dur
 	return o, err
 }
 
-// Wait may take its time.
+// Wait has no time limit of its own.
 func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	g, err := ability[driver.Waiter](cl.store).Wait(ctx, r, reserve)
 	if err != nil || handed(g) {
@@ -178,5 +176,5 @@ func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
 	return f, err
 }
 
-// handed reports whether Wait's answer is a reservation.
+// handed reports whether the result of Wait is a reservation or a hold.
 func handed(g driver.Grant) bool { return g.TTL > 0 }

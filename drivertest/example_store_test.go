@@ -12,8 +12,7 @@ import (
 	"github.com/padlock-go/padlock/drivertest"
 )
 
-// table is where the locks are: a table with one row for each name. All stores
-// that are opened on one table share it.
+// table keeps the locks: one row for each name. All stores that are opened on it share it.
 type table struct {
 	mu   sync.Mutex // stands for a transaction
 	rows map[string]*row
@@ -28,15 +27,14 @@ type row struct {
 	since, until time.Time
 }
 
-// tableStore is a store with the five methods and nothing else: exclusive locks
-// with leases and fences. It has no queue, so waiters poll.
+// tableStore is a store with the five methods and nothing else: exclusive locks with leases and
+// fences. It has no queue, so waiters poll.
 type tableStore struct {
 	*table
 	closed atomic.Bool
 }
 
-// A promise that is not made here is not tested. Those of the zero value are
-// the weakest.
+// Promises that are not made here are not tested. The zero value promises nothing.
 var guarantees = driver.Guarantees{
 	Store: "table",
 	Lease: true,
@@ -51,7 +49,7 @@ func (s *tableStore) Close() error {
 	return nil
 }
 
-// begin locks the table, unless the store is closed or the caller has gone.
+// begin locks the table, unless the store is closed or ctx has ended.
 func (s *tableStore) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -158,9 +156,8 @@ func (h *row) heldError() error {
 	return &driver.HeldError{Holds: []driver.Hold{hold}, Until: h.until, Waiters: -1}
 }
 
-// A whole store, and how it is checked. In a test the last lines are
-// drivertest.Run(t, harness). Advance is for stores with a clock of their own;
-// without it time passes by itself.
+// This is a whole store and its test. In a test function, call drivertest.Run(t, harness) instead
+// of Check. Advance is for stores with a clock of their own; without it time passes by itself.
 func Example_store() {
 	var passed atomic.Int64
 	start := time.Now()

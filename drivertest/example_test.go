@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A store's test. Both stores that are opened must see the same locks.
+// This is the test of a store. All stores that Open returns see the same locks.
 func ExampleRun() {
 	shared := memstore.New()
 	_ = func(t *testing.T) { // func TestContract(t *testing.T)
@@ -20,7 +20,7 @@ func ExampleRun() {
 	}
 }
 
-// What a broken rule looks like.
+// A failure names the broken rule, then what was seen.
 func ExampleFailure() {
 	fmt.Println(drivertest.Failure{
 		Case:   "extend/never-shortens",

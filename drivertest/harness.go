@@ -10,57 +10,56 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Harness tells the suite how to get at a store. Only Open is needed.
+// Harness opens a store for the suite. Only Open is required. The hooks let the suite check more.
 type Harness struct {
-	// Open opens the store. It is called several times in a run, also at the
-	// same time: all that it returns must see the same locks, as two processes
-	// do that are configured alike. What Open starts, Close must end.
+	// Open opens the store. It is called several times in a run, also concurrently. All stores that
+	// it returns must see the same locks, as two processes do that are configured alike. Close must
+	// end everything that Open starts.
 	Open func(ctx context.Context) (driver.Store, error)
 
-	// Prefix is put before every name, for a server that others use too.
+	// Prefix begins every name, for a server that others use too.
 	Prefix string
 
-	// Anonymous says that this store has no place where it could keep who
-	// holds a name. Without it the suite wants to be told.
+	// Anonymous says that this store cannot keep who holds a name. Without it, the suite checks
+	// that others see the holder.
 	Anonymous bool
 
-	// Slow triples the time after which an answer counts as missing, and
-	// makes fewer requests where the number does not matter.
+	// Slow triples the time after which a result counts as missing, and makes fewer requests where
+	// the number does not matter.
 	Slow bool
 
-	// Parallel is how many cases run side by side. 0 means 32.
+	// Parallel is how many cases run at the same time. 0 means 32.
 	Parallel int
 
-	// Advance moves the clock by which the store judges leases, for a store
-	// that was opened with a clock of its own. Cases then run one by one. Nil
-	// means that time passes by itself (in a testing/synctest bubble, too).
+	// Advance moves the clock by which the store measures leases, for a store that was opened with
+	// a clock of its own. Cases then run one after the other. Nil means that time passes by itself,
+	// as it does even in a testing/synctest bubble.
 	Advance func(d time.Duration)
 
-	// Restart ends the server as kill -9 does and starts it again, with its
-	// data, as far as it is kept, or without.
+	// Restart ends the server as kill -9 does and starts it again: with the data that it keeps, or
+	// without data.
 	Restart func(keepData bool) error
 
-	// CutConnection breaks the connections of s without a goodbye, as the
-	// death of a process or of a router does. s may connect again.
+	// CutConnection breaks the connections of s abruptly, as the death of a process or a router
+	// does. s may connect again.
 	CutConnection func(s driver.Store) error
 
-	// LoseReply makes the next request of s be carried out and its reply be
-	// lost.
+	// LoseReply lets the next request of s be carried out, and loses its reply.
 	LoseReply func(s driver.Store) error
 
-	// Pause makes the server silent, as SIGSTOP does: connections stay open
-	// and nothing is answered until resume is called.
+	// Pause makes the server silent, as SIGSTOP does: connections stay open, and nothing is
+	// answered until resume is called.
 	Pause func() (resume func() error, err error)
 
-	// Full takes all free memory or disk space from the server, so that nothing
-	// new can be stored, or gives it back.
+	// Full takes all free memory or disk space from the server, so that it can store nothing new,
+	// or gives it back.
 	Full func(on bool) error
 
 	// Foreign takes name as a program other than padlock does.
 	Foreign func(name string) (release func() error, err error)
 
-	// Logf, if set, is told what Check found and what it could not check. Run
-	// tells the test's log.
+	// Logf, if set, gets the summary of Check: the abilities of the store, and the promises that
+	// could not be checked. Run writes it to the test's log.
 	Logf func(format string, args ...any)
 }
 
@@ -68,16 +67,16 @@ type Harness struct {
 type Failure struct {
 	Case   string // name of the case
 	Clause string // the rule
-	Seen   string // what the store did instead
+	Seen   string // the result that broke the rule
 	At     string // file:line of the check
 }
 
-// String says all of it in three lines.
+// String returns all fields in three lines.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s: %s\n\tseen: %s\n\tat:   %s", f.Case, f.Clause, f.Seen, f.At)
 }
 
-// Run checks the store, one subtest per case. It must not be called inside a
+// Run checks the store, with one subtest for each case. It must not be called inside a
 // testing/synctest bubble, where subtests are not allowed; see [Check].
 func Run(t *testing.T, h Harness) {
 	t.Helper()
@@ -101,12 +100,11 @@ func Run(t *testing.T, h Harness) {
 	t.Log(r.summary())
 }
 
-// Check checks the store and returns what it broke, in the order of the table
-// of cases; nothing if all is well. It may be called inside a testing/synctest
-// bubble, and outside of tests.
+// Check checks the store and returns the rules that it broke, in the order of the table of cases;
+// nil if all is well. It may be called inside a testing/synctest bubble, and outside of tests.
 func Check(h Harness) []Failure { return checkSome(h, nil) }
 
-// checkSome leaves out the cases that some, if it is not nil, says no to.
+// checkSome runs the cases for which some returns true; all if some is nil.
 func checkSome(h Harness, some func(name string) bool) []Failure {
 	r, err := start(h)
 	if err != nil {

@@ -15,8 +15,8 @@ type lease struct {
 	req   driver.Request
 	grant driver.Grant
 	sent  time.Time // before the request that granted it last
-	sure  time.Time // until then it must be live
-	ended time.Time // from then on it must not
+	sure  time.Time // until then the hold must be live
+	ended time.Time // from then on it must not be live
 }
 
 // never is later than any case runs.
@@ -28,7 +28,7 @@ func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.T
 	return l
 }
 
-// set notes what an answer says about the end of the lease.
+// set notes the end of the lease according to a result.
 func (l *lease) set(c *check, g driver.Grant, sent time.Time) {
 	now := c.now()
 	l.sent = sent
@@ -47,11 +47,11 @@ func (l *lease) set(c *check, g driver.Grant, sent time.Time) {
 	l.ended = to.Add(max(g.TTL, l.sure.Sub(to)))
 }
 
-// slack is how much sooner than it says a store may let go: clocks are read
-// in milliseconds, and two of them differ a little in speed.
+// slack is how early a lease may end: clocks are read in milliseconds, and two clocks differ a
+// little in speed.
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
 
-// take must be granted.
+// take takes a name. The store must grant it.
 func (c *check) take(cl *client, r driver.Request, when string) *lease {
 	l, err := c.try(cl, r)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *check) try(cl *client, r driver.Request) (*lease, error) {
 	return c.leased(cl, r, g, sent), nil
 }
 
-// tryAnew may be refused but must not fail. A token that was refused is spent,
-// so the next try has another.
+// tryAnew makes one try. The store may refuse it but must not fail. A refused token is spent, so r
+// gets a new one.
 func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, error) {
 	l, err := c.try(cl, *r)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {
@@ -82,8 +82,8 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 	return l, err
 }
 
-// readToo takes a second reader. If it is kept out the case ends here: that
-// readers are let in together is the subject of shared/together.
+// readToo takes the name of l for a second reader. If the store refuses, the case ends here,
+// because shared/together is about that.
 func (c *check) readToo(cl *client, l *lease) *lease {
 	n, err := c.try(cl, c.readRequest(l.req.Name))
 	switch {
@@ -95,8 +95,8 @@ func (c *check) readToo(cl *client, l *lease) *lease {
 	return n
 }
 
-// soon must be granted in the end: the name is free, though a store may need
-// a moment to see it. Only ErrHeld is a reason to ask again.
+// soon takes a name that is free. The store may need a moment to see that, so ErrHeld is a reason
+// to ask again; no other error is.
 func (c *check) soon(cl *client, r driver.Request, when string) *lease {
 	return c.within(c.patience, cl, r, when)
 }
@@ -111,7 +111,7 @@ func (c *check) within(limit time.Duration, cl *client, r driver.Request, when s
 	return l
 }
 
-// repeat asks for l again with the same request, which must be granted.
+// repeat repeats the request of l. The store must grant it.
 func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
 	sent := c.now()
 	g, err := l.cl.Acquire(c.ctx, r)
@@ -123,7 +123,7 @@ func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
 	return g
 }
 
-// refused must not be granted, because of the holds in its way.
+// refused makes a try that the store must refuse, because of the holds inTheWay.
 func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
 	g, err := cl.Acquire(c.ctx, r)
 	var held *driver.HeldError
@@ -143,12 +143,12 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 	return nil
 }
 
-// takeOver asks until it is granted, which must happen, but not before t.
+// takeOver asks until the store grants the name, which it must do, but not before t.
 func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string) *lease {
 	return c.takeOverLate(cl, r, t, 0, when)
 }
 
-// takeOverLate is takeOver where the grant may be late.
+// takeOverLate is takeOver, but the grant may be late.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.now())))
 	var l *lease
@@ -167,7 +167,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late tim
 	return l
 }
 
-// extend must succeed.
+// extend extends l. The store must do it.
 func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	sent := c.now()
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
@@ -179,7 +179,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	return g
 }
 
-// verify asks whether l is live, as it must be.
+// verify asks whether l is live. It must be.
 func (c *check) verify(l *lease, when string) driver.Grant {
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *check) verify(l *lease, when string) driver.Grant {
 	return g
 }
 
-// gone asks for more of a hold that must not be live.
+// gone extends a hold that is not live. The store must refuse it.
 func (c *check) gone(cl *client, name, token, when string) error {
 	_, err := cl.Extend(c.ctx, name, token, c.long())
 	if err == nil {
@@ -222,7 +222,7 @@ func orGranted(err error) string {
 // lapse waits until the lease has run out for certain.
 func (c *check) lapse(l *lease) { c.passUntil(l.ended.Add(c.unit)) }
 
-// release gives the hold back and must be told one of the outcomes.
+// release gives the hold back. The outcome must be one of want.
 func (c *check) release(l *lease, keep time.Duration, when string, want ...driver.Outcome) {
 	c.outcome(l.cl, l.req.Name, l.req.Token, keep, when, want...)
 }
@@ -248,8 +248,7 @@ func oneOf(want []driver.Outcome) string {
 	return s
 }
 
-// free releases a hold. What the outcome should be is for the cases about
-// Release.
+// free releases a hold with any outcome. The cases about Release check outcomes.
 func (c *check) free(l *lease) {
 	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
 		c.failf("Release: %v", err)
@@ -263,8 +262,8 @@ func (c *check) cool(l *lease, keep time.Duration) {
 	}
 }
 
-// full checks that a grant gives all of the time that was asked for. A store
-// may count in coarse ticks, and takes a while to return.
+// full checks that a grant has all of the time that was asked for, except for coarse clocks and the
+// time that the request took.
 func (c *check) full(g driver.Grant, ttl time.Duration, what string) {
 	if c.g.Lease && g.TTL < ttl*9/10 {
 		c.failf("%s grants %v; %v were asked for", what, g.TTL, ttl)
@@ -286,7 +285,7 @@ func (c *check) convert(l *lease, shared bool) (driver.Grant, error) {
 	return l.cl.Convert(c.ctx, r)
 }
 
-// canceled is a context that ended before it was used.
+// canceled returns a context that has ended.
 func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -10,11 +10,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// need is what a case needs to make sense.
+// need is a condition for a case to make sense.
 type need struct {
 	what string
 	met  func(*run) bool
-	hook bool // of the harness; without it a promise goes unchecked
+	hook bool // a hook of the harness; without it a promise is not checked
 }
 
 var (
@@ -73,7 +73,7 @@ func not(n need) need {
 	return need{what: "no " + n.what, met: func(r *run) bool { return !n.met(r) }}
 }
 
-// missing says what the case needs and does not get.
+// missing returns the needs of a case that are not met.
 func (r *run) missing(k *testCase) (out []need) {
 	for _, n := range k.needs {
 		if !n.met(r) {
@@ -83,14 +83,14 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities are the optional methods that a store has. A method that returns
-// errors.ErrUnsupported is as good as missing.
+// abilities are the optional interfaces that a store has. One that returns errors.ErrUnsupported
+// counts as missing.
 type abilities struct {
 	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place bool
 }
 
-// probe finds out what the store can do. What goes wrong here, other than
-// ErrUnsupported, is for the cases to find.
+// probe finds out what the store can do. It looks for ErrUnsupported only; the cases find other
+// errors.
 func (r *run) probe() (has abilities) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
 	defer cancel()
@@ -164,7 +164,7 @@ func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
 
 func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 
-// summary says what the store was found to be and what went unchecked.
+// summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
 	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, places} {
@@ -195,7 +195,7 @@ func list(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// unproved lists the promises that no case could put to the test.
+// unproved lists the promises that no case could check.
 func (r *run) unproved() (out []string) {
 	promise := func(name string, p driver.Promise, checked bool) {
 		if p != driver.No && !checked {

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// turn is a waiter in a goroutine of its own.
+// turn is a waiter, in a goroutine of its own or in the queue of an Enqueuer.
 type turn struct {
 	cl      *client
 	req     driver.Request
@@ -34,8 +34,7 @@ func (c *check) wait(cl *client, r driver.Request, reserve bool) *turn {
 	})
 }
 
-// waitOn calls Wait until it fails or hands the name over: a wake-up for
-// nothing is allowed.
+// waitOn calls Wait until it fails or hands the name over. A wake-up for nothing is allowed.
 func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for range spinning {
@@ -50,8 +49,8 @@ func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	})
 }
 
-// line waits for its turn as a caller does: it tries, waits, and claims or
-// tries again, until it has the name.
+// line waits for its turn as a caller does: it tries, waits, and claims or tries again, until it
+// has the name.
 func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for ; t.returns < spinning; t.returns++ {
@@ -75,8 +74,8 @@ func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	})
 }
 
-// spinning is how often Wait may come back for nothing; without a limit a
-// Wait that does not wait would keep a processor busy for ever.
+// spinning is how often Wait may return for nothing. Without a limit, a Wait that does not wait
+// would keep a processor busy for ever.
 const spinning = 5_000
 
 var errSpinning = fmt.Errorf("Wait returned %d times though the name was not free", spinning)
@@ -96,12 +95,12 @@ func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn
 	return t
 }
 
-// behindDead waits until the waiter has the name, although one before it died.
+// behindDead waits until the waiter has the name, although a waiter before it died.
 func (c *check) behindDead(t *turn, what string) {
 	c.settled(awaitFor(c, c.deadWaiter()+c.patience, t.done, what), what)
 }
 
-// get waits for the waiter's answer.
+// get waits for the waiter's result.
 func (c *check) get(t *turn, what string) answer { return await(c, t.done, what) }
 
 // got waits until the waiter has the name.
@@ -127,7 +126,7 @@ func (c *check) deadWaiter() time.Duration {
 // waiting reports whether the waiter still waits.
 func (t *turn) waiting() bool { return len(t.done) == 0 }
 
-// waiters asks how many wait for name; -1 if the store does not tell.
+// waiters returns how many wait for name; -1 if the store does not know.
 func (c *check) waiters(name string) int {
 	if c.has.inspect {
 		if s, err := c.b.Inspect(c.ctx, name); err == nil {
@@ -142,8 +141,8 @@ func (c *check) waiters(name string) int {
 	return -1
 }
 
-// queued lets n waiters, who want a place in the queue, arrive there. A store
-// that does not count them is given some time.
+// queued waits until n waiters are in the queue. If the store does not count them, it waits for
+// some time.
 func (c *check) queued(name string, n int) {
 	if c.waiters(name) < 0 {
 		c.settle()
@@ -152,6 +151,5 @@ func (c *check) queued(name string, n int) {
 	c.poll(c.patience/4, func() bool { return c.waiters(name) >= n })
 }
 
-// settle lets a waiter arrive that takes no place in the queue, so that it
-// cannot be seen.
+// settle gives a waiter time to begin, if it takes no place in the queue and so cannot be seen.
 func (c *check) settle() { c.pass(c.unit) }

@@ -59,7 +59,7 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 	return s.grant(h), nil
 }
 
-// find returns the live hold of token, or says why there is none.
+// find returns the live hold of token, or why there is none.
 func (w *world) find(e *entry, token string) (*hold, error) {
 	if h := w.live(e, token); h != nil && !h.reserved {
 		return h, nil
@@ -72,7 +72,7 @@ func (w *world) find(e *entry, token string) (*hold, error) {
 	return nil, driver.ErrLost
 }
 
-// revive is what Extend must not do.
+// revive brings a hold back whose lease has run out, if that is the bug.
 func (w *world) revive(e *entry, token string) (*hold, error) {
 	for _, h := range e.holds {
 		switch {

@@ -211,7 +211,7 @@ func (w *world) dropAll(s *ref) {
 	}
 }
 
-// pause makes the server silent; silence is what a request meets then.
+// pause makes the server silent. Requests then wait in silence.
 func (w *world) pause() (resume func() error, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// What follows is a store as plain as can be, whose every rule can be broken
-// by a flag: what the suite is tested with. It is right when bug is empty.
+// This file and the other reference files are a simple store that tests the suite: each of its
+// rules can be broken by a flag. The store is right if bug is empty.
 
 // bug is a rule that a store breaks, in the words of a bug report.
 type bug string
 
-// world is the back-end.
+// world is the server.
 type world struct {
 	mu     sync.Mutex
 	bug    bug
@@ -27,7 +27,7 @@ type world struct {
 	now    func() time.Time
 	timers bool // now is Go's clock, so timers fire when it says
 	passes bool
-	trip   time.Duration // half of what a request takes
+	trip   time.Duration // half of the time that a request takes
 	silent chan struct{} // closed when the server answers again; nil while it does
 	opens  []*ref
 	full   bool
@@ -103,7 +103,8 @@ func (w *world) open(context.Context) (driver.Store, error) {
 
 func (s *ref) is(b bug) bool { return s.w.bug == b }
 
-// ask carries a request to the world and its answer back, under its mutex.
+// ask carries out a request in the world, under its mutex, and takes as long as the way there and
+// back.
 func (s *ref) ask(ctx context.Context, f func() error) error {
 	if err := s.travel(ctx); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (s *ref) ask(ctx context.Context, f func() error) error {
 	return err
 }
 
-// lost is what a request is answered whose reply was lost.
+// lost returns the error of a request whose reply was lost.
 func (s *ref) lost() error {
 	switch s.w.bug {
 	case errorBecomesHeld:
@@ -139,7 +140,7 @@ func (s *ref) lost() error {
 	return driver.ErrUncertain
 }
 
-// travel takes as long as one way does.
+// travel takes as long as one way.
 func (s *ref) travel(ctx context.Context) error {
 	select {
 	case <-s.done:
@@ -211,7 +212,7 @@ func (w *world) drop(e *entry, token string, o driver.Outcome) {
 	}
 }
 
-// bury turns lapsed holds into memories; the name goes to somebody else.
+// bury removes lapsed holds, because the name goes to somebody else, and remembers that.
 func (w *world) bury(e *entry) {
 	for _, h := range e.holds {
 		if !w.lives(h) {
@@ -250,7 +251,7 @@ func (w *world) mint(e *entry, above uint64) uint64 {
 	return f
 }
 
-// usedUp reports that no fence is left.
+// usedUp reports whether no fence is left.
 func (w *world) usedUp(e *entry) bool {
 	return e.fence >= driver.MaxFence-1 && w.bug != fencesStandStill && w.bug != fenceTooBig
 }

@@ -239,7 +239,7 @@ func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	return nil
 }
 
-// intending returns whose intent keeps readers out, if anybody's.
+// intending returns the token of the reader whose intent keeps others out, or "".
 func (w *world) intending(e *entry) string {
 	if w.bug != intentForEver && !e.intends.After(w.now()) {
 		return ""
@@ -287,7 +287,7 @@ func (s *ref) blab(err error, token string) error {
 	return err
 }
 
-// mangle is what stores do to names that they should not.
+// mangle changes names as wrong stores do.
 func mangle(b bug, name string) string {
 	switch b {
 	case namesCut:

@@ -40,8 +40,8 @@ func (r *run) finish() []Failure {
 	return out
 }
 
-// each calls do for every case that applies: side by side, then one by one
-// those that disturb the others, then those that watched.
+// each calls do for every case that applies: first in parallel, then one after the other for cases
+// that disturb others, then for those that watched.
 func (r *run) each(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {
@@ -79,7 +79,7 @@ func (r *run) together(cases []*testCase, do func(*testCase)) {
 	wg.Wait()
 }
 
-// perform runs a case until it was fast enough to tell.
+// perform runs a case, and again as long as it was too slow to prove anything.
 func (r *run) perform(k *testCase) []Failure {
 	r.mu.Lock()
 	r.ran++
@@ -122,8 +122,8 @@ func (c *check) perform() {
 	c.over = true
 }
 
-// ends waits until done is closed, and is false if the case does nothing for
-// so long that it must hang.
+// ends waits until done is closed, and returns false if the case does nothing for so long that it
+// must hang.
 func (c *check) ends(done <-chan struct{}) bool {
 	look := time.NewTicker(c.patience)
 	defer look.Stop()

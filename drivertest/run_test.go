@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// TestRun runs the suite as a store's author does, by a real clock, with
-// files that carry holds, which a bubble cannot have.
+// TestRun runs the suite as the author of a store does, with a real clock, and with files that
+// carry holds, which are impossible in a bubble.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld("")
@@ -55,8 +55,7 @@ func only(t *testing.T, h Harness, name string) []Failure {
 	return r.perform(&table[i])
 }
 
-// TestAdvance runs the suite over a store that is given a clock that stands
-// still until the harness moves it.
+// TestAdvance runs the suite over a store whose clock stands still until the harness moves it.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	for _, b := range []bug{"", extendShortens, verifyRenews, intentForEver} {
@@ -86,8 +85,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestTooSlow has the first attempt at each case meet a machine that takes
-// longer than the leases, which is nobody's fault.
+// TestTooSlow runs each case first on a machine that takes longer than the leases. No store fails
+// because of that.
 func TestTooSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,8 +146,8 @@ func TestPanicIsAFailure(t *testing.T) {
 	}
 }
 
-// TestFailureSaysWhere checks that a failure shows the rule, what was seen and
-// the line of the case.
+// TestFailureSaysWhere checks that a failure shows the rule, what was seen and the line of the
+// case.
 func TestFailureSaysWhere(t *testing.T) {
 	t.Parallel()
 	var fs []Failure
@@ -162,7 +161,7 @@ func TestFailureSaysWhere(t *testing.T) {
 	}
 }
 
-// TestSummary checks that what goes unchecked is said.
+// TestSummary checks that the summary names the promises that were not checked.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	var text string

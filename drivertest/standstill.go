@@ -2,9 +2,9 @@ package drivertest
 
 import "time"
 
-// A machine with too much to do lets leases and reservations run out between
-// two lines of a case. What such a case finds says nothing about the store, so
-// it is run again; a store with a bug fails on a quiet machine, too.
+// A machine with too much to do lets leases and reservations run out between two lines of a case.
+// Such a case proves nothing about the store, so it runs again. A store with a bug fails on a quiet
+// machine too.
 const (
 	lookout   = 20 * time.Millisecond
 	tolerated = 30 * time.Millisecond
@@ -22,8 +22,8 @@ func watchStandstill() *standstill {
 	return s
 }
 
-// watch compares when it should be woken with when it was. It looks at the
-// last interval, too, which the end of the case may have cut short.
+// watch compares the time of each wake-up with the time when it was due, up to the last interval,
+// which the end of the case may have cut short.
 func (s *standstill) watch() {
 	var longest time.Duration
 	for {

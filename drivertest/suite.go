@@ -13,12 +13,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testCase is one rule of the contract and how it is checked: by requests of
-// its own, or by watching the results of the requests of all cases.
+// testCase is one rule of the contract and the way to check it: by requests of its own (f), or by
+// looking at the results in all other cases (watch).
 type testCase struct {
 	name   string
 	clause string
-	about  string // the words of package driver that it is about, for the meta-test
+	about  string // the words of package driver that it is about, for a test of the table
 	needs  []need // what the store or the harness must have
 	alone  bool   // disturbs other cases, so it runs after them, by itself
 	f      func(*check)
@@ -33,7 +33,7 @@ type run struct {
 	has      abilities
 	a, b     driver.Store
 	unit     time.Duration // the shortest lease
-	patience time.Duration // how long an answer may take
+	patience time.Duration // how long a result may take
 	seq      atomic.Int64
 
 	mu       sync.Mutex
@@ -49,7 +49,7 @@ func (r *run) open() (driver.Store, error) {
 	return r.h.Open(ctx)
 }
 
-// now is the time that leases are counted in.
+// now returns the time by which leases are measured.
 func (r *run) now() time.Time {
 	if r.h.Advance == nil {
 		return time.Now()

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// table holds every case. It is filled by init because the cases themselves
-// look into it, for those that watch.
+// table has every case. init fills it, because the cases look into it for those that watch.
 var table []testCase
 
 func init() {

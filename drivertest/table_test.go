@@ -25,8 +25,8 @@ var uncheckable = map[string]string{
 // unrelated are files of package driver that say nothing about stores.
 var unrelated = regexp.MustCompile(`^(as|clock|prefix|scheme)\b|_test\.go$`)
 
-// TestEveryWordOfTheContractHasACase lists the methods, fields, errors and
-// limits that package driver exports, and wants a case about each.
+// TestEveryWordOfTheContractHasACase lists the methods, fields, errors and limits that package
+// driver exports, and requires a case about each. So a new optional interface needs a case.
 func TestEveryWordOfTheContractHasACase(t *testing.T) {
 	t.Parallel()
 	about := make(map[string]bool)
@@ -103,8 +103,7 @@ func declared(g *ast.GenDecl) (words []string) {
 	return slices.DeleteFunc(words, func(w string) bool { return !ast.IsExported(w) || isPromise(w) })
 }
 
-// method names a method of an error; other functions are there for stores to
-// call.
+// method names a method of an error; other functions are there for stores to call.
 func method(d *ast.FuncDecl) []string {
 	if d.Recv == nil {
 		return nil
@@ -138,7 +137,7 @@ func members(e ast.Expr) (names []string) {
 	return names
 }
 
-// TestEveryCaseCanFail wants a bug for each case.
+// TestEveryCaseCanFail requires a bug for each case.
 func TestEveryCaseCanFail(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{"file/keeps": true, "file/lost": true} // by TestFileCasesCanFail
@@ -159,8 +158,7 @@ func TestEveryCaseCanFail(t *testing.T) {
 	}
 }
 
-// TestEveryCaseReadsWell wants a name, a rule in whole sentences, and one way
-// to check it.
+// TestEveryCaseReadsWell requires a name, a rule in whole sentences, and one way to check it.
 func TestEveryCaseReadsWell(t *testing.T) {
 	t.Parallel()
 	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*/[a-z]+(-[a-z]+)*$`)

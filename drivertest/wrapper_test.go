@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// counted is a wrapper as people write them for metrics: it counts, and leaves
-// names and tokens alone.
+// counted is a wrapper as people write them for metrics: it counts, and leaves names and tokens
+// alone.
 type counted struct {
 	driver.Store
 	calls *atomic.Int64
@@ -46,7 +46,7 @@ func around(h Harness, wrap func(driver.Store) driver.Store) Harness {
 	return h
 }
 
-// wrapped is what the hooks of a harness need.
+// wrapped keeps the inner store for the hooks of a harness.
 type wrapped struct {
 	driver.Store
 	inner driver.Store
@@ -54,7 +54,7 @@ type wrapped struct {
 
 func (s wrapped) Unwrap() driver.Store { return s.Store }
 
-// kinds are stores that have each ability between them.
+// kinds are stores that together have all abilities.
 var kinds = map[string]func(*world){
 	"passes":    func(w *world) { w.passes = true },
 	"enqueues":  func(w *world) { w.g.InProcess = true },
@@ -62,8 +62,7 @@ var kinds = map[string]func(*world){
 	"narrow":    func(w *world) { w.g.MaxName = 200 },
 }
 
-// summaryOf runs the whole suite and returns how many cases ran, and what the
-// store can do.
+// summaryOf runs the whole suite and returns how many cases ran, and what the store can do.
 func summaryOf(t *testing.T, kind func(*world), change func(Harness) Harness) (text string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +79,7 @@ func summaryOf(t *testing.T, kind func(*world), change func(Harness) Harness) (t
 	return ran + "\n" + rest
 }
 
-// A wrapper for metrics loses no ability, and no case passes it by.
+// A wrapper for metrics loses no ability: the same cases run and pass.
 func TestWrapperLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, kind := range kinds {
