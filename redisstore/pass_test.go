@@ -131,8 +131,8 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 func TestPassUnsupported(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	for what, opts := range map[string][]redisstore.Option{
-		"with pollers": {redisstore.Foreign()},
-		"plain strings":  {redisstore.PlainStrings(), redisstore.NoFences()},
+		"with pollers":  {redisstore.Foreign()},
+		"plain strings": {redisstore.PlainStrings(), redisstore.NoFences()},
 	} {
 		s := opened(t, srv.Addr(), append(opts, redisstore.Prefix(what))...)
 		r := request("name")

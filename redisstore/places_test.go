@@ -67,6 +67,9 @@ func TestACL(t *testing.T) {
 	wantIs(t, err, driver.ErrUnavailable, "Acquire of a key that the user may not touch")
 }
 
+// clusterRights are the rights that a user needs in a cluster in addition to those of users.acl.
+const clusterRights = "+cluster|slots +cluster|shards +asking"
+
 // TestACLIsDocumented compares the documentation with the file under test.
 func TestACLIsDocumented(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join("..", "docs", "stores", "redis.md"))
@@ -81,8 +84,15 @@ func TestACLIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, _, _ := strings.Cut(string(acl), "\n")
-	if !strings.Contains(strings.Join(strings.Fields(string(docs)), " "), line) {
+	page := strings.Join(strings.Fields(string(docs)), " ")
+	if !strings.Contains(page, line) {
 		t.Error("docs/stores/redis.md does not show the user of testdata/users.acl")
+	}
+	if !strings.Contains(page, sentinelRights) {
+		t.Error("docs/stores/redis.md does not show the rights of TestSentinelHasItsOwnLogin")
+	}
+	if !strings.Contains(page, clusterRights) {
+		t.Error("docs/stores/redis.md does not show the rights of TestCluster")
 	}
 }
 
@@ -209,7 +219,7 @@ func TestCluster(t *testing.T) {
 	}
 	line, _, _ := strings.Cut(string(acl), "\n")
 	for _, n := range nodes {
-		ask(t, n, append([]string{"ACL", "SETUSER"}, strings.Fields(line + " +cluster|slots +cluster|shards +asking")[1:]...)...)
+		ask(t, n, append([]string{"ACL", "SETUSER"}, strings.Fields(line + " " + clusterRights)[1:]...)...)
 	}
 	waitAndTake(t, fromURL("redis+cluster://padlock:PASSWORD@"+nodes[1].Addr()+"?prefix=app:"))
 	// Locks lie on all nodes, and a node that is away takes only its own along.

@@ -129,6 +129,9 @@ func TestCredentialsAreAskedForEachConnection(t *testing.T) {
 	})
 }
 
+// sentinelRights are the rights that docs/stores/redis.md lists for the user at the sentinels.
+const sentinelRights = "resetchannels &+* &-* -@all +sentinel|sentinels +sentinel|get-master-addr-by-name +subscribe +unsubscribe +ping"
+
 // TestSentinelHasItsOwnLogin has different users and passwords at the sentinel and
 // at the server, and rotates both.
 func TestSentinelHasItsOwnLogin(t *testing.T) {
@@ -137,7 +140,7 @@ func TestSentinelHasItsOwnLogin(t *testing.T) {
 	watch := sentinelOf(t, srv)
 	atSentinel := rawClient(t, rueidis.ClientOption{InitAddress: []string{watch.Addr()}, ForceSingleClient: true, ClientSetInfo: rueidis.DisableClientSetInfo})
 	login := func(password string) {
-		askBy(t, atSentinel, "ACL", "SETUSER", "watcher", "reset", "on", ">"+password, "allchannels", "+@all")
+		askBy(t, atSentinel, strings.Fields("ACL SETUSER watcher reset on >"+password+" "+sentinelRights)...)
 	}
 	login("eyes")
 	dir := t.TempDir()
@@ -168,5 +171,20 @@ func TestSentinelHasItsOwnLogin(t *testing.T) {
 	}
 	if err := open(); err != nil {
 		t.Errorf("with the new password of the sentinel: %v", err)
+	}
+	denied, err := atSentinel.Do(t.Context(), atSentinel.B().Arbitrary("ACL", "LOG").Build()).ToArray()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range denied {
+		entry, err := m.AsMap()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reason, object := entry["reason"], entry["object"]
+		if why, err := reason.ToString(); err != nil || why != "auth" {
+			what, _ := object.ToString()
+			t.Errorf("a right is missing: %s %s", why, what)
+		}
 	}
 }
