@@ -77,14 +77,15 @@ func TestWhichContextCounts(t *testing.T) {
 
 // TestInnerDeadline: a wait for the session's lock ends with the context given to From.
 func TestInnerDeadline(t *testing.T) {
-	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(time.Hour)))
+	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(5*time.Second)))
 	b.put("k", 1)
 	b.ok(func(s *session.Session) {
 		get1[int](t, s, "k")
 		b.twin().answer(func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), 20*time.Millisecond)
 			defer cancel()
-			if _, err := session.Get[int](session.From(ctx), "k"); !errors.Is(err, session.ErrBusy) {
+			_, err := session.Get[int](session.From(ctx), "k")
+			if busy := new(session.BusyError); !errors.As(err, &busy) || busy.Waited > time.Second {
 				t.Error(err)
 			}
 		}, session.Exclusive)

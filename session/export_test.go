@@ -14,3 +14,24 @@ func Interfere(s *Session, key string, v any) error {
 
 // StoreOf is where m keeps its sessions.
 func StoreOf(m *Manager) Store { return m.store }
+
+// StandingOf names the state of s in standing's table, what can be true beside it, and the stage.
+func StandingOf(s *Session) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := [...]string{"unread", "reload", "loaded", "followed", "frozen", "destroyed"}[s.standing]
+	if s.standing == loaded && s.key == "" {
+		name = "absent"
+	}
+	name += [...]string{"", " saved", " begun"}[s.stage]
+	if s.abandoned {
+		name += " abandoned"
+	}
+	if s.failed != nil {
+		name += " failed"
+	}
+	if s.refused != nil {
+		name += " refused"
+	}
+	return name
+}
