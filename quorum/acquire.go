@@ -6,11 +6,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Acquire implements driver.Store. All members are asked at once (under [All]
-// one after the other), and the answer is known when a quorum has granted, or
-// when so many refuse that none is left. Then what was granted is given back
-// before the answer is told, and what is not known to be granted in the
-// background. A request that a hold of this process repeats is a renewal.
+// Acquire implements driver.Store. It asks all members at once (under [All] one after the other)
+// and decides when a quorum has granted, or when so many refuse that none is left. If it fails,
+// members that granted have released before Acquire returns; members whose answer is unknown are
+// released in the background. If a hold of this process repeats its request, that is a renewal.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -21,8 +20,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer s.finish(h)
 	if s.isLive(h) {
-		// Members that lost the hold would grant it afresh, and a quorum of
-		// fresh grants is not a repeat: so they are asked to confirm.
+		// Members that lost the hold would grant it anew, and a quorum of new grants is no
+		// repetition of the old one. So the members are asked to confirm the hold.
 		g, err := s.confirm(ctx, h, r.TTL)
 		if err == nil && r.AtLeast > 0 {
 			g, err = s.arm(ctx, h, r)

@@ -122,7 +122,8 @@ func TestAdoptShared(t *testing.T) {
 	})
 }
 
-// The key of a lock that was demoted after its export still says exclusive; the members know better.
+// The key of a lock that was demoted after its export still says exclusive; the members know
+// better.
 func TestAdoptedAfterDemotion(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, b := open(), open()

@@ -6,25 +6,24 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// verdict is what an answer comes to.
+// verdict says what the answer of a member means.
 type verdict int
 
 const (
-	unasked  verdict = iota // and perhaps will be
+	unasked  verdict = iota // not asked yet
 	pending                 // asked, no answer yet
 	yes                     // granted, confirmed, done
-	held                    // by others, or cooling down
-	leftover                // held, perhaps by what an earlier try of this caller left there
+	held                    // refused: others hold the name, or it cools down
+	leftover                // refused, perhaps because of what an earlier try of this caller left there
 	conflict                // another reader is being promoted
 	gone                    // the token holds nothing there
-	never                   // not asked, or nothing came of it: for certain
-	busy                    // not asked, for an earlier request for the token is unsettled
-	refused                 // as invalid or unsupported
-	unsure                  // it may have been done
+	never                   // certainly nothing was done
+	busy                    // not asked, because an earlier request for the token is unsettled
+	refused                 // the request is invalid or unsupported
+	unsure                  // nobody knows whether it was done
 )
 
-// judge takes every error that does not say that nothing was done as one that
-// leaves it open.
+// judge returns the meaning of err. Every error that does not say that nothing was done is unsure.
 func judge(err error) verdict {
 	switch {
 	case err == nil:
@@ -47,20 +46,20 @@ func judge(err error) verdict {
 	return unsure
 }
 
-// answer is what one member said.
+// answer is the answer of one member.
 type answer struct {
-	member  int
-	verdict verdict
-	grant   driver.Grant
-	outcome driver.Outcome
-	state   driver.State
-	err     error
-	fast    bool // it came early in its time
-	settled bool // nothing is left of what was released, nor can come
-	ours    bool // what is gone there may have been given back by us
+	member   int
+	verdict  verdict
+	grant    driver.Grant
+	outcome  driver.Outcome
+	state    driver.State
+	err      error
+	fast     bool // it came in the first half of the timeout
+	settled  bool // nothing is left at the member, and nothing can arrive any more
+	released bool // the hold may be gone because this process released it
 }
 
-// ballot is an empty list of answers.
+// ballot returns an answer for each member, with the verdict v.
 func (s *Store) ballot(v verdict) []answer {
 	answers := make([]answer, len(s.members))
 	for i := range answers {
@@ -87,15 +86,15 @@ func greatest(answers []answer) (fence uint64) {
 	return fence
 }
 
-// needs stops collecting when a quorum said yes.
+// needs returns a condition for collect: a quorum said yes.
 func (s *Store) needs(answers []answer) func() bool {
 	return func() bool { return count(answers, yes) >= s.need }
 }
 
-// refuses is more denials than a quorum can do without.
+// refuses reports whether n denials leave no quorum.
 func (s *Store) refuses(n int) bool { return n > len(s.members)-s.need }
 
-// refusal is what a member finds wrong with the request, or nil.
+// refusal returns the error of a member that found the request invalid or unsupported, or nil.
 func refusal(answers []answer) error {
 	for i := range answers {
 		if answers[i].verdict == refused {

@@ -9,12 +9,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Convert implements driver.Converter. A promotion needs a quorum on which
-// this is the only hold; where it fails, the members that had promoted are
-// converted back. Of two readers that want to be promoted, the one whose
-// intent the first member noted may wait, and the other is told.
+// Convert implements driver.Converter. A promotion needs a quorum of members on which this is the
+// only hold. If it fails, the members that had promoted are converted back. Of two readers that
+// want to be promoted, the one whose intent the first member noted may wait, and the other gets
+// ErrPromotionConflict.
 //
-// ErrUncertain after a demotion: other readers may have come in already.
+// ErrUncertain after a demotion means that other readers may have come in already.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -57,7 +57,7 @@ type conversion struct {
 	fence uint64 // set before stage is won, and not changed afterwards
 }
 
-// ask is the script of one member.
+// ask is the script for one member.
 func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	var a answer
 	a.grant, a.err = c.s.convertAt(ctx, c.h, i, c.r)
@@ -65,7 +65,7 @@ func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answ
 	c.s.mu.Lock()
 	stage, fence := c.stage, c.fence
 	if a.verdict == yes && stage == lost {
-		c.h.slots[i].odd = true
+		c.h.slots[i].otherMode = true
 	}
 	report(a)
 	c.s.mu.Unlock()
@@ -74,9 +74,8 @@ func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answ
 	}
 }
 
-// convertAt converts at member i, in the hold's turn there. A promotion is not
-// tried where a demotion of unknown fate may still arrive: it would let readers
-// in later.
+// convertAt converts the hold at member i, in the hold's turn there. It tries no promotion while a
+// demotion whose outcome is unknown may still arrive, because that would let readers in later.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
 	s.mu.Lock()
@@ -90,22 +89,22 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 	defer s.mu.Unlock()
 	switch judge(err) {
 	case yes:
-		sl.has, sl.odd = true, false
+		sl.has, sl.otherMode = true, false
 	case gone:
 		sl.has = false
 	case unsure:
-		sl.odd = true
+		sl.otherMode = true
 		if r.Shared {
 			sl.demotes = time.Now().Add(lateRequest)
 		}
 	case held, conflict:
-		sl.odd = true
+		sl.otherMode = true
 	}
 	return g, err
 }
 
-// all asks every member; under All, in order as long as they say yes, so that
-// two promotions do not each get a part.
+// all asks every member. Under All it asks them in order, as long as they say yes, so that two
+// promotions do not each get a part of the members.
 func (c *conversion) all(ctx context.Context) error {
 	s := c.s
 	c.sent = s.clock.Now()
@@ -128,7 +127,7 @@ func (c *conversion) all(ctx context.Context) error {
 	return nil
 }
 
-// weaken demotes, or verifies the mode that the hold has.
+// weaken demotes the hold, or verifies the mode that it has.
 func (c *conversion) weaken(ctx context.Context, was mode) (driver.Grant, error) {
 	s, h := c.s, c.h
 	err := c.all(ctx)
@@ -143,13 +142,13 @@ func (c *conversion) weaken(ctx context.Context, was mode) (driver.Grant, error)
 		return driver.Grant{}, lost
 	}
 	if was == exclusive && c.r.Shared && count(c.answers, yes)+count(c.answers, unsure)+count(c.answers, pending) > 0 {
-		h.setMode(true) // it cannot be taken back
-		c.markOdd()
+		h.setMode(true) // a demotion cannot be undone
+		c.markOtherMode()
 	}
 	return driver.Grant{}, s.undecided(c.answers, true, err)
 }
 
-// accept notes that the hold has the mode asked for. The caller holds mu.
+// accept notes that the hold has the requested mode. The caller holds mu.
 func (c *conversion) accept(fence uint64) driver.Grant {
 	s, h := c.s, c.h
 	if !h.live {
@@ -157,15 +156,15 @@ func (c *conversion) accept(fence uint64) driver.Grant {
 	}
 	h.fence, h.request.TTL = fence, c.r.TTL
 	h.setMode(c.r.Shared)
-	c.markOdd()
+	c.markOtherMode()
 	return s.grant(h, c.sent, c.answers)
 }
 
-// markOdd notes which members may still have another mode.
-func (c *conversion) markOdd() {
+// markOtherMode notes the members that may still have another mode.
+func (c *conversion) markOtherMode() {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v != yes && v != gone {
-			c.h.slots[i].odd = true
+			c.h.slots[i].otherMode = true
 		}
 	}
 }
@@ -178,7 +177,7 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 		defer s.mu.Unlock()
 		return c.accept(c.fence), nil
 	}
-	// Whoever promotes late is to be taken back, too.
+	// Members that promote late are to be converted back, too.
 	c.round.collect(context.Background(), c.answers, c.patience+grace, func() bool { return false })
 	s.mu.Lock()
 	c.stage = lost
@@ -195,8 +194,8 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, c.why(ctx, conflicted, back, cause)
 }
 
-// why says why a promotion failed that left the shared hold as it was. back is
-// what members say of that.
+// why returns why a promotion failed and left the shared hold as it was. back has the members'
+// answers to converting back.
 func (c *conversion) why(ctx context.Context, conflicted bool, back []answer, cause error) error {
 	s := c.s
 	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
@@ -213,7 +212,7 @@ func (c *conversion) why(ctx context.Context, conflicted bool, back []answer, ca
 	return s.fail(driver.ErrUnavailable, c.answers, nil)
 }
 
-// lead is what the first member says that has an opinion on the promotion.
+// lead returns the first answer that grants or refuses the promotion.
 func (c *conversion) lead() verdict {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v == yes || v == held || v == conflict {
@@ -223,7 +222,7 @@ func (c *conversion) lead() verdict {
 	return unasked
 }
 
-// raise writes the new fence back to a quorum.
+// raise writes the new fence back to a quorum, and reports whether that succeeded.
 func (c *conversion) raise(ctx context.Context) bool {
 	s := c.s
 	s.mu.Lock()
@@ -252,8 +251,8 @@ func (c *conversion) raise(ctx context.Context) bool {
 	return count(raised, yes) >= s.need
 }
 
-// revert makes the hold shared again where it was promoted, and takes back the
-// intent where one was noted if it is in another reader's way. It returns what
+// revert makes the hold shared again at the members that promoted it. With intents it also takes
+// back the intent at members that noted one, because it is in another reader's way. It returns what
 // is then known of the shared hold at each member.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
@@ -285,13 +284,13 @@ func (c *conversion) revert(intents bool) []answer {
 	return back
 }
 
-func (c *conversion) note(i int, odd bool) {
+func (c *conversion) note(i int, otherMode bool) {
 	c.s.mu.Lock()
-	c.h.slots[i].odd = odd
+	c.h.slots[i].otherMode = otherMode
 	c.s.mu.Unlock()
 }
 
-// RaiseFence implements driver.FenceRaiser, for quorums of quorums.
+// RaiseFence implements driver.FenceRaiser, so that a quorum can be a member of a quorum.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// win ends the vote with a grant, unless it turns out that it was not won.
-// From here on, members that grant late take the fence over by themselves.
+// win ends the vote as won. It returns false if an answer that came in the meantime means that it
+// was not. From here on, members that grant late take the fence over by themselves, see ask.
 func (t *try) win(ctx context.Context) bool {
 	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
 	t.s.mu.Lock()
@@ -25,8 +25,8 @@ func (t *try) win(ctx context.Context) bool {
 	return true
 }
 
-// declare makes the grant safe to tell: the fence is written back to a quorum,
-// and AtLeast is armed there.
+// declare makes the grant safe to return: it writes the fence back to a quorum and arms AtLeast
+// there.
 func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)
@@ -62,7 +62,8 @@ func (t *try) isSecure(g driver.Grant) bool {
 	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
 }
 
-// secure is done in the hold's turn at a member that granted.
+// secure arms AtLeast and raises the fence at a member that granted. It runs in the hold's turn
+// there.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -80,7 +81,7 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	return a
 }
 
-// arm lets a live hold, which was confirmed a moment ago, last for AtLeast.
+// arm makes the name of a live hold, which was confirmed a moment ago, stay taken for AtLeast.
 func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
 	sent, patience := s.clock.Now(), s.timeout(r.TTL)
 	round := s.newRound(ctx, h, patience, len(s.members))
@@ -108,7 +109,7 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 	return s.grant(h, sent, answers), nil
 }
 
-// armAt repeats a request that was granted; a repeat arms AtLeast.
+// armAt arms AtLeast at one member, by repeating the request that it granted.
 func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
 	g, err := m.store.Acquire(ctx, r)
 	a := answer{member: i, verdict: judge(err), grant: g, err: err}
@@ -118,7 +119,7 @@ func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.R
 	return a
 }
 
-// settled notes a hold that a quorum has granted and secured.
+// settled notes that a quorum has granted and secured the hold.
 func (t *try) settled(secured []answer) driver.Grant {
 	s, h := t.s, t.h
 	s.mu.Lock()
@@ -136,13 +137,13 @@ func (t *try) settled(secured []answer) driver.Grant {
 			old.over()
 		}
 		if h.mode == unknown && s.toldShared(t.answers) {
-			h.setMode(true) // whatever the exporter's key says
+			h.setMode(true) // even if the exporter's key says otherwise
 		}
 	}
 	return s.grant(h, t.sent, secured)
 }
 
-// lose gives back what was granted and says why nothing was.
+// lose releases what members granted and returns why the try failed.
 func (t *try) lose(ctx context.Context, cause error) error {
 	s := t.s
 	s.mu.Lock()
@@ -155,8 +156,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
 	if unknown > 0 {
-		// What is left somewhere is in nobody's way as long as the others make a
-		// quorum, and for that they have to be there.
+		// What is left at some members blocks nobody while the other members make a quorum,
+		// and members that cannot be asked do not help with that.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -164,7 +165,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 		return s.heldError(t.answers)
 	case cause == nil && t.swap:
 		return s.fail(driver.ErrLost, t.answers, nil)
-	case s.refuses(unknown): // it may be a grant, or keep others from one
+	case s.refuses(unknown): // it may be a grant, or block other callers
 		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -178,18 +179,17 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether another try is worth while: what an earlier one of
-// this caller left was in the way, or the members that could be asked would
-// make a quorum if some were not in other hands, mostly those of rivals that
-// split the vote. It cannot be known whether somebody holds the name.
+// contended reports whether another try may succeed: either what an earlier try of this caller left
+// was in the way, or the members that could be asked would make a quorum if other callers had none
+// of them. Mostly those callers split the vote; nobody can know whether one of them holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
-// swapOpen is the answer when a hand-over neither has a quorum nor can be
-// told to have none. What was swapped stays: asked again, the same token may
-// win the rest. To swap back would need the very members that are silent.
+// swapOpen returns the error of a hand-over if nobody can know whether it has a quorum. Members
+// that handed over keep the new token: a repetition with this token may win the others. Handing
+// back would need the very members that are silent.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err

@@ -11,12 +11,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// failure is an error that tells what members said without being what they
-// said: one member's "held" or "uncertain" is not that of the quorum.
+// failure is an error that quotes the members' errors in its text and does not wrap them: one
+// member's "held" or "uncertain" is not that of the quorum.
 type failure struct {
 	is   error // a sentinel
 	text string
-	also error // the caller's context error, driver.ErrSpent, or nil
+	also error // the error of the caller's context, driver.ErrSpent, or nil
 }
 
 func (f *failure) Error() string {
@@ -37,7 +37,7 @@ func (f *failure) Unwrap() []error {
 	return []error{f.is, f.also}
 }
 
-// fail says is, and why: what each member said that did not say yes.
+// fail returns the error is, with the answer of each member that did not say yes.
 func (s *Store) fail(is error, answers []answer, also error) error {
 	var parts []string
 	for i := range answers {
@@ -58,8 +58,7 @@ func (s *Store) fail(is error, answers []answer, also error) error {
 	return &failure{is, strings.ReplaceAll(text, "\n", ", "), also}
 }
 
-// open is the error of a request whose fate is not known, or of which it is
-// known that nothing came.
+// open returns ErrUncertain if the request may have changed something, else ErrUnavailable.
 func (s *Store) open(answers []answer, also error) error {
 	for i := range answers {
 		switch answers[i].verdict {
@@ -70,7 +69,7 @@ func (s *Store) open(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided is the error when neither a quorum nor its impossibility shows.
+// undecided returns the error of a request for which neither a quorum nor its impossibility shows.
 func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err
@@ -81,9 +80,9 @@ func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	return s.open(answers, cause)
 }
 
-// loss is ErrExpired or ErrLost when so many members deny the hold that no
-// quorum is left, else nil. If all that it takes say "expired", nobody can
-// have had a quorum since.
+// loss returns ErrExpired or ErrLost if so many members deny the hold that no quorum is left, else
+// nil. If all members that are needed for that say "expired", no other caller can have had a quorum
+// since.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil
@@ -100,11 +99,11 @@ func (s *Store) loss(answers []answer) error {
 	return s.fail(driver.ErrLost, answers, nil)
 }
 
-// heldError is what the members that refuse say together.
+// heldError combines the answers of the members that refuse.
 func (s *Store) heldError(answers []answer) error {
 	e := &driver.HeldError{Waiters: -1}
 	var m merger
-	var free []time.Time // when each member will be free; zero is now
+	var free []time.Time // when each member will be free; zero means now
 	for i := range answers {
 		var h *driver.HeldError
 		switch {
@@ -125,9 +124,9 @@ func (s *Store) heldError(answers []answer) error {
 	return e
 }
 
-// merger puts together what members report of one name. They do not tell
-// tokens, so two holds are taken for one if their holders say the same of
-// themselves; of several such holds at one member each counts.
+// merger combines what members report of one name. They report no tokens. So two holds at two
+// members count as one if host, process, label and mode are the same; two such holds at one member
+// count as two.
 type merger struct{ groups []group }
 
 type group struct {
@@ -142,7 +141,7 @@ type who struct {
 	pid             int
 	shared, foreign bool
 	cooling         bool
-	nth             int // of several that say the same
+	nth             int // of several holds that are alike
 }
 
 func (m *merger) add(holds []driver.Hold) {
@@ -176,8 +175,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holds lists what at least that many members report. A hold ends when fewer
-// than a quorum of members have it.
+// holds lists the holds that at least that many members report. A hold ends when fewer than a
+// quorum of members have it.
 func (m *merger) holds(least, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {

@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store: a quorum must confirm. When so many members
-// deny the hold that no quorum is left, it is lost at once; silence alone loses
-// nothing. A member that denies the hold, because it restarted empty for
-// example, is given it again if a quorum of others confirms in this same round.
+// Extend implements driver.Store: a quorum must confirm the hold. If so many members deny it that
+// no quorum is left, the hold is lost at once; silence alone loses nothing. A member that denies
+// the hold, for example because it restarted empty, gets it back if a quorum of other members
+// confirms it in the same round.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -29,7 +29,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	return s.confirm(ctx, h, ttl)
 }
 
-// confirmation is one round of Extend.
+// confirmation is one round of requests to extend a hold.
 type confirmation struct {
 	s        *Store
 	h        *hold
@@ -68,7 +68,7 @@ func (s *Store) confirm(ctx context.Context, h *hold, ttl time.Duration) (driver
 func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answers []answer) driver.Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !h.live { // another process's, as far as this one knows
+	if !h.live { // this process did not take it
 		return driver.Grant{TTL: s.lease(sent, answers), Shared: s.toldShared(answers)}
 	}
 	if ttl != 0 {
@@ -77,8 +77,8 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	return s.grant(h, sent, answers)
 }
 
-// ask is the script of one member. When the member denies the hold it waits
-// for what the others say, and repairs it there or not.
+// ask is the script for one member. If the member denies the hold, ask waits until the round is
+// decided, and gives the hold back to the member if the others confirmed it.
 func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer
@@ -91,7 +91,7 @@ func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(an
 	case gone:
 		sl.has = false
 	}
-	amiss := !sl.has || sl.odd
+	amiss := !sl.has || sl.otherMode
 	s.mu.Unlock()
 	report(a)
 	if !amiss || c.ttl == 0 || a.verdict != yes && a.verdict != gone {
@@ -107,9 +107,8 @@ func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(an
 	}
 }
 
-// mendSoon renews the hold a little later and in the background, because some
-// member did not grant when a quorum of others did: so that the hold comes to
-// all members.
+// mendSoon renews the hold in the background, a little later. It is called when a quorum granted
+// and some member did not, so that this member gets the hold too.
 func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,18 +138,17 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	}()
 }
 
-// mend brings member i back to what the hold is. It is done in the hold's turn
-// there, and only right after a quorum of other members confirmed the hold:
-// then nobody else can have it. Done at any other time, it could take a name
-// that somebody else had in between.
+// mend gives the hold, or its mode, back to member i. It runs in the hold's turn there, and only
+// right after a quorum of other members confirmed the hold: then nobody else can have it. At any
+// other time it could take a name that another caller had in between.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.slots[i]
 	s.mu.Lock()
 	r := h.request
 	r.Shared = h.isShared()
 	r.AtLeast = s.restAtLeast(h)
-	mayMend := h.live && (!sl.has || sl.odd) && h.until.Sub(s.clock.Now()) > patience
-	convert, fence := sl.has && sl.odd, h.fence
+	mayMend := h.live && (!sl.has || sl.otherMode) && h.until.Sub(s.clock.Now()) > patience
+	convert, fence := sl.has && sl.otherMode, h.fence
 	if mayMend && !convert {
 		sl.sending()
 	}

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// gate lets one in at a time, first come first served.
+// gate lets one call in at a time, first come first served.
 type gate struct {
 	taken bool
 	queue []place
 }
 
-// place is a place in the line of a gate; nil is the turn itself.
+// place is a place in the line of a gate. It is nil if it is its turn already.
 type place chan struct{}
 
 // line takes the next place. The caller holds mu.
@@ -41,12 +41,12 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	if i := slices.Index(g.queue, p); i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
 	} else {
-		g.next() // the turn came in the same instant
+		g.next() // the turn came in this instant
 	}
 	return ctx.Err()
 }
 
-// awaitFor is await for at most d.
+// awaitFor waits for the turn of p, at most for d.
 func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
 	if p == nil {
 		return nil
@@ -56,7 +56,7 @@ func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
 	return s.await(ctx, g, p)
 }
 
-// next lets the next one in. The caller holds mu.
+// next lets the next call in. The caller holds mu.
 func (g *gate) next() {
 	if len(g.queue) == 0 {
 		g.taken = false

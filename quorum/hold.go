@@ -11,31 +11,30 @@ import (
 
 type id struct{ name, token string }
 
-// hold is what this process knows of one token at one name, from the first
-// request for it until nothing of it is under way and it is over. What only
-// the members know, they are asked.
+// hold is what this process knows of one token for one name. It exists from the first request for
+// the token until the hold is over and no request is under way. The members are asked for what only
+// they know.
 //
-// Everything in it is guarded by Store.mu.
+// Store.mu guards all fields.
 type hold struct {
 	id
-	refs  int    // calls and requests that use it
+	refs  int    // how many calls and requests use it
 	turn  gate   // one call at a time may change the hold
 	slots []slot // by member
 
-	tried   bool // slots say to which members anything was sent
-	live    bool // granted, and not known to be over
-	mending bool // to be renewed soon
+	tried   bool // this process made the try, so slots are complete
+	live    bool // granted, and as far as known not over
+	mending bool // it will be renewed soon, see mendSoon
 	request driver.Request
 	fence   uint64
 	mode    mode
-	until   driver.Instant // by then the lease is over
-	atLeast driver.Instant // the name is to stay taken until then
+	until   driver.Instant // when the lease is over
+	atLeast driver.Instant // the name stays taken until then
 	bound   context.Context
 	end     context.CancelCauseFunc // of bound
 }
 
-// mode is what this process knows of a hold's mode. A hold that was adopted
-// has the mode that it had before.
+// mode is what this process knows of a hold's mode. A hold that was adopted keeps its mode.
 type mode int
 
 const (
@@ -66,11 +65,11 @@ func (s *Store) isLive(h *hold) bool {
 	return h.live
 }
 
-// lineUp bounds how long a call waits for another one on the same hold.
+// lineUp is how long a call waits at most for another call on the same hold.
 const lineUp = 500 * time.Millisecond
 
-// begin enters a call that may change the hold of token. If it returns no
-// error, finish must follow.
+// begin starts a call that may change the hold of token. If it returns no error, the caller calls
+// finish.
 func (s *Store) begin(ctx context.Context, name, token string) (*hold, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (s *Store) finish(h *hold) {
 	s.work.Done()
 }
 
-// use finds or makes the hold of token, and keeps it until unuse.
+// use returns the hold of token, which may be new, and keeps it until unuse.
 func (s *Store) use(name, token string) *hold {
 	key := id{name, token}
 	s.mu.Lock()
@@ -127,8 +126,8 @@ func (s *Store) unuse(h *hold) {
 	}
 }
 
-// sweep forgets holds that nobody gave back and whose leases are over. It runs
-// when the holds have doubled, so its cost is spread.
+// sweep forgets holds that were never released and whose leases are over. It runs when the number
+// of holds has doubled, so each call pays little for it.
 func (s *Store) sweep() {
 	now := s.clock.Now()
 	for key, h := range s.holds {
@@ -140,7 +139,7 @@ func (s *Store) sweep() {
 	s.swept = len(s.holds)
 }
 
-// over notes that the hold has ended. The caller holds mu.
+// over notes that the hold is over. The caller holds mu.
 func (h *hold) over() {
 	h.live = false
 	h.unwatch()
@@ -155,7 +154,7 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch notes what member i's hold is bound to. The caller holds mu.
+// watch notes the context that the hold at member i is bound to. The caller holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {
@@ -168,8 +167,8 @@ func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl.stop = context.AfterFunc(bound, func() { s.boundEnded(h, i, bound) })
 }
 
-// boundEnded ends the hold when so many connections or processes of members
-// have ended that no quorum is left.
+// boundEnded ends the hold if so many members have lost the connection or process of the hold that
+// no quorum is left.
 func (s *Store) boundEnded(h *hold, i int, bound context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +191,8 @@ func (h *hold) count(is func(*slot) bool) (n int) {
 	return n
 }
 
-// leaseOf is how long a hold can last at most after the last request for it.
-// The caller holds mu.
+// leaseOf returns how long a hold can last at most after the last request for it. The caller holds
+// mu.
 func (s *Store) leaseOf(h *hold) time.Duration {
 	if ttl := max(h.request.TTL, h.request.AtLeast); ttl > 0 {
 		return ttl
@@ -201,11 +200,11 @@ func (s *Store) leaseOf(h *hold) time.Duration {
 	return unknownLease
 }
 
-// unknownLease is for tokens of which this process has seen no grant.
+// unknownLease is the lease of a token for which this process has seen no request.
 const unknownLease = time.Minute
 
-// restAtLeast is how long the name must stay taken at least; 0 if that is over
-// or too short for a store. The caller holds mu.
+// restAtLeast returns how much longer the name must stay taken. It is 0 if that time is over, or
+// too short for a store. The caller holds mu.
 func (s *Store) restAtLeast(h *hold) time.Duration {
 	rest := h.atLeast.Sub(s.clock.Now())
 	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
@@ -217,8 +216,7 @@ func (s *Store) restAtLeast(h *hold) time.Duration {
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)
 
-// left is how much of a lease there is for certain, counted from sent, which
-// was before the request.
+// left returns how long a lease certainly lasts, counted from sent, which was before the request.
 func left(sent driver.Instant, g *driver.Grant) time.Duration {
 	if g.TTL == 0 {
 		return forever
@@ -230,8 +228,8 @@ func left(sent driver.Instant, g *driver.Grant) time.Duration {
 	return max(d, 1)
 }
 
-// lease is how long a quorum of the members that said yes will hold, counted
-// from sent; 0 if for ever.
+// lease returns how long a quorum of the members that said yes keeps the hold, counted from sent.
+// It is 0 if their leases do not end.
 func (s *Store) lease(sent driver.Instant, answers []answer) time.Duration {
 	var ends []time.Duration
 	for i := range answers {
@@ -247,8 +245,7 @@ func (s *Store) lease(sent driver.Instant, answers []answer) time.Duration {
 	return ttl
 }
 
-// grant is what the caller is told of a hold that answers confirm. The caller
-// holds mu.
+// grant returns the Grant of a hold that answers confirm. The caller holds mu.
 func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Grant {
 	ttl := s.lease(sent, answers)
 	if ttl == 0 {
@@ -268,8 +265,8 @@ func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Gra
 	return driver.Grant{Fence: h.fence, TTL: ttl, Bound: h.bound, Shared: h.mode == shared || h.mode == unknown && s.toldShared(answers)}
 }
 
-// toldShared reports that no quorum of the members says that a hold is exclusive, of which this
-// process does not know the mode.
+// toldShared reports whether no quorum of the members says that the hold is exclusive. It is for
+// holds whose mode this process does not know.
 func (s *Store) toldShared(answers []answer) bool {
 	told := 0
 	for i := range answers {

@@ -12,10 +12,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// StoreID implements driver.Identifier. The id is made of the rule and of the members' ids, in any
-// order. Each member's id is asked for until it is known, and not again while this Store is open.
+// StoreID implements driver.Identifier. The id is made of the rule and of the members' ids,
+// whatever their order. Each member is asked for its id until it answers, and not again while this
+// Store is open. So if a member loses its data and its id with it, processes that start later have
+// another id.
 //
-// ErrUnavailable: the id of some member is not known yet. ErrUnsupported: a member has none.
+// StoreID returns driver.ErrUnavailable while the id of a member is not known, and
+// errors.ErrUnsupported if a member has none.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
@@ -45,7 +48,7 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return "", s.fail(driver.ErrUnavailable, answers, nil)
 }
 
-// identify makes the member's id known.
+// identify finds out the member's id.
 func (m *member) identify(ctx context.Context) error {
 	if m.id.Load() != nil {
 		return nil
@@ -57,7 +60,7 @@ func (m *member) identify(ctx context.Context) error {
 	return err
 }
 
-// id returns the id, or "" while that of a member is not known.
+// id returns the id of the quorum, or "" while that of a member is not known.
 func (s *Store) id() string {
 	ids := []string{s.rule.String()}
 	for _, m := range s.members {

@@ -9,10 +9,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. Under [Majority] it tells the holds
-// that may be on a quorum, under [All] whoever is in the way at any member.
-// Fence is what every later grant is above, also if some members do not
-// answer.
+// Inspect implements driver.Inspector. Under [Majority] it reports the holds that may be on a
+// quorum, under [All] every hold at any member. Every later grant has a greater fence than
+// State.Fence, even if some members do not answer.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -42,8 +41,8 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	return answers, s.enough(answers, cause)
 }
 
-// enough is an error if so few members answered that a quorum may have a hold
-// of which they know nothing.
+// enough returns an error if so few members answered that a quorum may have a hold that none of
+// them knows.
 func (s *Store) enough(answers []answer, cause error) error {
 	if s.refuses(count(answers, yes)) {
 		return nil
@@ -57,7 +56,7 @@ func (s *Store) enough(answers []answer, cause error) error {
 	return s.fail(driver.ErrUnavailable, answers, nil)
 }
 
-// merge makes one state of what members tell.
+// merge makes one state of the members' answers.
 func (s *Store) merge(name string, answers []answer) driver.State {
 	out := driver.State{Name: name, Waiters: -1}
 	var m merger
@@ -77,9 +76,9 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	return out
 }
 
-// fenceOf is at least the fence of every grant that was told, for that is on a
-// quorum; members that are silent may be of it. With all members it is not
-// above what a later grant will have.
+// fenceOf returns a fence that is at least that of every grant so far: the fence of a grant is on a
+// quorum, of which silent members may be a part. If all members answered, no later grant has a
+// smaller fence.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {
@@ -92,8 +91,8 @@ func (s *Store) fenceOf(answers []answer) uint64 {
 	return fences[min(len(fences)-1, len(fences)-s.need+silent)]
 }
 
-// List implements driver.Lister, under the same rules as Inspect. A quorum has
-// no queue of its own, so no name is listed for being waited for.
+// List implements driver.Lister, under the same rules as Inspect. A quorum has no queue of its own,
+// so List does not report names that are only waited for.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if !s.lists {
 		return nil, fmt.Errorf("list: %w", errors.ErrUnsupported)
@@ -143,11 +142,12 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 	return out
 }
 
-// Break implements driver.Breaker. seenFence is what Inspect told; each member
-// breaks only what it had at that moment. So many members must do it that no
-// quorum is left to the former holder, and the fence that is returned lies
-// between the former holder's and all later ones. ErrUncertain: fewer did, or
-// such a fence cannot be named because members' clocks are too far apart.
+// Break implements driver.Breaker. seenFence is the fence that Inspect reported; each member breaks
+// only what it had at that moment. So many members must do it that the former holder has no quorum
+// left. The fence that Break returns lies between the former holder's and all later ones.
+//
+// ErrUncertain means that fewer members did it, or that no such fence exists because the members'
+// clocks are too far apart.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
@@ -190,7 +190,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			minted = append(minted, answers[i].grant.Fence)
 		}
 	}
-	overlap := len(answers) - s.need + 1 // members that every quorum meets
+	overlap := len(answers) - s.need + 1 // so many members that every quorum has one of them
 	switch {
 	case len(minted) >= overlap:
 		slices.Sort(minted)
@@ -207,8 +207,8 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 	return 0, s.fail(driver.ErrUncertain, answers, cause)
 }
 
-// Status implements driver.Reporter: what each member found, and which of them
-// could be asked.
+// Status implements driver.Reporter. It reports which members could be asked, and what each of them
+// found.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if s.counted(func(m *member) bool { return m.reporter != nil }) == 0 {
 		return nil, fmt.Errorf("status: %w", errors.ErrUnsupported)

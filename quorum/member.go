@@ -9,12 +9,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// member is one of the stores, and what it can do.
+// member is one of the stores, and its abilities.
 type member struct {
 	store     driver.Store
 	index     int
 	g         driver.Guarantees
-	waiter    driver.Waiter // nil if it cannot; so with those that follow
+	waiter    driver.Waiter // nil if the store has not this ability; the same for the next seven
 	converter driver.Converter
 	inspector driver.Inspector
 	lister    driver.Lister
@@ -23,12 +23,12 @@ type member struct {
 	reporter  driver.Reporter
 	ids       driver.Identifier
 
-	id        atomic.Pointer[string] // from ids, once it is known
+	id        atomic.Pointer[string] // the answer of ids, once it is known
 	unsettled atomic.Int64           // releases that it has not answered for certain
 }
 
-// A member with that many unsettled releases is out of order. It is left out
-// of new holds until it has settled some, so that it costs nothing more.
+// A member with this many unsettled releases is out of order. It is left out of new holds until
+// some are settled, so that it costs no time.
 const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {
@@ -44,9 +44,9 @@ func newMember(i int, store driver.Store) *member {
 	return m
 }
 
-// ability returns the T that store is or has inside of wrappers, or nil if there is none. A store may
-// have the method and always return errors.ErrUnsupported, as a store made of stores does when its
-// members cannot. So probe calls the method once, with a context that has ended and invalid
+// ability returns the T that store is or has inside of wrappers, or nil if there is none. A store
+// may have the method and always return errors.ErrUnsupported, as a store made of stores does when
+// its members cannot. So probe calls the method once, with a context that has ended and invalid
 // arguments: with those, no store does anything.
 func ability[T any](store driver.Store, probe func(T) error) (t T) {
 	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
@@ -62,7 +62,7 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// String tells members apart in errors and findings.
+// String names the member in errors and findings.
 func (m *member) String() string { return fmt.Sprintf("member %d (%s)", m.index+1, m.g.Store) }
 
 var (

@@ -15,16 +15,15 @@ import (
 type Rule int
 
 const (
-	// Majority needs more than half of the members: 2 of 3, 3 of 5. An odd
-	// number of three or more makes sense; with others Guarantees has a note.
+	// Majority needs more than half of the members: 2 of 3, 3 of 5. Use an odd number, at least
+	// three; with other numbers Guarantees has a note.
 	Majority Rule = iota
-	// All needs every member. They are asked one after the other in the given
-	// order, so that of two callers one gets through; name them in the same
-	// order everywhere.
+	// All needs every member. It asks them one after the other in the given order, so that one of
+	// two callers gets through. Use the same order everywhere.
 	All
 )
 
-// String is the rule's name.
+// String returns the name of the rule.
 func (r Rule) String() string {
 	switch r {
 	case Majority:
@@ -42,26 +41,25 @@ func (r Rule) quorum(n int) int {
 	return n/2 + 1
 }
 
-// Store is a store made of stores. It is safe for concurrent use, as long as
-// its members are.
+// Store is a store made of stores. It is safe for concurrent use if its members are.
 type Store struct {
 	config
 	rule       Rule
-	need       int // members that make a quorum
+	need       int // how many members make a quorum
 	members    []*member
 	guarantees driver.Guarantees
 	waits      bool // some member can wait
-	converts   bool // all members can convert, and so on
+	converts   bool // all members can; the same for the next three
 	breaks     bool
 	inspects   bool
 	lists      bool
 
-	mu      sync.Mutex // guards what follows and all holds; never kept over a request
+	mu      sync.Mutex // guards the fields below and all holds; not locked during a request
 	holds   map[id]*hold
-	swept   int // holds after the last sweep
+	swept   int // how many holds there were after the last sweep
 	closed  bool
 	closing chan struct{}
-	work    sync.WaitGroup // calls and everything begun by them
+	work    sync.WaitGroup // calls, and what they began
 }
 
 // Option configures New.
@@ -69,7 +67,7 @@ type Option func(*config)
 
 type config struct {
 	fences   bool
-	patience time.Duration // with one member; 0: by the length of the lease
+	patience time.Duration // for one request to one member; 0: depends on the lease
 	clock    driver.Clock
 }
 
@@ -77,9 +75,9 @@ type config struct {
 // back to the members, and the members need no fences either.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
-// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is a
-// twentieth of the lease, at least 25 ms and at most 500 ms. It must be longer than a round trip. A
-// silent member may delay a call by a few times as much.
+// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is
+// a twentieth of the lease, at least 25 ms and at most 500 ms. It must be longer than a round trip.
+// A silent member may delay a call by a few times as much.
 func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
 // WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
@@ -120,7 +118,7 @@ func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 	return s, s.checkLeases()
 }
 
-// check refuses what would not be safe.
+// check returns an error if the quorum would not be safe.
 func (s *Store) check() error {
 	switch {
 	case s.rule != Majority && s.rule != All:
@@ -152,13 +150,12 @@ func (s *Store) checkLeases() error {
 		high = min(high, m)
 	}
 	if low > high {
-		return fmt.Errorf("%w: one store needs leases of at least %v, another allows at most %v", driver.ErrInvalid, low, high)
+		return fmt.Errorf("%w: one store needs leases of at least %v, another allows at most %v; use stores whose leases overlap", driver.ErrInvalid, low, high)
 	}
 	return nil
 }
 
-// Guarantees implements driver.Store: what is left when members of different
-// kinds, each with its own promises, decide together.
+// Guarantees implements driver.Store. It combines the promises of the members.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
 // String names the rule and the stores.
@@ -170,9 +167,9 @@ func (s *Store) String() string {
 	return s.rule.String() + " of " + strings.Join(names, ", ")
 }
 
-// Close waits for clean-ups that are under way, gives those that meet silence
-// one last try, and closes the members. It takes no longer than a few requests
-// do. A second Close does nothing.
+// Close waits for clean-ups that are under way and closes the members. A clean-up whose member is
+// silent gets one last try, so Close takes no longer than a few requests. A second Close does
+// nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -204,7 +201,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// valid finds what no member may be asked.
+// valid returns an error for a request that no member may get.
 func (s *Store) valid(r *driver.Request) error {
 	if err := r.Validate(&s.guarantees); err != nil {
 		return err
@@ -233,11 +230,11 @@ const (
 	minPatience = 25 * time.Millisecond
 	maxPatience = 500 * time.Millisecond
 
-	// grace is for a reply that comes at the very end of its time.
+	// grace is added to a timeout, for a reply that comes at its very end.
 	grace = 10 * time.Millisecond
 )
 
-// sleep waits for d, or until ctx ends or the store closes.
+// sleep waits for d. It returns false if ctx ended or the store was closed before.
 func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

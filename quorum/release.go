@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Release implements driver.Store. It answers when a quorum has released, or
-// when it is certain that none can have; the members that have not answered by
-// then are asked in the background until they do, or the lease is over.
+// Release implements driver.Store. It returns when a quorum has released, or when it is certain
+// that none can have the hold. The members that have not answered by then are asked in the
+// background until they answer or the lease is over.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Gone, err
@@ -40,8 +40,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
 	err := r.collect(ctx, answers, patience+grace, released)
 	if err == nil && released() {
-		// The others mostly answer at the same time, and then the next holder
-		// finds all members free. A dead one costs no more than the living did.
+		// The other members mostly answer at the same time, and then the next holder finds all
+		// members free. Waiting for a dead member takes at most as long as the others took.
 		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
@@ -53,14 +53,14 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	return driver.Gone, s.open(answers, err)
 }
 
-// whomToRelease lists the members that may have something of the hold, and
-// fills in what is known of the others. The caller holds mu.
+// whomToRelease lists the members that may have something of the hold, and the answers of the
+// others, which are known. The caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
 		switch sl := &h.slots[i]; {
 		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
-			answers[i].verdict, answers[i].outcome, answers[i].ours = yes, driver.Gone, sl.given
+			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.Gone, sl.given
 		default:
 			ask = append(ask, i)
 		}
@@ -68,10 +68,10 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	return answers, ask
 }
 
-// outcome says what became of the hold, if it is certain. That it is over is
-// not enough while members that have not answered keep others from a quorum:
-// unless members deny it that we did not ask to release it before, the name is
-// to be free when the caller is told.
+// outcome returns what became of the hold, if that is certain. It is not enough that the hold is
+// over: members that have not answered may still keep other callers from a quorum, and the name is
+// to be free when Release returns. Denials count only from members that this process did not ask to
+// release before.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -83,7 +83,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// Whoever took the name since would have met one of these members.
+		// A caller that took the name since would have met one of these members.
 		return driver.Expired, true
 	case s.refuses(taken):
 		return driver.Taken, true
@@ -93,7 +93,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 
 func countDenials(answers []answer) (n int) {
 	for i := range answers {
-		if a := &answers[i]; a.verdict == yes && a.outcome != driver.Released && a.outcome != driver.Inherited && !a.ours {
+		if a := &answers[i]; a.verdict == yes && a.outcome != driver.Released && a.outcome != driver.Inherited && !a.released {
 			n++
 		}
 	}
@@ -109,9 +109,9 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 	return n
 }
 
-// withdraw gives back whatever a lost try may have been granted, and returns
-// at how many members something may be left, for now. It waits for those that
-// granted; the others are silent anyway.
+// withdraw releases what members may have granted to a lost try. It waits for the members that
+// granted, since the others are silent anyway, and returns at how many members something may be
+// left for now.
 func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
@@ -130,7 +130,7 @@ func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 		}
 	}
 	s.mu.Unlock()
-	// The caller's context may have ended; this is not for the caller.
+	// The caller's context may have ended; the release is needed all the same.
 	ctx := context.Background()
 	r := s.free(ctx, h, ask, 0, patience, answers)
 	defer r.done()
@@ -155,9 +155,9 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// free begins to release h at the members in ask. Under [All] it goes through
-// them in reverse, as far as they answer, so that whoever takes them in order
-// does not meet the second when only the first is free.
+// free begins to release h at the members in ask. Under [All] it goes through them in reverse
+// order, as far as they answer, so that a caller that takes them in order does not find the first
+// free and the second taken.
 func (s *Store) free(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
@@ -177,11 +177,10 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// settlement is the release of a hold at one member, until it is certain that
-// nothing is left of it there and that nothing more of it can arrive: neither
-// a request that grants, nor a release that would meet a later grant of the
-// same token. It keeps the hold's turn at the member all that time, so that no
-// new request of the token is sent there.
+// settlement is the release of a hold at one member. It lasts until it is certain that nothing is
+// left of the hold there and that nothing more can arrive: neither a request that grants, nor a
+// release that would end a later grant of the same token. All that time it keeps the hold's turn at
+// the member, so that no new request with the token is sent there.
 //
 // A token at one member (slot) is in one of these states:
 //
@@ -189,25 +188,28 @@ const (
 //	unasked    !sent                    nothing, and nothing can arrive
 //	asked      sent, turn taken         a request is under way
 //	granted    sent, has                the hold
-//	unsure     sent, late ahead         the hold, now or until late is over
+//	unsure     sent, late is ahead      the hold, now or until late is over
 //	releasing  settling                 the hold: no release was answered yet
-//	released   settling, late ahead     nothing, but a request may arrive until late is over
+//	released   settling, late is ahead  nothing, but a request may arrive until late is over
 //	given up   sent, !settling          the hold, until its lease is over
 //
-//	from        event                                             to
-//	unasked     a request is sent (sending)                       asked
-//	asked       granted (asked)                                   granted
-//	asked       refused, or could not be asked                    as it was before the request
-//	asked       no answer, or it may have been done               unsure
+//	from        event                                       to
+//	unasked     a request is sent (sending)                 asked
+//	asked       granted (asked)                             granted
+//	asked       refused, or could not be asked              as it was before the request
+//	asked       no answer, or it may have been done         unsure
 //	granted,
-//	unsure      the try is lost, or Release                       releasing, when the requests before it have returned
-//	releasing   the release is answered, late is over             unasked: settled
-//	releasing   the release is answered, late is not over         released
-//	releasing   no answer                                         releasing: again after a pause, and late begins anew
-//	releasing   the member refuses the release as invalid         given up
+//	unsure      the try is lost, or Release                 releasing, when the requests
+//	                                                        before it have returned
+//	releasing   the release is answered, late is over       unasked: settled
+//	releasing   the release is answered, late is not over   released
+//	releasing   no answer                                   releasing: again after a pause,
+//	                                                        and late begins anew
+//	releasing   the member refuses the release as invalid   given up
 //	releasing   the lease is over, the member has too many
-//	            unsettled releases, or the store closes           given up, after a last try
-//	released    late is over                                      releasing: once more, for what has arrived
+//	            unsettled releases, or the store closes     given up, after a last try
+//	released    late is over                                releasing: once more, for what
+//	                                                        has arrived
 type settlement struct {
 	s        *Store
 	h        *hold
@@ -219,8 +221,8 @@ type settlement struct {
 	cleared  chan struct{} // closed at the first answer: nothing is left by then
 }
 
-// settle begins a settlement, or joins the one under way. It says whether the
-// member is known to have granted.
+// settle begins a settlement, or joins the one that is under way. It reports whether the member is
+// known to have granted.
 func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	s.work.Add(1)
 	s.mu.Lock()
@@ -245,7 +247,7 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	return sl.has
 }
 
-// join reports what another release of the same token comes to.
+// join reports the result of the settlement to another release of the same token.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
 	defer x.s.unuse(x.h)
@@ -253,7 +255,7 @@ func (x *settlement) join(r *round) {
 	defer t.Stop()
 	select {
 	case <-x.cleared:
-		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.Gone, ours: true}
+		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.Gone, released: true}
 	case <-t.C:
 		r.answers <- answer{member: x.i, verdict: busy, err: errUnsettled}
 	}
@@ -289,15 +291,15 @@ func (x *settlement) run(p place) {
 	x.goOn(a, late, crowded)
 }
 
-// goOn asks until it is settled, the lease is over, or the store closes, which
-// is worth one last try. a is the last answer.
+// goOn asks again until the hold is settled or the lease is over. When the store closes, it makes
+// one last try. a is the last answer.
 func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	pause := firstPause
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// Only what may arrive late is left. It is waited for also while
-			// the store closes: it is short.
+			// Only a late request may still arrive. The wait is short, so it goes on even while
+			// the store closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return
@@ -309,7 +311,7 @@ func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	}
 }
 
-// once asks the member. late is for how long something may still arrive.
+// once asks the member once. late is how long a request may still arrive.
 func (x *settlement) once() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
@@ -318,7 +320,7 @@ func (x *settlement) once() (a answer, late time.Duration) {
 	a.verdict = judge(a.err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.ours = sl.given && a.outcome == driver.Gone
+	a.released = sl.given && a.outcome == driver.Gone
 	switch {
 	case a.verdict == unsure:
 		sl.late, sl.given = time.Now().Add(lateRequest), true

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// round is requests to members that are under way at once. Its requests do not
-// end with the caller's context, so that what the caller does not wait for is
-// still done; they end by themselves after patience.
+// round is a group of requests to members that are under way at once. The requests do not end with
+// the caller's context, so that a request for which the caller does not wait is still done. They
+// end by themselves after patience.
 type round struct {
 	s        *Store
-	h        *hold           // whose requests they are; nil if they need no order
-	base     context.Context // of requests that come later than the first
-	ctx      context.Context // of the first, and over after patience
+	h        *hold           // the hold that the requests are for; nil if they need no order
+	base     context.Context // for requests that begin later
+	ctx      context.Context // for the first requests; ends after patience
 	cancel   context.CancelFunc
 	patience time.Duration
 	answers  chan answer
 	running  atomic.Int32
 }
 
-// script is what is done at one member, in the hold's turn there. It reports
-// once, and may go on afterwards.
+// script does something at one member, in the hold's turn there. It reports once, and may go on
+// afterwards.
 type script func(ctx context.Context, i int, m *member, report func(answer))
 
-// newRound makes a round that reads at most n answers.
+// newRound makes a round for at most n answers.
 func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n int) *round {
 	r := &round{s: s, h: h, patience: patience, answers: make(chan answer, n)}
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -34,19 +34,18 @@ func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n
 	return r
 }
 
-// done tells the round that nothing more will be asked.
+// done notes that the round will make no more requests.
 func (r *round) done() {
 	if r.running.Add(-1) == 0 {
 		r.cancel()
 	}
 }
 
-// ask begins f at member i. Its place in the hold's line there is taken at
-// once, so that requests of one hold arrive in the order in which they were
-// asked for.
+// ask begins f at member i. It takes a place in the hold's line there at once, so that the requests
+// of one hold arrive in the order of the calls of ask.
 func (r *round) ask(i int, f script) { r.begin(r.ctx, i, f) }
 
-// askLater is ask with a time-out that begins now.
+// askLater is ask with a timeout that begins now.
 func (r *round) askLater(i int, f script) {
 	ctx, cancel := context.WithTimeout(r.base, r.patience)
 	r.begin(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
@@ -89,7 +88,7 @@ func (r *round) perform(ctx context.Context, i int, p place, f script) {
 	f(ctx, i, r.s.members[i], report)
 }
 
-// everybody asks all members.
+// everybody begins f at all members.
 func (r *round) everybody(f script) []answer {
 	for i := range r.s.members {
 		r.ask(i, f)
@@ -97,9 +96,8 @@ func (r *round) everybody(f script) []answer {
 	return r.s.ballot(pending)
 }
 
-// collect notes answers until enough says so, all have come, limit is over, or
-// ctx ends; then it returns ctx's error. Members that have not answered are
-// left pending.
+// collect puts incoming answers into answers until enough returns true, all have come, or limit is
+// over. If ctx ends before, it returns ctx's error. Members that have not answered stay pending.
 func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, enough func() bool) error {
 	overdue := time.NewTimer(limit)
 	defer overdue.Stop()
@@ -116,7 +114,7 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
-// drain takes in what was reported and not yet read. The caller holds mu.
+// drain puts answers that came but were not yet read into answers. The caller holds mu.
 func (r *round) drain(answers []answer) {
 	for {
 		select {

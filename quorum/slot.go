@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// slot is a hold at one member.
+// slot is what this process knows of a hold at one member.
 type slot struct {
-	turn     gate        // one request at a time, in the order in which they came
-	waiting  bool        // Wait is under way
-	sent     bool        // a request was sent that may have granted something
-	before   bool        // sent, before the request under way
-	has      bool        // the member confirmed the hold when it was last heard
-	odd      bool        // perhaps in another mode than the hold
-	settling *settlement // a release under way, or to be tried again
-	given    bool        // back, perhaps: a release was answered, or its fate is not known
-	late     time.Time   // until then a request may arrive whose fate is not known
-	demotes  time.Time   // until then a demotion may arrive whose fate is not known
-	bound    context.Context
-	stop     func() bool // stops watching bound
+	turn      gate        // one request at a time, in the order in which they came
+	waiting   bool        // Wait is under way
+	sent      bool        // a request was sent that may have granted the hold
+	before    bool        // the value of sent before the request that is under way
+	has       bool        // the member confirmed the hold in its last answer
+	otherMode bool        // the member may have another mode than the hold
+	settling  *settlement // a release under way, or to be tried again
+	given     bool        // a release was answered, or nobody knows whether it was done
+	late      time.Time   // until then a request whose outcome is unknown may arrive
+	demotes   time.Time   // until then a demotion whose outcome is unknown may arrive
+	bound     context.Context
+	stop      func() bool // stops watching bound
 }
 
-// lateRequest is how long after its call has returned a request of
-// unknown fate may still arrive.
+// lateRequest is how long a request may still arrive after its call has returned and left the
+// outcome unknown.
 const lateRequest = 500 * time.Millisecond
 
-// sending notes a request that may grant something.
+// sending notes that a request is sent that may grant the hold.
 func (sl *slot) sending() { sl.before, sl.sent, sl.given = sl.sent, true, false }
 
-// asked notes the answer to a request that may have granted something.
+// asked notes the answer to a request that may have granted the hold.
 func (sl *slot) asked(v verdict) {
 	switch v {
 	case yes:
-		sl.has, sl.odd = true, false
+		sl.has, sl.otherMode = true, false
 	case unsure, pending:
 		sl.late = time.Now().Add(lateRequest)
 	case held, gone:
@@ -42,7 +42,7 @@ func (sl *slot) asked(v verdict) {
 	}
 }
 
-// repeated notes the answer to a second request for what was granted.
+// repeated notes the answer to a second request for a hold that was granted.
 func (sl *slot) repeated(v verdict) {
 	switch v {
 	case held, gone:

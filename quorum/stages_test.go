@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// This file has one test for each row of the two tables at stage, in the order of the tables. Member
-// 1 is the first that is asked.
+// This file has one test for each row of the two tables at stage, in the order of the tables.
+// Member 1 is the first that is asked.
 
 type edge struct {
 	name string

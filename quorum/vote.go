@@ -15,9 +15,9 @@ type try struct {
 	h       *hold
 	r       driver.Request
 	swap    bool
-	spent   []*hold // earlier tries of this caller, as far as something is left of them
+	spent   []*hold // earlier tries of this caller of which something may be left
 	round   *round
-	second  *round // writes back; exists when the vote is won
+	second  *round // writes the fence back; exists when the vote is won
 	sent    driver.Instant
 	answers []answer
 
@@ -28,32 +28,38 @@ type try struct {
 	fence uint64 // set before stage is won, and not changed afterwards
 }
 
-// stage is how far a try, or a conversion, has come.
+// stage is how far a try, or a conversion, has come. Each row of the two tables has a test in
+// stages_test.go.
 //
-//	from        event                                          to
-//	undecided   need members granted                           won
-//	undecided   so many refuse that no quorum is left          lost: ErrHeld
-//	undecided   too few can be asked, or time is up            lost: ErrUnavailable, ErrUncertain
-//	undecided   a member finds the request invalid             lost: its error, or ErrUncertain if others may have granted
-//	undecided   the caller's context ends                      lost: its error
-//	won         a quorum has the fence, and AtLeast            the caller gets the grant
-//	won         no quorum has them in time, or context ends    lost: ErrUncertain, or what members say
+//	from        event                                     to
+//	undecided   need members granted                      won
+//	undecided   so many refuse that no quorum is left     lost: ErrHeld
+//	undecided   too few can be asked                      lost: ErrUnavailable
+//	undecided   time is up                                lost: ErrUncertain
+//	undecided   a member finds the request invalid        lost: its error; ErrUncertain if
+//	                                                      others may have granted
+//	undecided   the caller's context ends                 lost: its error
+//	won         a quorum has the fence and AtLeast        Acquire returns the grant
+//	won         no quorum takes them                      lost: what the members say
+//	won         no quorum has them in time                lost: ErrUncertain
+//	won         the caller's context ends                 lost: its error
 //
-// The answer of one member, by the stage in which it comes:
+// What the answer of one member does, by the stage in which it comes:
 //
-//	answer      undecided                          won                              lost
-//	yes         counts                             is secured: fence and AtLeast    is released, see settlement
-//	held        a refusal; asked again if this     the hold is mended there soon    -
-//	            try has the first member
-//	leftover    unknown; asked again as held is    mended soon                      -
-//	unsure      unknown; asked again if it came    mended soon                      is released, see settlement
-//	            early
-//	never       the member is out of the vote      -                                -
-//	busy        the same                           -                                -
-//	gone        a refusal of a swap                mended soon                      -
-//	refused     ends the vote                      -                                -
+//	answer     undecided                         won                      lost
+//	yes        counts                            is secured: the fence    is released, see
+//	                                             and AtLeast              settlement
+//	held       a refusal; is asked again if      mendSoon gives it the    -
+//	           this try has the first member     hold
+//	leftover   unknown; is asked again as held   as held                  -
+//	unsure     unknown; is asked again if the    as held                  is released when it
+//	           answer came early                                          has arrived
+//	never      the member is out of the vote     -                        -
+//	busy       as never                          -                        -
+//	gone       a refusal of a swap               as held                  -
+//	refused    ends the vote                     -                        -
 //
-// Lost is final: the token is spent, no member is asked for it again, and withdraw gives back what it
+// Lost is final: the token is spent, no member is asked for it again, and withdraw releases what it
 // may have got.
 type stage int
 
@@ -63,7 +69,7 @@ const (
 	lost
 )
 
-// seqBudget bounds how long members that are asked one by one may take.
+// seqBudget is how long all members together may take if they are asked one after the other.
 const seqBudget = 5 * driver.MaxSilence / 10
 
 func (s *Store) newTry(h *hold, r driver.Request) *try {
@@ -82,8 +88,9 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	return t
 }
 
-// leftAt reports whether an earlier try of this caller may have left something at member i. A spent
-// token is never asked for again: once nothing is left, nothing comes. The caller holds mu.
+// leftAt reports whether an earlier try of this caller may have left something at member i. No
+// request with a spent token follows: once nothing is left, nothing more arrives. The caller holds
+// mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -91,7 +98,7 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether all that is in the way of r may be a hold of r's own caller.
+// isOwn reports whether all holds in err may be holds of the caller of r.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -131,12 +138,12 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, t.lose(ctx, err)
 }
 
-// inOrder reports whether members are asked one after the other. A swap needs
-// no order: two cannot both have the hold that is replaced.
+// inOrder reports whether members are asked one after the other. A swap needs no order, because two
+// callers cannot both have the hold that is replaced.
 func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
 
-// probe is what members are sent first. AtLeast comes with the second request,
-// when a quorum is won: else whoever loses a vote would leave a cool-down.
+// probe returns the first request to a member. AtLeast comes with the second request, when the vote
+// is won: otherwise a try that loses would leave cool-downs behind.
 func (t *try) probe() driver.Request {
 	r := t.r
 	if !t.swap {
@@ -145,9 +152,8 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// ask is the script of a first request. What is granted after the vote is won
-// is secured here; after it is lost, whoever gives it back stands in line
-// behind this request.
+// ask is the script for a first request. It secures a hold that is granted after the vote is won.
+// If the vote is lost by then, the release already waits in line behind this request.
 func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -168,7 +174,7 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	report(a) // within mu, so that who decides has seen all that came before
+	report(a) // while mu is locked, so that win and lose see every earlier answer
 	s.mu.Unlock()
 	if stage != won {
 		return
@@ -179,11 +185,11 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	case held, leftover, unsure, gone:
 		s.mendSoon(t.h, t.round.patience)
 	}
-	t.second.answers <- a // it counts for the write-back as the others do
+	t.second.answers <- a // it counts for writing the fence back, as the others do
 }
 
-// mayAsk notes that a request is sent, or says why none is. left says that it may meet what an
-// earlier try of this caller left there.
+// mayAsk notes that a request is sent, or puts the reason into a why none is. left reports whether
+// the member may still have what an earlier try of this caller left there.
 func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -199,8 +205,8 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	return false, false
 }
 
-// vote asks until it is decided. An error is that of ctx; otherwise the
-// answers tell.
+// vote asks until the vote is decided, and leaves the result in the answers. Its error is that of
+// ctx.
 func (t *try) vote(ctx context.Context) error {
 	t.first()
 	overdue := time.NewTimer(t.round.patience + grace)
@@ -230,14 +236,13 @@ func (t *try) vote(ctx context.Context) error {
 	return nil
 }
 
-// minRest is how long a reader that has a quorum waits at least for the other
-// members.
+// minRest is how long a reader that has a quorum waits at least for the other members.
 const minRest = 2 * time.Millisecond
 
-// hearRest waits for the members that have not answered a reader that has a quorum. At each member
-// the first of several readers mints the fence of all. Readers that have heard all members take the
-// greatest of the same numbers; a member that is heard too late may have a greater one, which the next
-// reader meets.
+// hearRest makes a reader that has a quorum wait a little for the other members. At each member,
+// the first of several readers mints the fence of all. So readers that have heard all members take
+// the greatest of the same numbers. A member that is heard too late may have a greater number,
+// which the next reader gets.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
 		t.round.collect(ctx, t.answers, limit, func() bool { return false })
@@ -254,7 +259,7 @@ func (t *try) first() {
 	}
 }
 
-// next asks the next member in order.
+// next asks the next member in order, if a is a grant and not the last.
 func (t *try) next(a answer) bool {
 	i := a.member + 1
 	if a.verdict != yes || i == len(t.answers) {
@@ -273,12 +278,11 @@ func (t *try) overdue() {
 	}
 }
 
-// standing says whether the vote is decided by what was answered so far.
+// standing returns what the answers so far decide.
 //
-// When callers come at once, each may get a part of the members and none a
-// quorum. Then the one that has the first member in order of those that
-// answer goes on asking for a while, and all others give up what they have:
-// so one of them gets through, and no chance is needed.
+// When several callers come at once, each may get a part of the members and none a quorum. Then the
+// caller that has the first member in order, of those that answer, goes on asking for a while, and
+// all others release what they have. So one of them gets through, without any chance.
 func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
@@ -298,7 +302,7 @@ func (t *try) standing(now time.Time) stage {
 	case pending:
 		return undecided
 	case held:
-		// Whether it is "held" or "cannot know" may still be open.
+		// The pending answers may decide between "held" and "cannot know".
 		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
 			return undecided
 		}
@@ -310,8 +314,8 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// lead is what the first member says that says yes or held: pending while one
-// before it may still answer, unasked if there is none.
+// lead returns the first answer, in the order of the members, that is yes or held. It is pending
+// while an earlier member may still answer, and unasked if there is no such answer.
 func (t *try) lead() verdict {
 	for i := range t.answers {
 		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
@@ -321,8 +325,7 @@ func (t *try) lead() verdict {
 	return unasked
 }
 
-// firmly counts the refusals that are not those of somebody who came a moment
-// ago and may have to give up.
+// firmly counts the refusals because of holds that will not be given up in a moment, see isFirm.
 func (t *try) firmly() (n int) {
 	for i := range t.answers {
 		if t.answers[i].verdict == held && isFirm(t.answers[i].err) {
@@ -332,9 +335,11 @@ func (t *try) firmly() (n int) {
 	return n
 }
 
-// firmAge is more than any vote takes.
+// firmAge is longer than any vote takes.
 const firmAge = 2 * driver.MaxSilence
 
+// isFirm reports whether err is about a cool-down, or a hold that is too old to belong to a vote
+// that is going on.
 func isFirm(err error) bool {
 	var h *driver.HeldError
 	if !errors.As(err, &h) {
@@ -348,7 +353,7 @@ func isFirm(err error) bool {
 	return false
 }
 
-// askable counts the members that may say something else when asked again.
+// askable counts the members that may answer differently when asked again.
 func (t *try) askable() (n int) {
 	for i := range t.answers {
 		if t.answers[i].askable() {

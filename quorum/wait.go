@@ -10,10 +10,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. It waits at all members and returns when a
-// quorum of them said that it is worth trying, and after about a second in any
-// case. It never reserves: a reservation at some members only would keep out
-// everybody, those included who would get a quorum.
+// Wait implements driver.Waiter. It waits at all members and returns when a quorum of them reports
+// that a try is worth while, or after about a second. It never reserves: a reservation at only some
+// of the members would block every caller, even one that could get a quorum.
 func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -30,7 +29,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 	return driver.Grant{}, s.wait(ctx, h, r)
 }
 
-// nowAndThen is how long Wait lasts at most, a quarter more or less.
+// nowAndThen is how long Wait lasts at most, give or take a quarter.
 const nowAndThen = time.Second
 
 func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
@@ -43,8 +42,8 @@ func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
 	}
 	err := s.listen(ctx, queued, answers, replies)
 	leave()
-	// Places in members' queues are left before anything else is asked; where
-	// that takes long, in the background.
+	// The call leaves its places in the members' queues before it returns. If that takes too
+	// long, it goes on in the background.
 	t := time.NewTimer(s.timeout(r.TTL))
 	defer t.Stop()
 	for count(answers, pending) > 0 {
@@ -58,14 +57,14 @@ func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
 	return err
 }
 
-// listen returns nil when it is worth trying.
+// listen returns nil when a try is worth while.
 func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-chan answer) error {
 	for {
 		if count(answers, yes) >= s.need {
 			return nil
 		}
 		if queued.Err() != nil {
-			return ctx.Err() // nil if it was only now-and-then
+			return ctx.Err() // nil if only nowAndThen is over
 		}
 		if failed := len(answers) - count(answers, yes) - count(answers, pending); s.refuses(failed) {
 			if err := refusal(answers); err != nil {
@@ -83,8 +82,8 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 	}
 }
 
-// waitAt waits at one member, unless an earlier Wait of the token has not yet
-// left its queue.
+// waitAt waits at one member, unless an earlier Wait with the token has not yet left the member's
+// queue.
 func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, replies chan<- answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	}()
 }
 
-// poll is how often a member is tried that cannot wait, a half more or less.
+// poll is how long to wait, give or take a half, for a member that has no Wait.
 const poll = 200 * time.Millisecond
 
 func (m *member) wait(ctx context.Context, r driver.Request) error {
