@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// T-RL1, the first half: a quorum that lost two of five members works, whether
-// they refuse or are silent, and does not wait for them.
+// T-RL1, the first half: a quorum that lost two of five members works, whether they refuse or are
+// silent, and does not wait for them.
 func TestTwoOfFiveDead(t *testing.T) {
 	for name, f := range map[string]fault{"down": down, "silent": silent} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestCancelledAcquiresLeaveNothing(t *testing.T) {
 	})
 }
 
-// T-RL3: whoever reaches a quorum gets through, also when no two see the same
+// T-RL3: every caller that reaches a quorum gets through, even when no two callers see the same
 // members.
 func TestAsymmetricPartition(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
@@ -344,8 +344,8 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 	})
 }
 
-// What is left of a try that was cancelled is in the way of others when two
-// members are down besides; then it is uncertain.
+// A cancelled try leaves something behind. If two members are down as well, that blocks other
+// callers, so the error is ErrUncertain.
 func TestCancelledBesideTheDead(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		for _, dead := range []int{0, 2} {

@@ -58,9 +58,9 @@ func TestAdoptOfALostHold(t *testing.T) {
 	})
 }
 
-// Silence leaves it open who has the lock. What was swapped stays, so that the
-// same request, repeated, completes the hand-over; until then neither the old
-// nor the new token is told that it has the lock.
+// If members are silent, nobody knows which token has the lock. The members that handed over keep
+// the new token, so that the same request, repeated, completes the hand-over. Until then requests
+// with either token are uncertain.
 func TestAdoptUnderSilence(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), request("n")
@@ -138,13 +138,13 @@ func TestAdoptedAfterDemotion(t *testing.T) {
 		adopted := request("n")
 		adopted.Replaces = r.Token
 		if g := take(t, b, adopted); !g.Shared {
-			t.Error("an adopted hold is said to be exclusive beside a reader")
+			t.Error("an adopted hold is said to be exclusive while another reader holds")
 		}
 		if g, err := b.Extend(t.Context(), "n", adopted.Token, 0); err != nil || !g.Shared {
-			t.Errorf("Extend says that it is exclusive beside a reader: %v", err)
+			t.Errorf("Extend says that it is exclusive while another reader holds: %v", err)
 		}
 		if g, err := open().Extend(t.Context(), "n", adopted.Token, 0); err != nil || !g.Shared {
-			t.Errorf("Extend by another process says that it is exclusive beside a reader: %v", err)
+			t.Errorf("Extend by another process says that it is exclusive while another reader holds: %v", err)
 		}
 	})
 }

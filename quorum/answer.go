@@ -14,7 +14,7 @@ const (
 	pending                 // asked, no answer yet
 	yes                     // granted, confirmed, done
 	held                    // refused: others hold the name, or it cools down
-	leftover                // refused, perhaps because of what an earlier try of this caller left there
+	leftover                // refused, perhaps because of the rest of an earlier try of this caller
 	conflict                // another reader is being promoted
 	gone                    // the token holds nothing there
 	never                   // certainly nothing was done

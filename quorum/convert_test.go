@@ -79,8 +79,8 @@ func TestPromoteAndDemote(t *testing.T) {
 	})
 }
 
-// T-P3: of two readers that want to be promoted one waits and the other is
-// told, whatever parts of the members each has got.
+// T-P3: of two readers that want to be promoted one waits and the other gets ErrPromotionConflict,
+// whatever parts of the members each has got.
 func TestTwoPromotersOneIsTold(t *testing.T) {
 	for _, n := range []int{3, 4, 5} {
 		bubble(t, n, func(t *testing.T, c cluster, open func() *client) {
@@ -105,7 +105,7 @@ func TestTwoPromotersOneIsTold(t *testing.T) {
 					case errors.Is(err, driver.ErrPromotionConflict):
 						told = i
 					case !errors.Is(err, driver.ErrHeld):
-						t.Fatalf("promotion beside a reader: %v", err)
+						t.Fatalf("promotion while another reader holds: %v", err)
 					}
 				}
 				if errors.Is(errs[1-told], driver.ErrPromotionConflict) || errors.Is(errs[told], driver.ErrHeld) {

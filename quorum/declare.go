@@ -156,8 +156,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
 	if unknown > 0 {
-		// What is left at some members blocks nobody while the other members make a quorum,
-		// and members that cannot be asked do not help with that.
+		// A rest at some members blocks nobody while the other members make a quorum, and
+		// members that cannot be asked do not help with that.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {

@@ -39,7 +39,7 @@ func TestLostAtOnce(t *testing.T) {
 		d := took(func() { err = extend(t, a, r) })
 		wantErr(t, err, driver.ErrLost, driver.ErrUncertain)
 		if d != 0 {
-			t.Errorf("the loss was told after %v", d)
+			t.Errorf("the loss was reported after %v", d)
 		}
 		pass(time.Second)
 		wantHolders(t, c, "n", 1, 2)
@@ -234,7 +234,7 @@ func (a *aged) Acquire(ctx context.Context, r driver.Request) (driver.Grant, err
 	return g, err
 }
 
-// What a member says to count from earlier is no longer for that.
+// If a lease at a member counts from an earlier time, it ends earlier.
 func TestWindowFromEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := quorum.New(quorum.All, []driver.Store{memstore.New(), &aged{memstore.New(), 3 * time.Second}})

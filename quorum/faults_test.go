@@ -57,7 +57,7 @@ type fault struct {
 	lost  bool          // it never arrives
 	mute  bool          // its reply never comes
 	reset bool          // a missing reply is noticed at once, and not by silence
-	after time.Duration // it arrives that late, also if nobody waits any more
+	after time.Duration // it arrives that late, even if nobody waits any more
 }
 
 var (
@@ -70,7 +70,7 @@ var (
 // slow arrives late, and the reply comes if somebody still waits.
 func slow(d time.Duration) fault { return fault{after: d} }
 
-// late arrives when the caller has been told that the connection broke.
+// late makes a request arrive after the caller got the error that the connection broke.
 func late(d time.Duration) fault { return fault{after: d, mute: true, reset: true} }
 
 // link is one client's way to one server, with faults by plan.
@@ -116,7 +116,7 @@ func (l *link) always(f fault) { l.set(func(string) fault { return f }) }
 
 func (l *link) heal() { l.set(nil) }
 
-// next meets the next request for op with f, and the others with none.
+// next meets the next request for op with f. Other requests have no fault.
 func (l *link) next(op string, f fault) {
 	met := false
 	l.set(func(o string) fault {

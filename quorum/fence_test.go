@@ -34,8 +34,7 @@ func TestFencesOfSuccessiveQuorums(t *testing.T) {
 	})
 }
 
-// The fence is told when a quorum has it, and a quorum that cannot be reached
-// for that is no grant.
+// Acquire returns when a quorum has the fence. If no quorum can be reached for that, it fails.
 func TestFenceIsWrittenBackBeforeTheGrant(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a := open()

@@ -46,7 +46,7 @@ func wantErr(t *testing.T, err, want error, not ...error) {
 	}
 	for _, n := range not {
 		if errors.Is(err, n) {
-			t.Fatalf("%q also answers errors.Is for %q", err, n)
+			t.Fatalf("errors.Is(%q, %q) is true", err, n)
 		}
 	}
 }

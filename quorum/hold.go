@@ -12,8 +12,8 @@ import (
 type id struct{ name, token string }
 
 // hold is what this process knows of one token for one name. It exists from the first request for
-// the token until the hold is over and no request is under way. The members are asked for what only
-// they know.
+// the token until the hold is over and no request is under way. The members know more and are
+// asked for it.
 //
 // Store.mu guards all fields.
 type hold struct {

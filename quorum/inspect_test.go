@@ -28,7 +28,7 @@ func TestInspect(t *testing.T) {
 		passing := request("n")
 		take(t, c[4].now(), passing)
 		if s := inspect(t, b, "n"); len(s.Holds) != 0 {
-			t.Errorf("a hold on one member was told: %+v", s)
+			t.Errorf("a hold on one member was reported: %+v", s)
 		}
 		until := time.Now().Add(r.TTL)
 		g := take(t, a, r)
@@ -46,8 +46,8 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// Under All whoever holds any member is in the way, and is told: in a move, a
-// process may still know the old store only.
+// Under All the holder of any one member is in the way, so Inspect reports it: during a move, a
+// process may still use the old store alone.
 func TestInspectUnderAll(t *testing.T) {
 	bubbleOf(t, quorum.All, 2, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")

@@ -75,7 +75,8 @@ func leaves(t *testing.T, cl *client) (spent driver.Request) {
 	return spent
 }
 
-// A try waits for what the caller's own spent try has left, and for nobody else's.
+// A try waits until the rest of the caller's own spent try is gone, and not for other callers'
+// tries.
 func TestLeftoverOfASpentTry(t *testing.T) {
 	for name, own := range map[string]bool{"of the same caller": true, "of another caller": false} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +102,8 @@ func TestLeftoverOfASpentTry(t *testing.T) {
 	}
 }
 
-// What somebody else holds is held, whatever the caller's spent tries may have left.
+// A name that another caller holds is held, even if the caller's spent tries may have left
+// something.
 func TestHeldBesideALeftover(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		cl, rival := open(), open()

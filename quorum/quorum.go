@@ -187,7 +187,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// enter counts a call, so that Close can wait for it and for what it begins.
+// enter counts a call, so that Close can wait for it and for the requests that it begins.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -34,8 +34,7 @@ func TestLateRequestAfterRelease(t *testing.T) {
 	}
 }
 
-// What lost a vote is given back everywhere, also where it was not known to
-// have been granted.
+// A try that lost the vote is released everywhere, even where nobody knew that it was granted.
 func TestReleaseOnAllMembers(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a := open()

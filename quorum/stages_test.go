@@ -46,7 +46,7 @@ func nothingLeft(t *testing.T, c cluster) {
 	wantHolders(t, c, "n")
 }
 
-// on meets the requests for op with f, and the others with none.
+// on meets the requests for op with f. Other requests have no fault.
 func on(op string, f fault) func(string) fault {
 	return func(o string) fault {
 		if o == op {
@@ -256,7 +256,7 @@ func TestAnswersBeforeTheDecision(t *testing.T) {
 	})
 }
 
-// What comes when the vote is won: the hold is to be on every member soon.
+// Answers that come when the vote is won: the hold is to be on every member soon.
 func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 	onAll := func(t *testing.T, c cluster, s driver.Store, r driver.Request) {
 		t.Helper()
@@ -319,7 +319,7 @@ func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 	})
 }
 
-// What comes when the vote is lost is given back.
+// Grants that come when the vote is lost are released.
 func TestAnswersAfterTheVoteIsLost(t *testing.T) {
 	testEdges(t, []edge{
 		{"yes: released", func(t *testing.T, c cluster, a *client) {

@@ -44,7 +44,7 @@ type try struct {
 //	won         no quorum has them in time                lost: ErrUncertain
 //	won         the caller's context ends                 lost: its error
 //
-// What the answer of one member does, by the stage in which it comes:
+// The effect of one member's answer, by the stage in which it comes:
 //
 //	answer     undecided                         won                      lost
 //	yes        counts                            is secured: the fence    is released, see
