@@ -17,7 +17,7 @@ func harness() drivertest.Harness {
 
 func TestContract(t *testing.T) { drivertest.Run(t, harness()) }
 
-// In a bubble hours of leases take no time.
+// In a bubble, hours of leases take no time.
 func TestContractInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, f := range drivertest.Check(harness()) {

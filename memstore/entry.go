@@ -23,8 +23,8 @@ func (e *entry) live(token string, now driver.Instant) *hold {
 	return nil
 }
 
-// dropLapsed is called when somebody else gets the name: what had lapsed is
-// lost from now on.
+// dropLapsed removes the holds whose leases ran out, because somebody else gets the name. From now
+// on they are lost, no longer expired.
 func (e *entry) dropLapsed(now driver.Instant) {
 	kept := e.holds[:0]
 	for i := range e.holds {
@@ -38,7 +38,7 @@ func (e *entry) dropLapsed(now driver.Instant) {
 	e.holds = kept
 }
 
-// dropAll ends all holds by force.
+// dropAll removes all holds by force.
 func (e *entry) dropAll() {
 	for i := range e.holds {
 		e.lose(e.holds[i].token)
@@ -47,8 +47,8 @@ func (e *entry) dropAll() {
 	e.holds = e.holds[:0]
 }
 
-// maxLost bounds how many tokens an entry remembers as lost; one more makes
-// the oldest unknown.
+// maxLost is how many lost tokens an entry remembers. Of an older one it does not know what became
+// of it.
 const maxLost = 16
 
 func (e *entry) lose(token string) {
@@ -58,18 +58,18 @@ func (e *entry) lose(token string) {
 	e.lost = append(e.lost, token)
 }
 
-// busy reports whether anybody holds, waits for or cools e.
+// busy reports whether e is held, waited for or cooling down.
 func (e *entry) busy(now driver.Instant) bool {
 	for i := range e.holds {
 		if e.holds[i].until > now {
 			return true
 		}
 	}
-	return len(e.queue)+len(e.bells) > 0 || e.cooling > now
+	return len(e.queue)+len(e.watchers) > 0 || e.cooling > now
 }
 
-// blocked reports whether r, which holds nothing, must wait: for a holder, a
-// cool-down, a reader that is to be promoted, or somebody who came first.
+// blocked reports whether r, which holds nothing, must wait: for a holder, a cool-down, the
+// promotion of a reader, or an earlier waiter.
 func (e *entry) blocked(r *driver.Request, now driver.Instant) bool {
 	return e.excluded(r, now) || len(e.queue) > 0
 }
@@ -109,8 +109,7 @@ func (e *entry) withdraw(token string) {
 	}
 }
 
-// promote checks that r's shared hold may become exclusive, or notes that it
-// wants to.
+// promote checks that the shared hold of r may become exclusive, or notes the intent.
 func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 	if t := e.intending(now); t != "" && t != r.Token {
 		return driver.ErrPromotionConflict
@@ -124,8 +123,8 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 	return nil
 }
 
-// release ends what token has. A hold that is given back before its AtLeast
-// leaves the rest of it as a cool-down.
+// release ends the hold or the place of token. A hold that is released before its AtLeast leaves
+// the rest of it as a cool-down.
 func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
 	h := e.find(token)
 	if h == nil {
@@ -154,8 +153,7 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	return out
 }
 
-// heldError says who is in the way of r. Times are told on the wall clock of
-// this moment.
+// heldError returns the holds in the way of r. Their times are on the wall clock as it is now.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {
@@ -187,18 +185,18 @@ func (e *entry) reports(now driver.Instant, except string) []driver.Hold {
 	return out
 }
 
-// leave takes token out of the queue and the bells.
+// leave removes token from the queue and the watchers.
 func (e *entry) leave(token string) bool {
 	waits := func(w *waiter) bool { return w.r.Token == token }
 	queue := slices.IndexFunc(e.queue, waits)
 	if queue >= 0 {
 		e.queue = slices.Delete(e.queue, queue, queue+1)
 	}
-	bell := slices.IndexFunc(e.bells, waits)
-	if bell >= 0 {
-		e.bells = slices.Delete(e.bells, bell, bell+1)
+	watcher := slices.IndexFunc(e.watchers, waits)
+	if watcher >= 0 {
+		e.watchers = slices.Delete(e.watchers, watcher, watcher+1)
 	}
-	return queue >= 0 || bell >= 0
+	return queue >= 0 || watcher >= 0
 }
 
 func (e *entry) state(now driver.Instant) driver.State {

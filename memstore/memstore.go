@@ -1,7 +1,6 @@
-// Package memstore keeps locks in the memory of one process. It is the
-// reference for what a store does: first come first served, shared and
-// exclusive, promotion, cool-downs and fences, all of it also inside a
-// testing/synctest bubble.
+// Package memstore keeps locks in the memory of one process. Waiters get their turn in the order in
+// which they came. There are shared and exclusive locks, promotion, cool-downs and fences, and all
+// of it works inside a testing/synctest bubble. Package memstore is the reference for other stores.
 package memstore
 
 import (
@@ -12,7 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store is a handle on locks in memory. It is safe for concurrent use.
+// Store is a handle on locks in memory. It is safe for concurrent use. See Open for a second
+// handle.
 type Store struct {
 	*space
 	closed atomic.Bool
@@ -38,8 +38,8 @@ func New(opts ...Option) *Store {
 	return handle(newSpace(cfg.clock))
 }
 
-// Open returns another handle on the same locks. It stands for another process
-// that is connected to the same server. Each handle is closed on its own.
+// Open returns another handle on the same locks. It stands for another process that is connected to
+// the same server. Each handle is closed on its own.
 func (s *Store) Open() *Store { return handle(s.space) }
 
 func handle(s *space) *Store { return &Store{space: s} }
@@ -62,8 +62,7 @@ var guarantees = driver.Guarantees{
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return guarantees }
 
-// SamePlace reports whether other is a handle on the same locks. A quorum asks it, so that no store
-// votes twice.
+// SamePlace implements driver.SamePlacer: it reports whether other is a handle on the same locks.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	return ok && o.space == s.space
@@ -81,17 +80,17 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 // String names the store.
 func (s *Store) String() string { return "memory:" }
 
-// Close makes this handle, and whoever waits through it, answer ErrClosed.
-// Holds stay, as they would on a server.
+// Close closes this handle. Its methods, and its waits that are under way, return ErrClosed. Holds
+// stay, as they would on a server.
 func (s *Store) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
-		s.space.sendHome(s)
+		s.space.endWaits(s)
 	}
 	return nil
 }
 
-// enter refuses a call that comes after Close or with a dead context, and
-// locks the space. Nothing here blocks, so ctx matters only at the start.
+// enter locks the space, unless the handle is closed or ctx has ended. Nothing here blocks, so ctx
+// matters only at the start.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	now := s.clock.Now()
 	out := e.release(token, keep, now)
-	s.pump(e, now)
+	s.advance(e, now)
 	return out, nil
 }
 
@@ -201,7 +200,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	h.lease(now, r.TTL)
 	e.withdraw(r.Token)
 	g := h.answer(now)
-	s.pump(e, now)
+	s.advance(e, now)
 	return g, nil
 }
 
@@ -246,6 +245,6 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	e.dropAll()
 	e.cooling = 0
-	s.pump(e, now)
+	s.advance(e, now)
 	return fence, nil
 }

@@ -16,7 +16,7 @@ func request(name, token string) driver.Request {
 	return driver.Request{Name: name, Token: token, TTL: time.Second}
 }
 
-// Names that are free again cost nothing, and their fences grow all the same.
+// A name that is free again costs no memory, and its fences still grow.
 func TestFreeNamesAreForgotten(t *testing.T) {
 	s, ctx := New(), context.Background()
 	first, err := s.Acquire(ctx, request("name 7", "a"))
@@ -42,7 +42,7 @@ func TestFreeNamesAreForgotten(t *testing.T) {
 	}
 }
 
-// Holders that die with their lease are forgotten too, if late.
+// Holders that let their leases run out are forgotten too, but later.
 func TestLapsedNamesAreSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := New(), t.Context()
@@ -60,7 +60,7 @@ func TestLapsedNamesAreSwept(t *testing.T) {
 	})
 }
 
-// A hand-over costs the same however many wait, and nobody is passed over.
+// A hand-over costs the same however many wait, and no waiter is skipped.
 func TestQueueOfThousands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiters = 5000
@@ -90,8 +90,7 @@ func TestQueueOfThousands(t *testing.T) {
 	})
 }
 
-// What is handed over to a waiter that gives up in the same instant goes on to
-// the next.
+// A name that is handed over to a waiter that gives up in the same instant goes to the next waiter.
 func TestHandOverToALeavingWaiter(t *testing.T) {
 	for range 300 {
 		s, ctx := New(), context.Background()
@@ -118,7 +117,7 @@ func TestHandOverToALeavingWaiter(t *testing.T) {
 	}
 }
 
-// A cool-down tells who left it.
+// A cool-down names the holder that left it.
 func TestCoolDownNamesItsHolder(t *testing.T) {
 	s, ctx := New(), context.Background()
 	r := request("n", "a")
@@ -132,8 +131,8 @@ func TestCoolDownNamesItsHolder(t *testing.T) {
 	}
 }
 
-// FenceAbove for one name raises the fences of no other, and what it needs is forgotten when the
-// clock has overtaken it.
+// FenceAbove for one name raises the fences of no other, and is forgotten when the clock has
+// overtaken it.
 func TestFencesAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := New(), t.Context()

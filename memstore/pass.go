@@ -16,7 +16,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
-		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: it is shared, replaces a hold, or has the token that is given back", driver.ErrInvalid)
 	}
 	if err := s.enter(ctx); err != nil {
 		return driver.Gone, driver.Grant{}, err
@@ -35,6 +35,6 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 			return out, g, nil
 		}
 	}
-	s.pump(e, now)
+	s.advance(e, now)
 	return out, driver.Grant{}, nil
 }

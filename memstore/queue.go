@@ -6,22 +6,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waiter is a place in the queue, or somebody to be told.
+// waiter is a place in the queue, or a watcher, which takes none.
 type waiter struct {
 	of     *Store
 	r      driver.Request
 	answer func(driver.Grant, error)
 	// Guarded by the space.
-	out  bool // of queue and bells: answer was, or will be, called
+	out  bool // it has left the queue and the watchers: answer was, or will be, called
 	g    driver.Grant
 	err  error
-	next *waiter // to be answered too
+	next *waiter // in the list of those to be answered
 }
 
-// pump lets in from the head of the queue whoever can come in now; when nobody
-// is left there it rings for the others. It sets the alarm for the rest, and
+// advance grants the name to the waiters at the head of the queue that can have it now. If the
+// queue is empty then, it wakes the watchers that may try. It sets the alarm for the others, and
 // forgets an entry that nobody needs.
-func (s *space) pump(e *entry, now driver.Instant) {
+func (s *space) advance(e *entry, now driver.Instant) {
 	for len(e.queue) > 0 && !e.excluded(&e.queue[0].r, now) {
 		w := e.queue[0]
 		e.queue[0] = nil
@@ -35,8 +35,8 @@ func (s *space) pump(e *entry, now driver.Instant) {
 		h.lease(now, max(w.r.TTL, w.r.AtLeast))
 		s.wake(w, h.answer(now))
 	}
-	if len(e.bells) > 0 && len(e.queue) == 0 {
-		e.bells = slices.DeleteFunc(e.bells, func(w *waiter) bool {
+	if len(e.watchers) > 0 && len(e.queue) == 0 {
+		e.watchers = slices.DeleteFunc(e.watchers, func(w *waiter) bool {
 			free := !e.excluded(&w.r, now)
 			if free {
 				s.wake(w, driver.Grant{})
@@ -54,8 +54,8 @@ func (s *space) wake(w *waiter, g driver.Grant) {
 	w.next, s.woken = s.woken, w
 }
 
-// unlock gives mu up and answers who was let in under it: last of all, since
-// they run at once.
+// unlock unlocks mu, and then calls answer for the waiters that were woken meanwhile. They may use
+// the store at once.
 func (s *space) unlock() {
 	list := s.woken
 	s.woken = nil
@@ -67,11 +67,10 @@ func (s *space) unlock() {
 	}
 }
 
-// setAlarm makes sure that the queue is looked at when the next thing in its
-// way ends by itself. An alarm that is set for earlier stays: it will set the
-// next one.
+// setAlarm makes sure that look runs when the next thing in its way ends by itself. An earlier
+// alarm stays, because it will set the next one.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
-	if len(e.queue)+len(e.bells) == 0 {
+	if len(e.queue)+len(e.watchers) == 0 {
 		return
 	}
 	next := e.nextEnd(now)
@@ -85,18 +84,18 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.look(e, next) })
 }
 
-// look is called by the alarm that was set for at. The entry may have been
-// forgotten, and be in use for another name, since.
+// look is called by the alarm that was set for at. Since then the entry may have been forgotten and
+// reused for another name.
 func (s *space) look(e *entry, at driver.Instant) {
 	s.mu.Lock()
 	defer s.unlock()
 	if s.entries[e.name] == e && e.stop != nil && e.alarm == at {
 		e.stop = nil
-		s.pump(e, s.clock.Now())
+		s.advance(e, s.clock.Now())
 	}
 }
 
-// nextEnd is when the next hold, cool-down or intent ends; 0 if none will.
+// nextEnd returns when the next hold, cool-down or intent ends; 0 if there is none.
 func (e *entry) nextEnd(now driver.Instant) (next driver.Instant) {
 	for i := range e.holds {
 		next = sooner(next, e.holds[i].until, now)
@@ -111,20 +110,20 @@ func sooner(a, b, now driver.Instant) driver.Instant {
 	return a
 }
 
-// sendHome makes all waiters of a handle that is closed return.
-func (s *space) sendHome(of *Store) {
+// endWaits makes all waits of a closed handle return.
+func (s *space) endWaits(of *Store) {
 	s.mu.Lock()
 	defer s.unlock()
 	now := s.clock.Now()
 	for _, e := range s.entries {
-		home := func(w *waiter) bool {
+		ended := func(w *waiter) bool {
 			if w.of == of {
 				w.err = driver.ErrClosed
 				s.wake(w, driver.Grant{})
 			}
 			return w.of == of
 		}
-		e.queue, e.bells = slices.DeleteFunc(e.queue, home), slices.DeleteFunc(e.bells, home)
-		s.pump(e, now)
+		e.queue, e.watchers = slices.DeleteFunc(e.queue, ended), slices.DeleteFunc(e.watchers, ended)
+		s.advance(e, now)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// space is what all handles of a store share.
+// space is shared by all handles of a store.
 type space struct {
 	id      string
 	mu      sync.Mutex
@@ -17,20 +17,20 @@ type space struct {
 	entries map[string]*entry
 	swept   int      // entries after the last sweep
 	spare   []*entry // to be used again
-	woken   *waiter  // to be woken when mu is given up
+	woken   *waiter  // list of those to be answered when mu is unlocked
 
-	// floor is the highest fence of the names that were forgotten, but for those
-	// in raised: what is minted later, for any name, is above it. So a name costs
-	// nothing while it is free, and its fences still grow.
+	// floor is the highest fence of the forgotten names, except those in raised. Every later fence,
+	// of any name, is above it. So a name costs nothing while it is free, and its fences still
+	// grow.
 	floor uint64
 
-	// raised has the fences of forgotten names that are ahead of the clock by
-	// more than maxLead, because FenceAbove or RaiseFence asked for it: they must
-	// not raise the fences of other names. The clock overtakes them in the end.
+	// raised has the fences of forgotten names that are ahead of the clock by more than maxLead,
+	// because of FenceAbove or RaiseFence. They must not raise the fences of other names. The clock
+	// overtakes them in the end.
 	raised map[string]uint64
 
-	// Fences follow the wall clock as it was when the store was made, moved
-	// on by the lease clock: a wall clock that is set does not move them.
+	// Fences follow the wall clock as it was when the store was made, plus the time since then on
+	// the lease clock. So setting the wall clock does not move them.
 	wallBase  int64
 	clockBase driver.Instant
 }
@@ -42,20 +42,19 @@ func newSpace(c driver.Clock) *space {
 	}
 }
 
-// entry is one name that is held, was held until its lease ran out, cools
-// down or is waited for.
+// entry is one name that is held, was held until its lease ran out, cools down or is waited for.
 type entry struct {
-	name    string
-	holds   []hold   // a lapsed one stays until another grant or its Release
-	lost    []string // tokens whose holds lapsed, or were broken, and went to others
-	fence   uint64   // highest minted
-	cooling driver.Instant
-	cooled  driver.Holder // who left the cool-down
-	intent  intent
-	queue   []*waiter // in the order of coming
-	bells   []*waiter // to be rung, all at once, when they may try
-	alarm   driver.Instant
-	stop    func() bool // of the alarm; nil when none is set
+	name     string
+	holds    []hold   // one that ran out stays until another grant or its Release
+	lost     []string // tokens whose holds ran out or were broken, before others got the name
+	fence    uint64   // highest minted
+	cooling  driver.Instant
+	cooled   driver.Holder // the holder that left the cool-down
+	intent   intent
+	queue    []*waiter // in the order in which they came
+	watchers []*waiter // waiters without a place, woken all at once when they may try
+	alarm    driver.Instant
+	stop     func() bool // of the alarm; nil when none is set
 }
 
 type hold struct {
@@ -76,8 +75,8 @@ type intent struct {
 
 const maxSpare = 64
 
-// maxLead is how far, in microseconds, a forgotten name may raise the fences
-// of all others above the clock.
+// maxLead is how far above the clock, in microseconds, a forgotten name may raise the fences of
+// others.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {
@@ -99,9 +98,9 @@ func (s *space) entry(name string) *entry {
 	return e
 }
 
-// sweep forgets names whose holders let the lease run out and never came
-// back, and raised fences that the clock has overtaken. It runs when the names
-// have doubled, so its cost is spread.
+// sweep forgets names whose holders let the lease run out and never came back, and raised fences
+// that the clock has overtaken. It runs when the number of names has doubled, so its cost is
+// spread.
 func (s *space) sweep() {
 	now := s.clock.Now()
 	for _, e := range s.entries {
@@ -125,7 +124,7 @@ func (s *space) forget(e *entry, now driver.Instant) {
 	}
 	if len(s.spare) < maxSpare {
 		clear(e.holds)
-		*e = entry{holds: e.holds[:0], queue: e.queue[:0], bells: e.bells[:0], lost: e.lost[:0]}
+		*e = entry{holds: e.holds[:0], queue: e.queue[:0], watchers: e.watchers[:0], lost: e.lost[:0]}
 		s.spare = append(s.spare, e)
 	}
 }
@@ -135,8 +134,7 @@ func (s *space) micros(now driver.Instant) uint64 {
 	return uint64(max(0, s.wallBase+now.Sub(s.clockBase).Microseconds()))
 }
 
-// mint makes the next fence of e: microseconds since 1970, or one more than
-// the last.
+// mint makes the next fence of e: microseconds since 1970, or one more than the last.
 func (s *space) mint(e *entry, above uint64, now driver.Instant) (uint64, error) {
 	fence := max(e.fence+1, s.floor+1, above+1, s.micros(now))
 	if fence >= driver.MaxFence {
@@ -156,12 +154,10 @@ func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) (driver.G
 	return h.answer(now), nil
 }
 
-// add makes a hold without a lease. Lapsed holds go: from now on they are
-// lost, no longer expired.
+// add makes a hold without a lease, and removes those that ran out.
 //
-// Readers that are there together share a fence, and the first of them has a
-// new one: the last writer may not have released, and must not be taken for one
-// of them.
+// Readers that hold together share a fence. The first of them gets a new one, because the last
+// writer may not have noticed the end of its lease and must not have the same fence.
 func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, error) {
 	fence := e.fence
 	if !r.Shared || !e.read(now) || r.FenceAbove >= fence {
@@ -179,8 +175,8 @@ func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, err
 	return h, nil
 }
 
-// repeat answers a request whose token is live: its first reply was lost, or
-// it arms AtLeast.
+// repeat returns the hold to a request whose token is live: the first reply was lost, or the
+// request sets AtLeast.
 func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
@@ -210,7 +206,7 @@ func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver
 	return h.answer(now), nil
 }
 
-// hold finds the live hold of token, or says why there is none.
+// hold returns the live hold of token, or why there is none.
 func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 	e := s.entries[name]
 	if e == nil {
@@ -226,9 +222,9 @@ func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 	return h, nil
 }
 
-// tidy forgets e when nothing is left of it.
+// tidy forgets e if it holds nothing any more.
 func (s *space) tidy(e *entry, now driver.Instant) {
-	if len(e.holds) == 0 && len(e.queue) == 0 && len(e.bells) == 0 && e.cooling <= now && s.entries[e.name] == e {
+	if len(e.holds) == 0 && len(e.queue) == 0 && len(e.watchers) == 0 && e.cooling <= now && s.entries[e.name] == e {
 		s.forget(e, now)
 	}
 }

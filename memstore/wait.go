@@ -6,7 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. With reserve it is first come, first served.
+// Wait implements driver.Waiter. With reserve, waiters get their turn in the order in which they
+// came.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
@@ -28,7 +29,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	}
 	if !leave() {
 		<-answered
-		if g.TTL > 0 { // in the same instant: it goes on to the next
+		if g.TTL > 0 { // it came in the same instant, and goes to the next waiter
 			s.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
 		}
 	}
@@ -53,13 +54,13 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 	if reserve {
 		e.queue = append(e.queue, w)
 	} else {
-		e.bells = append(e.bells, w)
+		e.watchers = append(e.watchers, w)
 	}
-	s.pump(e, s.clock.Now())
+	s.advance(e, s.clock.Now())
 	return w.leave, nil
 }
 
-// leave gives up the place, and lets in who was behind it.
+// leave gives up the place, and lets in the waiters behind it.
 func (w *waiter) leave() bool {
 	s := w.of.space
 	s.mu.Lock()
@@ -70,6 +71,6 @@ func (w *waiter) leave() bool {
 	w.out = true
 	e := s.entries[w.r.Name]
 	e.leave(w.r.Token)
-	s.pump(e, s.clock.Now())
+	s.advance(e, s.clock.Now())
 	return true
 }
