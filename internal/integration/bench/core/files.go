@@ -18,8 +18,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// files compares one lock and unlock of a file that nobody else wants, all in
-// one directory.
+// files compares one lock and unlock of a file that nobody else wants, all in one directory.
 func files(p *plan) *measure.Experiment {
 	const peer, ours = "gofrs/flock", "filestore (driver)"
 	return &measure.Experiment{
@@ -66,8 +65,8 @@ func fileStore(dir string, d time.Duration) (measure.Figures, error) {
 	return figures, errors.Join(err, s.Close())
 }
 
-// throughDriver takes and releases one lock of a store, with all that the face
-// would tell it.
+// throughDriver takes and releases one lock of a store, with all fields of the request that package
+// padlock would set.
 func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 	ctx := context.Background()
 	request := driver.Request{
@@ -85,7 +84,7 @@ func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 	})
 }
 
-// keptDescriptor is what the kernel itself needs.
+// keptDescriptor is the cost of the kernel alone.
 func keptDescriptor(dir string, d time.Duration) (measure.Figures, error) {
 	f, err := os.Create(filepath.Join(dir, "nightly-report.lock"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// handOver lets many goroutines wait for one name already; then each takes it
-// once. Only the time from the first release to the last is counted.
+// handOver makes many goroutines wait for one name; then each takes it once. Only the time from the
+// first release to the last counts.
 func handOver(p *plan) *measure.Experiment {
 	const peer, ours = "unbuffered channel", "padlock over memstore"
 	row := func(name string, drain func(waiters int) (time.Duration, error)) measure.Row {
@@ -42,8 +42,8 @@ func handOver(p *plan) *measure.Experiment {
 	}
 }
 
-// drainChannel passes a turn through goroutines that wait for it in one
-// channel, first come, first served. The caller comes last.
+// drainChannel passes a turn through goroutines that wait for it in one channel, first come, first
+// served. The caller comes last.
 func drainChannel(waiters int) (time.Duration, error) {
 	turn := make(chan struct{})
 	var asked atomic.Int64
@@ -64,8 +64,8 @@ func drainChannel(waiters int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// rest lets everybody who has said that he waits fall asleep, and sweeps away
-// what the preparations left: it is no part of a hand-over.
+// rest waits until all goroutines that have announced their wait are asleep, and collects the
+// garbage of the preparations, which is no part of a hand-over.
 func rest() {
 	time.Sleep(2 * time.Millisecond)
 	runtime.GC()
@@ -85,7 +85,7 @@ func drainFace(waiters int) (time.Duration, error) {
 	return took, errors.Join(err, l.Close(ctx))
 }
 
-// crowd are goroutines that wait for one name.
+// crowd is a group of goroutines that wait for one name.
 type crowd struct {
 	first *padlock.Lock // who keeps them waiting
 	left  sync.WaitGroup
@@ -118,7 +118,7 @@ func startCrowd(l *padlock.Locker, waiters int) (*crowd, error) {
 	return c, nil
 }
 
-// drain lets each have its turn.
+// drain gives each its turn.
 func (c *crowd) drain() error {
 	err := c.first.Release()
 	c.left.Wait()

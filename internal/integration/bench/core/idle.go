@@ -13,9 +13,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// idleHolds watches a process that holds locks and does nothing else: how often
-// it is woken, which is what drains a laptop's battery. Switches are those of
-// all threads. The first 60 are free, for the runtime's own house-keeping.
+// idleHolds watches a process that only holds locks, and counts how often it wakes up, which drains
+// the battery of a laptop. The switches are those of all threads. The first 60 are free, for the
+// runtime itself.
 func idleHolds(p *plan) *measure.Experiment {
 	const ours = "padlock over memstore"
 	return &measure.Experiment{

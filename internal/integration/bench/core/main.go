@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command core measures what padlock costs without any server: files beside
-// gofrs/flock, the face beside a channel, memory, and what idle holds cost.
-// See package bench for how; `make bench` runs it.
+// Command core measures the cost of padlock without any server: files compared with gofrs/flock,
+// package padlock compared with a channel, memory, and the cost of idle holds. See package bench
+// for how; `make bench` runs it.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 // plan says how much is measured.
 type plan struct {
 	rounds      int
-	trial       time.Duration // of one row in one round, where it loops
-	waiters     int           // that wait for one name while it is handed over
+	trial       time.Duration // of one row in one round, if the row loops
+	waiters     int           // goroutines that wait for one name while it is handed over
 	crowds      []int         // numbers of waiters whose memory is measured
 	idle        time.Duration // how long idle holds are watched
 	idleHolds   int
@@ -33,14 +33,14 @@ type plan struct {
 	runs        []int // numbers of "padlock run" that wait for one file
 }
 
-// Many short rounds: a machine that others use too is quiet for some of them.
+// Many short rounds: a machine that others use too is quiet during some of them.
 var full = plan{
 	rounds: 41, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
 	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
 	processes: []int{25, 100, 400}, runs: []int{25, 400},
 }
 
-// quick is a look, and enough that nothing rots unseen.
+// quick measures little, but enough to see that every part works.
 var quick = plan{
 	rounds: 5, trial: 20 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
 	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,
@@ -75,8 +75,8 @@ func main() {
 	}
 }
 
-// run makes the experiments and prints them; an error is one of the harness,
-// never a target that is missed.
+// run makes the experiments and prints them. It returns errors of the benchmark itself, and never a
+// target that is missed.
 func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {
@@ -104,7 +104,7 @@ func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
 	return nil
 }
 
-// experiment is one of measure's, and how often it is worth repeating.
+// experiment is an Experiment and how often it is worth repeating.
 type experiment struct {
 	*measure.Experiment
 	once bool
@@ -117,7 +117,7 @@ func (e experiment) roundsOf(p *plan) int {
 	return p.rounds
 }
 
-// experiments are in this order because idle holds are watched best in a
+// experiments returns the experiments in this order because idle holds are watched best in a
 // process that has done nothing yet.
 func experiments(p *plan) []experiment {
 	return []experiment{

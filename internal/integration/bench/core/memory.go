@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// memoryOfWaiters measures HeapAlloc + StackInuse for each goroutine that waits
-// for one name. Its stack is part of it.
+// memoryOfWaiters measures HeapAlloc + StackInuse for each goroutine that waits for one name, its
+// stack included.
 func memoryOfWaiters(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: "memory, bytes of a waiter",
@@ -47,8 +47,8 @@ func weighCrowd(n int) (measure.Figures, error) {
 	}, errors.Join(err, l.Close(context.Background()))
 }
 
-// manyHolds takes very many locks and counts what they cost while they are
-// held: no goroutine each, and little memory.
+// manyHolds takes very many locks and measures their cost while they are held: no goroutine each,
+// and little memory.
 func manyHolds(p *plan) *measure.Experiment {
 	name := strconv.Itoa(p.manyHolds) + " holds"
 	return &measure.Experiment{
@@ -71,7 +71,7 @@ func weighHolds(n int) (measure.Figures, error) {
 	after, _ := measure.Memory()
 	figures := measure.Figures{
 		"acquire ns": float64(took.Nanoseconds()) / float64(n),
-		"bytes/hold": (after - before) / float64(n), // its name, in the store and here, included
+		"bytes/hold": (after - before) / float64(n), // including its name, in the store and here
 		"goroutines": float64(runtime.NumGoroutine() - routines),
 	}
 	runtime.KeepAlive(held)

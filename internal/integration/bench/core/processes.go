@@ -21,26 +21,26 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// waiterEnv tells this program to be one waiting process.
+// waiterEnv makes this program one waiting process.
 const waiterEnv = "PADLOCK_BENCH_WAITER"
 
-// waiterKinds are what a waiting process may be, by the value of waiterEnv.
+// waiterKinds are the kinds of waiting processes, by the value of waiterEnv.
 var waiterKinds = map[string]waiterKind{
 	"flock": {waitInFlock, crowdInFlock},
 	"file":  {waitInFileStore, crowdInFileStore},
 }
 
 type waiterKind struct {
-	// wait says that it is ready, takes the lock in dir, gives it back and
-	// says that it is done.
+	// wait reports that it is ready, takes the lock in dir, releases it and reports that it is
+	// done.
 	wait func(dir string, say func(string)) error
 
-	// crowd takes the lock. ready returns once n others wait for it.
+	// crowd takes the lock. ready returns once n other processes wait for it.
 	crowd func(dir string) (ready func(n int) error, release func() error, err error)
 }
 
-// processes lets many processes, which are all started, wait for one lock in a
-// file. It counts the time from the first release to the last.
+// processes makes many processes, which are all started, wait for one lock in a file. It measures
+// the time from the first release to the last.
 func processes(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    "file, waiting processes",
@@ -78,7 +78,7 @@ func drainProcesses(dir, kind string, n int) (took time.Duration, err error) {
 		return 0, errors.Join(err, release())
 	}
 	defer said.Close()
-	stay, leave, err := os.Pipe() // whose end tells the processes to end
+	stay, leave, err := os.Pipe() // when it ends the processes end
 	if err != nil {
 		return 0, errors.Join(err, release())
 	}
@@ -190,7 +190,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
-	stayed() // as the others do: what ends a process is not measured
+	stayed() // as the other kinds do: the end of a process is not measured
 	return errors.Join(err, l.Close(context.Background()))
 }
 
@@ -212,7 +212,7 @@ func crowdInFileStore(dir string) (ready func(int) error, release func() error, 
 	}, func() error { return lock.Release() }, nil
 }
 
-// until asks again and again for a minute at most.
+// until repeats a check for a minute at most.
 func until(done func() (bool, error)) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		ok, err := done()

@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// runs compares jobs under `padlock run` that all wait for one lock with as many
-// that are started one after the other. A job is true(1).
+// runs compares jobs under `padlock run` that all wait for one lock with as many jobs that are
+// started one after the other. A job is true(1).
 func runs(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    "file, padlock run",
@@ -73,8 +73,8 @@ func runOneByOne(binary, dir string, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// drainRuns returns the time from the release of the lock to the end of the last
-// of the jobs that wait for it.
+// drainRuns returns the time from the release of the lock to the end of the last job that waits for
+// it.
 func drainRuns(binary, dir string, n int) (took time.Duration, err error) {
 	store, err := filestore.Open(dir)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package host lets programs that are no tests start servers with package
-// internal/server.
+// Package host lets programs that are no tests start servers with package internal/server.
 package host
 
 import (
@@ -7,16 +6,16 @@ import (
 	"testing"
 )
 
-// A Host stands in for a test. Its zero value is ready; call End.
+// A Host takes the place of a test. Its zero value is ready; call End.
 type Host struct {
 	testing.TB
 	ends []func()
 }
 
-// noServer says why there is none.
+// noServer is the reason why there is no server.
 type noServer struct{ why string }
 
-// Error tells why there is no server.
+// Error returns the reason.
 func (e noServer) Error() string { return e.why }
 
 // Helper does nothing.
@@ -25,28 +24,28 @@ func (*Host) Helper() {}
 // Failed is false.
 func (*Host) Failed() bool { return false }
 
-// Cleanup remembers f for End.
+// Cleanup registers f for End.
 func (h *Host) Cleanup(f func()) { h.ends = append(h.ends, f) }
 
 // Logf does nothing.
 func (*Host) Logf(string, ...any) {}
 
-// Errorf does nothing: it is called when the end of a server went wrong.
+// Errorf does nothing. It is called when the end of a server failed.
 func (*Host) Errorf(string, ...any) {}
 
-// Fatal ends what Try runs.
+// Fatal ends the function that Try runs.
 func (*Host) Fatal(a ...any) { panic(noServer{fmt.Sprint(a...)}) }
 
-// Skip ends what Try runs.
+// Skip ends the function that Try runs.
 func (*Host) Skip(a ...any) { panic(noServer{fmt.Sprint(a...)}) }
 
-// Skipf ends what Try runs.
+// Skipf ends the function that Try runs.
 func (*Host) Skipf(f string, a ...any) { panic(noServer{fmt.Sprintf(f, a...)}) }
 
-// Fatalf ends what Try runs.
+// Fatalf ends the function that Try runs.
 func (*Host) Fatalf(f string, a ...any) { panic(noServer{fmt.Sprintf(f, a...)}) }
 
-// Try calls f, in which servers are started, and tells why that failed.
+// Try calls f, which starts servers, and returns why that failed.
 func (h *Host) Try(f func(t testing.TB)) (err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -61,7 +60,7 @@ func (h *Host) Try(f func(t testing.TB)) (err error) {
 	return nil
 }
 
-// End stops what was started, the last first.
+// End stops the servers, the last one first.
 func (h *Host) End() {
 	for len(h.ends) > 0 {
 		last := len(h.ends) - 1

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Figures are what one trial measured, by column.
+// Figures are the results of one trial, by column.
 type Figures map[string]float64
 
 // A Row is one contestant of an Experiment. Run makes one trial.
@@ -19,11 +19,11 @@ type Row struct {
 // A Column is one figure of a row and how it is printed.
 type Column struct {
 	Name   string
-	Format string // of fmt, for one float64
+	Format string // a verb of fmt, for one float64
 }
 
-// A Target is what a figure of a row is to reach: on its own, or as a ratio to
-// the same figure of the row Base. One of AtMost and AtLeast is set.
+// A Target is a limit for a figure of a row: for the figure itself, or for its ratio to the same
+// figure of the row Base. One of AtMost and AtLeast is set.
 type Target struct {
 	Row, Column, Base string
 	AtMost, AtLeast   float64
@@ -35,23 +35,23 @@ type Experiment struct {
 	Columns []Column
 	Rows    []Row
 
-	// Base and Ratio add a column: each row's figure in the column Ratio over
-	// that of the row Base in the same round. Empty: none.
+	// Base and Ratio add a column: each row's figure in the column Ratio over that of the row Base
+	// in the same round. If they are empty there is no such column.
 	Base, Ratio string
 
 	Targets []Target
 }
 
-// A Result is an Experiment that was made.
+// A Result is the result of an Experiment.
 type Result struct {
 	Experiment *Experiment
 	Rounds     int
-	Trials     map[string][]Figures // by row, one per round; nil where it failed
-	Errors     map[string]error     // the last one of each row that failed
+	Trials     map[string][]Figures // by row, one per round; nil if the trial failed
+	Errors     map[string]error     // the last error of each row that failed
 }
 
-// Run makes all trials: in each round every row once, and each round begins
-// one row later than the one before. It says on progress what it is at.
+// Run makes all trials: every row once in each round. Each round begins one row later than the
+// previous one. It reports on progress which trial runs.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {
@@ -70,7 +70,7 @@ func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	return r
 }
 
-// Median is the median of a row's figure over the rounds; NaN if it has none.
+// Median returns the median of a row's figure over the rounds, or NaN if there is none.
 func (r *Result) Median(row, column string) float64 {
 	var values []float64
 	for _, f := range r.Trials[row] {
@@ -79,7 +79,7 @@ func (r *Result) Median(row, column string) float64 {
 	return Median(values)
 }
 
-// Ratio is the median of the ratios of the rounds.
+// Ratio returns the median of the ratios of the rounds.
 func (r *Result) Ratio(row, base, column string) float64 {
 	var values []float64
 	for i, f := range r.Trials[row] {
@@ -90,7 +90,7 @@ func (r *Result) Ratio(row, base, column string) float64 {
 	return Median(values)
 }
 
-// get is NaN for a figure that was not measured.
+// get returns NaN for a figure that was not measured.
 func (f Figures) get(column string) float64 {
 	if x, ok := f[column]; ok {
 		return x
@@ -98,7 +98,7 @@ func (f Figures) get(column string) float64 {
 	return math.NaN()
 }
 
-// Value is the figure that t is about.
+// Value returns the figure that t limits.
 func (r *Result) Value(t Target) float64 {
 	if t.Base != "" {
 		return r.Ratio(t.Row, t.Base, t.Column)
@@ -106,7 +106,7 @@ func (r *Result) Value(t Target) float64 {
 	return r.Median(t.Row, t.Column)
 }
 
-// Met tells whether the figure of t reaches it. What was not measured does not.
+// Met reports whether the figure of t is within its limit. A figure that was not measured is not.
 func (r *Result) Met(t Target) bool {
 	v := r.Value(t)
 	if t.AtLeast != 0 {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Print writes the table of r, as text that Markdown shows as a table too.
+// Print writes the table of r as text that is also a table in Markdown.
 func (r *Result) Print(w io.Writer) {
 	e := r.Experiment
 	lines := [][]string{r.head()}
@@ -43,7 +43,7 @@ func (r *Result) line(row string) []string {
 	return append(cells, r.remark(row))
 }
 
-// remark is the last cell: the row's targets, and the error if it failed.
+// remark returns the last cell: the row's targets, and the error if it failed.
 func (r *Result) remark(row string) string {
 	var parts []string
 	for _, t := range r.Experiment.Targets {
@@ -52,7 +52,7 @@ func (r *Result) remark(row string) string {
 		}
 	}
 	if err := r.Errors[row]; err != nil {
-		// The first of those that one trial had; progress has shown them all.
+		// The first of the errors of one trial; progress has shown all of them.
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		parts = append(parts, "FAILED: "+first)
 	}
@@ -100,8 +100,8 @@ func format(layout string, x float64) string {
 	return fmt.Sprintf(layout, x)
 }
 
-// printLines aligns the cells; the first line is the head. The first cells of a
-// line, as many as texts, and the last are texts, the others figures.
+// printLines aligns the cells. The first line is the head. The first cells of a line, as many as
+// texts, and the last one are texts, the others are figures.
 func printLines(w io.Writer, lines [][]string, texts int) {
 	width := make([]int, len(lines[0]))
 	for _, cells := range lines {
@@ -125,8 +125,7 @@ func printLines(w io.Writer, lines [][]string, texts int) {
 	}
 }
 
-// JSON writes r with the figures of every round. A figure that is no number is
-// left out.
+// JSON writes r with the figures of every round. It leaves out figures that are no numbers.
 func (r *Result) JSON(w io.Writer) error {
 	type target struct {
 		Target

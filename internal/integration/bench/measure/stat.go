@@ -1,5 +1,4 @@
-// Package measure turns trials into tables: rounds whose order rotates,
-// medians, ratios, targets.
+// Package measure makes tables of trials: rounds whose order rotates, medians, ratios, targets.
 package measure
 
 import (
@@ -8,8 +7,8 @@ import (
 	"time"
 )
 
-// Median returns the median of values, NaN if there are none. NaNs among the
-// values are left out: a row that failed in one round has figures of others.
+// Median returns the median of values, or NaN if there are none. It ignores NaNs: a row that failed
+// in one round has figures of other rounds.
 func Median(values []float64) float64 {
 	v := make([]float64, 0, len(values))
 	for _, x := range values {
@@ -24,8 +23,8 @@ func Median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Jain is Jain's index of fairness of what each party got: 1 if all got the
-// same, 1/n if one of n got all; NaN if nobody got anything.
+// Jain returns Jain's index of fairness for the shares of the parties: 1 if all are the same, 1/n
+// if one of n parties got everything, NaN if all are 0.
 func Jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
@@ -38,8 +37,7 @@ func Jain(shares []float64) float64 {
 // Times are durations in nanoseconds, in any order.
 type Times []int64
 
-// Micros returns the quantile q of t in microseconds, NaN if t is empty. It
-// sorts t.
+// Micros returns the quantile q of t in microseconds, or NaN if t is empty. It sorts t.
 func (t Times) Micros(q float64) float64 {
 	if len(t) == 0 {
 		return math.NaN()
@@ -49,7 +47,7 @@ func (t Times) Micros(q float64) float64 {
 	return float64(t[max(0, rank)]) / float64(time.Microsecond)
 }
 
-// MaxToMean is the longest time over the mean; NaN if there are none.
+// MaxToMean returns the longest time over the mean, or NaN if there are no times.
 func (t Times) MaxToMean() float64 {
 	if len(t) == 0 {
 		return math.NaN()

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// Usage is what this process has used up so far.
+// Usage is the amount that this process has used up so far.
 type Usage struct {
 	CPU      time.Duration // user and system
 	Switches int64         // voluntary context switches of all its threads
 }
 
-// Used reads the present Usage. It panics if the system does not tell, which
-// it always does.
+// Used returns the present Usage. It panics if the system does not report it.
 func Used() Usage {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -23,17 +22,17 @@ func Used() Usage {
 	return Usage{time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Nvcsw}
 }
 
-// Memory is what the heap and the stacks of goroutines hold now, in bytes,
-// after the garbage is gone.
+// Memory returns the size of the heap and of the stacks of goroutines in bytes, after a garbage
+// collection.
 func Memory() (heap, stacks float64) {
 	runtime.GC()
-	runtime.GC() // what had finalizers goes with the second
+	runtime.GC() // objects with finalizers go with the second collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), float64(m.StackInuse)
 }
 
-// Allocations is how many objects were ever allocated.
+// Allocations returns how many objects were ever allocated.
 func Allocations() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

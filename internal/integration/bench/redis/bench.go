@@ -41,16 +41,16 @@ type bench struct {
 	names    int
 }
 
-// contestants are all rows of all tables.
+// contestants returns the rows of all tables.
 func contestants() []contestant { return slices.Concat(padlocks(), peers(), limits()) }
 
-// name is a name that no trial had before.
+// name returns a name that no earlier trial has used.
 func (b *bench) name(what string) string {
 	b.names++
 	return fmt.Sprintf("bench:%s:%d", what, b.names)
 }
 
-// fill adds the rows that stand in a table.
+// fill adds the contestants of a scenario as rows.
 func (b *bench) fill(e *measure.Experiment, in scenario, trial func(*contestant) (measure.Figures, error)) {
 	for _, c := range contestants() {
 		if c.in&in == 0 || !b.rows.MatchString(c.name) && c.name != e.Base {

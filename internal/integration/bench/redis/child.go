@@ -15,8 +15,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// playChild obeys the order in the environment, if there is one, and never
-// returns then.
+// playChild carries out the order in the environment, if there is one, and then never returns.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -59,7 +58,7 @@ func obey(text string) error {
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(t))
 }
 
-// workAtGate begins when all begin.
+// workAtGate waits until all processes begin.
 func workAtGate(p *page, l Locker, id int32) (tally, error) {
 	fmt.Println("ready")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
@@ -72,7 +71,7 @@ func workAtGate(p *page, l Locker, id int32) (tally, error) {
 	return t, nil
 }
 
-// waitInVain waits for a lock that somebody else keeps, until stdin ends.
+// waitInVain waits for a lock that another process keeps, until stdin ends.
 func waitInVain(l Locker) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

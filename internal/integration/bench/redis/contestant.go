@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A Locker locks one name, for one goroutine. Lock waits for it as long as ctx
-// lets it.
+// A Locker locks one name, for one goroutine. Lock waits for the lock until ctx ends.
 type Locker interface {
 	Lock(ctx context.Context) (unlock func() error, err error)
 }
@@ -18,16 +17,16 @@ type lockFunc func(ctx context.Context) (func() error, error)
 
 func (f lockFunc) Lock(ctx context.Context) (func() error, error) { return f(ctx) }
 
-// A client is what one process has: connections that its lockers share.
+// A client holds the connections of one process, which its lockers share.
 type client interface {
 	locker(name string) (Locker, error)
 	close() error
 }
 
-// ttl is the lease where the contestant lets one choose: no trial outlives it.
+// ttl is the lease, if the contestant has a choice. No trial lasts longer.
 const ttl = 30 * time.Second
 
-// scenario says in which tables a contestant stands.
+// scenario says which tables a contestant is in.
 type scenario int
 
 const (
@@ -45,8 +44,7 @@ type contestant struct {
 	in   scenario
 	open func(s site) (client, error)
 
-	// prime puts what must be there before the first Lock of a name; nil if
-	// nothing must.
+	// prime prepares the server before the first Lock of a name; it may be nil.
 	prime func(r *resp, name string) error
 }
 
@@ -56,8 +54,8 @@ type opened struct {
 	lockers []Locker
 }
 
-// openFor opens a client that has locked and unlocked a name of its own, so
-// that its connections stand and the server knows its scripts.
+// openFor opens a client that has locked and unlocked a name of its own, so that its connections
+// exist and the server knows its scripts.
 func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*opened, error) {
 	cl, err := c.open(s)
 	if err != nil {
@@ -104,6 +102,6 @@ func lockOnce(l Locker) error {
 	return unlock()
 }
 
-// patience is how long anybody waits for a lock before the trial counts it as
-// stranded. Only tests change it, before anything else runs.
+// patience is how long a worker waits for a lock before the trial counts it as stranded. Only tests
+// change it, before the benchmark begins.
 var patience = 20 * time.Second

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// limits are no locks that anybody should use: they are what the machine and
-// the server allow at best.
+// limits are rows that are no locks for use. They show the best that the machine and the server
+// allow.
 func limits() []contestant {
 	return []contestant{
 		{name: limitAlone, in: alone, open: openRueidis},
@@ -26,9 +26,9 @@ const (
 	limitHop   = "limit-pubsub-tcp"
 )
 
-// blpop hands a lock over by a list of one element, which is the turn: BLPOP
-// waits for it, first come, first served, and RPUSH gives it back. It needs a
-// connection per waiter, and knows neither owner nor lease.
+// blpop hands a lock over with a list of one element. BLPOP waits for the element, first come,
+// first served, and RPUSH puts it back. It needs a connection per waiter, and knows neither owner
+// nor lease.
 type blpop struct {
 	site  site
 	conns []*resp
@@ -72,12 +72,12 @@ func (b *blpop) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// hop passes a turn on by one PUBLISH to one subscriber, in an order that
-// everybody knows beforehand. It is one way through the server and no lock.
+// hop passes a turn on with one PUBLISH to one subscriber, in an order that all parties know
+// beforehand. It is one way through the server and no lock.
 type hop struct {
 	channel string
-	turns   []chan struct{} // turns[i] gets the turn of party i
-	next    int             // how many parties there are
+	turns   []chan struct{} // turns[i] wakes party i
+	next    int             // the number of parties
 	publish *resp
 	mu      sync.Mutex // guards writes to publish
 	in      *resp      // the subscriber
@@ -94,7 +94,7 @@ func openHop(s site) (client, error) {
 	if h.publish, err = s.resp(); err != nil {
 		return nil, err
 	}
-	// Who passes a turn on does not wait for the reply; so there is none.
+	// A party that passes its turn on does not wait for the reply, so there is none.
 	if _, err := h.publish.Write(command("CLIENT", "REPLY", "OFF")); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func openHop(s site) (client, error) {
 	return h, nil
 }
 
-// dispatch wakes whom each message names.
+// dispatch wakes the party that each message names.
 func (h *hop) dispatch() {
 	for {
 		reply, err := h.in.read()

@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// The rows of padlock: the layout that PHP shares, or plain strings; with
-// fences or without; by the face, or by the driver alone; with PassLocally.
+// The rows of padlock: the layout that PHP shares, or plain strings; with or without fences;
+// through package padlock, or through the store alone; with PassLocally.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"
@@ -26,7 +26,8 @@ const (
 	locally           = "/locally" // passed on in the process
 )
 
-// batch is what may be passed on in the process before others have their turn.
+// batch is how many holders of one process may follow each other before other processes have their
+// turn.
 const batch, batchTime = 256, 10 * time.Millisecond
 
 func padlocks() (rows []contestant) {
@@ -44,7 +45,7 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// What fences cost shows where nothing else does.
+		// These rows show the cost of fences, without any other cost.
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing
@@ -85,8 +86,8 @@ func (f face) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// plain is the driver without the face: each waiter waits at the server
-// itself, and nothing is renewed.
+// plain is the store without package padlock: each waiter waits at the server itself, and nothing
+// is renewed.
 type plain struct {
 	store  *redisstore.Store
 	tokens atomic.Int64
@@ -101,8 +102,7 @@ func openDriver(s *redisstore.Store, err error) (client, error) {
 
 func (p *plain) close() error { return p.store.Close() }
 
-// token is one that nobody else has: the processes of a trial have pids of
-// their own.
+// token returns a new token. It contains the pid, because each process of a trial counts by itself.
 func (p *plain) token() string {
 	return fmt.Sprintf("%p-%d-%d-padding-to-the-length-of-ours", p, os.Getpid(), p.tokens.Add(1))
 }
@@ -129,7 +129,7 @@ func (p *plain) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// wait waits till r is granted, as the face would.
+// wait waits until r is granted, as package padlock does.
 func (p *plain) wait(ctx context.Context, r *driver.Request) error {
 	for {
 		r.Token = p.token()

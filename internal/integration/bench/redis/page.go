@@ -12,24 +12,24 @@ import (
 	"unsafe"
 )
 
-// maxParties is how many workers or processes one trial can have.
+// maxParties is the largest number of workers or processes in one trial.
 const maxParties = 512
 
-// A page is what all workers of a trial see, in one process or mapped into
-// many. Whoever has the lock writes its name into it, and so meets a second
-// owner at once. Times in it are of now.
+// A page is memory that all workers of a trial share, in one process or mapped into several. The
+// owner of the lock writes its number into it, and so notices a second owner at once. Times in it
+// are those of now.
 type page struct {
-	start, end atomic.Int64 // of the time that counts
-	over       atomic.Int64 // when nobody waits any more
-	_          [40]byte     // apart from what changes at every hand-over
+	start, end atomic.Int64 // the begin of the time that counts
+	over       atomic.Int64 // when no worker waits any more
+	_          [40]byte     // keeps the fields below, which change at every hand-over, out of the cache line above
 
-	owner      atomic.Int32 // who has the lock, 0 for nobody
+	owner      atomic.Int32 // the owner of the lock, 0 for none
 	last       atomic.Int32 // who had it before
 	released   atomic.Int64 // just before the last unlock
 	violations atomic.Int64 // two owners at once
 	_          [40]byte
 
-	sent [maxParties]counter // commands that each process has sent
+	sent [maxParties]counter // the number of commands that each process has sent
 }
 
 // counter has a cache line of its own.
@@ -45,8 +45,8 @@ func (p *page) span(start int64, length, grace time.Duration) {
 	p.over.Store(start + int64(length+grace))
 }
 
-// enter is called by who has just got the lock, id being from 1 up. It returns
-// who had it before.
+// enter is called by worker id, from 1 up, that has just got the lock. It returns the previous
+// owner.
 func (p *page) enter(id int32) (before int32) {
 	if !p.owner.CompareAndSwap(0, id) {
 		p.violations.Add(1)
@@ -60,7 +60,7 @@ func (p *page) leave(id int32) {
 	p.released.Store(now())
 }
 
-// sentByAll is how many commands were sent so far.
+// sentByAll returns the number of commands sent so far.
 func (p *page) sentByAll() (n int64) {
 	for i := range p.sent {
 		n += p.sent[i].Load()
@@ -68,7 +68,7 @@ func (p *page) sentByAll() (n int64) {
 	return n
 }
 
-// newPage makes a page that child processes can map too, from the file.
+// newPage makes a page from a file, so that child processes can map it too.
 func newPage() (*page, *os.File, error) {
 	f, err := os.CreateTemp("", "padlock-bench-page-")
 	if err != nil {
@@ -93,14 +93,14 @@ func mapPage(f *os.File) (*page, error) {
 	return (*page)(unsafe.Pointer(&mem[0])), nil
 }
 
-// unmap gives the mapping back.
+// unmap removes the mapping.
 func (p *page) unmap() error {
 	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
 }
 
-// now is CLOCK_MONOTONIC, which all processes of a machine share, in
-// nanoseconds. Go reads it without a system call, but tells times since the
-// start of the process only; so the difference is found out once.
+// now returns CLOCK_MONOTONIC in nanoseconds, which all processes of a machine share. Go reads that
+// clock without a system call, but returns the time since the start of the process; so the
+// difference is measured once.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()

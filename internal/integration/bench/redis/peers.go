@@ -18,8 +18,8 @@ import (
 
 const allOfThem scenario = alone | oneDrain | eachDrain | steadily | blocked
 
-// peers are other libraries, each as its documentation shows it. What polls has
-// a row with its own delay, and redsync one with a shorter one.
+// peers are other libraries, used as their documentation shows. Libraries that poll have a row with
+// their own delay; redsync also has a row with a shorter one.
 func peers() []contestant {
 	return []contestant{
 		{name: "redsync", in: allOfThem, open: openRedsync()},
@@ -31,7 +31,7 @@ func peers() []contestant {
 	}
 }
 
-// lockers is a client out of two functions.
+// lockers makes a client of two functions.
 type lockers struct {
 	lock func(ctx context.Context, name string) (unlock func() error, err error)
 	end  func() error
@@ -48,7 +48,7 @@ func (s site) goRedis() *redis.Client {
 }
 
 func openRedsync(more ...redsync.Option) func(site) (client, error) {
-	const forever = 1 << 30 // tries; what bounds the wait is its context
+	const forever = 1 << 30 // tries; the context bounds the wait
 	options := append([]redsync.Option{redsync.WithExpiry(ttl), redsync.WithTries(forever)}, more...)
 	return func(s site) (client, error) {
 		c := s.goRedis()
@@ -97,8 +97,8 @@ func openRueidislock(majority int32, noLoop bool) func(site) (client, error) {
 	}
 }
 
-// openRueidis is the least that a correct lock can do over one pipelined
-// connection: SET NX PX, and compare and delete. It does not wait.
+// openRueidis is the least work of a correct lock over one pipelined connection: SET NX PX, and
+// compare and delete. It does not wait.
 func openRueidis(s site) (client, error) {
 	option := s.rueidis()
 	option.PipelineMultiplex = -1

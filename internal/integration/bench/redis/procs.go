@@ -16,18 +16,18 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// childVariable makes this program, started again by itself, play one process
-// of a trial. Its value is an order.
+// childVariable is the environment variable that makes this program play one process of a trial.
+// Its value is an order.
 const childVariable = "PADLOCK_BENCH_CHILD"
 
-// An order tells a child what to do.
+// An order is the task of a child process.
 type order struct {
 	Row, Addr, Name string
 	Party           int  // its place in the page, from 1
-	Wait            bool // only wait for the lock till stdin ends
+	Wait            bool // only wait for the lock until stdin ends
 }
 
-// procs lets n real processes lock and unlock one name all the time.
+// procs makes n real processes lock and unlock one name all the time.
 func (b *bench) procs(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("procs, %d processes", n),
@@ -48,25 +48,25 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 	if err != nil {
 		return nil, err
 	}
-	const head = 5 * time.Millisecond // for all to hear of it
+	const head = 5 * time.Millisecond // so that all processes see it
 	t.page.span(now()+int64(head), b.plan.steady, b.plan.grace)
 	tallies, err := t.finish()
 	if err != nil {
 		return nil, err
 	}
 	after, err := b.rig.cost(t.page)
-	after.client.CPU = before.client.CPU // that of this process does not count
+	after.client.CPU = before.client.CPU // the commands of this process do not count
 	for _, one := range tallies {
 		after.client.CPU += one.CPU
 	}
 	return conclude(t.page, tallies, b.plan.steady, before, after, err)
 }
 
-// A troop is the processes of a trial.
+// A troop is the group of processes of a trial.
 type troop struct {
 	page     *page
 	file     *os.File
-	gate     *os.File // stdin of all of them; its end is the sign to start, or to stop waiting
+	gate     *os.File // stdin of all of them; when it ends they start, or stop waiting
 	children []*child
 }
 
@@ -115,7 +115,7 @@ func (t *troop) start(o order, stdin *os.File) error {
 		return err
 	}
 	cmd := exec.Command(self)
-	// Built with -race, a process would rest for a second before it ends.
+	// A process that was built with -race would sleep for a second before it ends.
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = stdin, os.Stderr, []*os.File{t.file}
 	out, err := cmd.StdoutPipe()
@@ -129,7 +129,7 @@ func (t *troop) start(o order, stdin *os.File) error {
 	return nil
 }
 
-// finish opens the gate and collects what the children have to say.
+// finish opens the gate and collects the results of the children.
 func (t *troop) finish() ([]tally, error) {
 	tallies := make([]tally, len(t.children))
 	errs := make([]error, len(t.children)+1)
@@ -148,13 +148,13 @@ func (t *troop) finish() ([]tally, error) {
 	return tallies, errors.Join(errs...)
 }
 
-// end makes sure that no process is left.
+// end kills the processes that are left.
 func (t *troop) end() error {
 	t.gate.Close() // again, as a rule
 	for _, c := range t.children {
 		if c.cmd.ProcessState == nil {
 			c.cmd.Process.Kill() // it may have ended
-			c.cmd.Wait()         // it says that it was killed
+			c.cmd.Wait()         // the error says that it was killed
 		}
 	}
 	return errors.Join(t.page.unmap(), t.file.Close())

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// renewals holds n locks and watches what their renewal costs.
+// renewals holds n locks and measures the cost of their renewal.
 func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("%d holds with a TTL of %v for %v", n, ttl, watched),
@@ -54,8 +54,8 @@ func (b *bench) renew(c *contestant, n int, ttl, watched time.Duration) (f measu
 	return f, err
 }
 
-// holdMany takes n locks, spread evenly over the time after which the first is
-// renewed: so are the renewals then.
+// holdMany takes n locks, spread evenly over the time until the first renewal, so that the renewals
+// are spread as well.
 func holdMany(l *padlock.Locker, n int, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), ttl+patience)
 	defer cancel()

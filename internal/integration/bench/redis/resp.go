@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// resp is a connection that speaks Redis' protocol with no client in between:
-// what the raw limits and the harness itself use. It belongs to one goroutine.
+// resp is a connection that speaks Redis' protocol without a client library. The raw limits and the
+// benchmark itself use it. It belongs to one goroutine.
 type resp struct {
 	net.Conn
 	in       *bufio.Reader
@@ -48,8 +48,8 @@ func (r *resp) do(cmd []byte) (any, error) {
 	return r.read()
 }
 
-// until makes do fail when ctx is over. It goes by the deadline of ctx only,
-// so that it costs nothing when that has not changed.
+// until makes do fail when ctx is over. It looks at the deadline of ctx only, so that it costs
+// nothing while that stays the same.
 func (r *resp) until(ctx context.Context) error {
 	d, _ := ctx.Deadline()
 	if d.Equal(r.deadline) {

@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// A rig is the server of a run and the harness's own connection to it, whose
-// commands nobody counts.
+// A rig is the server of a run and the benchmark's own connection to it, whose commands do not
+// count.
 type rig struct {
 	addr  string
 	admin *resp
@@ -28,7 +28,7 @@ func newRig(t testing.TB) (*rig, error) {
 	return &rig{addr, admin}, err
 }
 
-// a host lets internal/server serve a program that is no test.
+// a host lets a program that is no test use internal/server.
 type host struct {
 	testing.TB
 	ends []func()
@@ -72,13 +72,13 @@ func (h *host) start() (r *rig, err error) {
 	return newRig(h)
 }
 
-// clear forgets all keys, so that no trial finds another's. Scripts stay.
+// clear deletes all keys, so that no trial finds those of another. Scripts stay.
 func (r *rig) clear() error {
 	_, err := r.admin.do(command("FLUSHALL"))
 	return err
 }
 
-// A cost is what had been used up at one instant.
+// A cost is the amount that was used up until one instant.
 type cost struct {
 	sent   int64         // commands, by the clients
 	calls  float64       // commands that the server ran, those in scripts included
@@ -108,7 +108,7 @@ func (r *rig) cost(p *page) (c cost, err error) {
 	return c, err
 }
 
-// spent adds to f what n operations cost between two instants.
+// spent adds to f the cost of n operations between two instants.
 func spent(f measure.Figures, from, to cost, n int) {
 	per := 1 / float64(n)
 	f["cmds"] = float64(to.sent-from.sent) * per

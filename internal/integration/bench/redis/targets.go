@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// The targets are those that redisstore was built for. Where they name neither
-// driver nor face they stand beside both.
+// These are the targets that redisstore was built for. A target that names neither the store alone
+// nor package padlock is for both.
 
 func uncontendedTargets(n int) []measure.Target {
 	if n != 64 {
@@ -53,7 +53,7 @@ func procsTargets(n int) (all []measure.Target) {
 	return all
 }
 
-// blockedTargets is about commands that clients send, in all.
+// blockedTargets is about all commands that clients send.
 var blockedTargets = []measure.Target{
 	{Row: ours, Column: "cmds/s", AtMost: 10}, {Row: oursString, Column: "cmds/s", AtMost: 10},
 }

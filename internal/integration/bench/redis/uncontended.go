@@ -19,8 +19,7 @@ var costColumns = []measure.Column{
 	{Name: "server us", Format: "%.1f"},
 }
 
-// uncontended lets n goroutines of one process lock and unlock names of their
-// own.
+// uncontended makes n goroutines of one process lock and unlock names of their own.
 func (b *bench) uncontended(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("uncontended, %d goroutines", n),
@@ -67,8 +66,8 @@ func (b *bench) lockAlone(c *contestant, n int) (f measure.Figures, err error) {
 	return f, err
 }
 
-// loopAll locks and unlocks with all lockers at once for about d, and returns
-// how long each operation took.
+// loopAll locks and unlocks with all lockers at once for about d, and returns how long each
+// operation took.
 func loopAll(lockers []Locker, d time.Duration) (measure.Times, time.Duration, error) {
 	times := make([]measure.Times, len(lockers))
 	errs := make([]error, len(lockers))

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A site is where a client finds the server, and what counts the commands that
-// it sends. INFO cannot tell them from those that scripts call.
+// A site says where a client finds the server, and counts the commands that the client sends. INFO
+// cannot tell them from commands that scripts call.
 type site struct {
 	addr string
 	sent *counter
@@ -23,14 +23,12 @@ func (s site) dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Embedded as what it is, so that clients find all that a plain connection
-	// can do.
+	// Embedded with its own type, so that clients find all methods of a plain connection.
 	return &countingConn{TCPConn: conn.(*net.TCPConn), commands: commands{sent: s.sent}}, nil
 }
 
-// rueidis is the least that rueidis needs to know. The buffers are smaller than
-// its own, which are made for values of megabytes: hundreds of clients would
-// need gigabytes.
+// rueidis returns the smallest configuration of rueidis. The buffers are smaller than the default,
+// which is made for values of megabytes: hundreds of clients would need gigabytes.
 func (s site) rueidis() rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress:         []string{s.addr},
@@ -57,9 +55,9 @@ func (c *countingConn) Write(p []byte) (int, error) {
 // ("*2\r\n") of strings with their length in front ("$3\r\nGET\r\n").
 type commands struct {
 	sent   *counter
-	kind   byte // of the line that is being read
-	number int  // in that line, so far
-	skip   int  // bytes of a string that are still to come
+	kind   byte // the number in the current line
+	number int  // the bytes of the current line so far
+	skip   int  // the bytes of a string that are still to come
 }
 
 func (c *commands) count(p []byte) {

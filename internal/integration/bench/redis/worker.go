@@ -9,20 +9,19 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// A tally is what one worker saw. It goes from a child process to its parent
-// as JSON.
+// A tally is the result of one worker. It goes from a child process to its parent as JSON.
 type tally struct {
 	Locks    int           // how often it got the lock
 	Handed   int           // of these, how often from another worker
 	Hands    measure.Times // how long such a hand-over took
 	Longest  int64         // wait for the lock, in nanoseconds
 	Stranded int           // 1 if it waits in vain
-	CPU      time.Duration // of its process; a child fills it in
+	CPU      time.Duration // commands of its process; a child fills it in
 	Err      string
 }
 
-// work locks and unlocks over and over until the page's end. Who still waits
-// for the lock a while after it is stranded.
+// work locks and unlocks until the page's end. A worker that still waits for the lock a while later
+// is stranded.
 func (p *page) work(l Locker, id int32) (t tally) {
 	end := p.end.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))
@@ -66,14 +65,14 @@ func (t *tally) failed(ctx context.Context, err error) {
 
 var workColumns = append([]measure.Column{
 	{Name: "hand-offs/s", Format: "%.0f"}, {Name: "locks/s", Format: "%.0f"},
-	{Name: "other %", Format: "%.1f"}, // of the locks, how many came from another worker
+	{Name: "other %", Format: "%.1f"}, // how many locks came from another worker
 	{Name: "Jain", Format: "%.2f"},
 	{Name: "longest ms", Format: "%.1f"}, // wait
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
 	{Name: "violations", Format: "%.0f"}, {Name: "stranded", Format: "%.0f"},
 }, costColumns...)
 
-// summary makes the figures of a trial of d out of its workers' tallies.
+// summary makes the figures of a trial of length d from the tallies of its workers.
 func (p *page) summary(tallies []tally, d time.Duration) measure.Figures {
 	var sum tally
 	var shares []float64

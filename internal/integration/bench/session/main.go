@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command session measures what session libraries keep of a hundred requests
-// that one visitor sends at once, and how long they take: padlock's, scs,
-// gorilla/sessions, and PHP with phpredis, by itself and beside padlock. It
-// starts a Redis and PHP servers of its own. See package bench for how;
-// `make bench-session` runs it.
+// Command session measures how many of a hundred requests that one visitor sends at once keep their
+// changes, and how long they take, with padlock's sessions, scs, gorilla/sessions, and PHP with
+// phpredis, alone and together with padlock. It starts a Redis and PHP servers of its own. See
+// package bench for how; `make bench-session` runs it.
 package main
 
 import (
@@ -85,8 +84,8 @@ func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSO
 	return err
 }
 
-// printKept shows the counts of every round: a median would hide the one in
-// which something was lost.
+// printKept shows the counts of every round: a median would hide the round in which something was
+// lost.
 func printKept(out io.Writer, r *measure.Result) {
 	fmt.Fprintf(out, "\nround by round:\n\n")
 	for _, row := range r.Experiment.Rows {

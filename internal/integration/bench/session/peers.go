@@ -34,7 +34,7 @@ func (b *builder) peers() {
 	})
 }
 
-// A view is how handlers of a peer reach the session.
+// A view is the way in which the handlers of a peer reach the session.
 type view interface {
 	// open returns the request's session.
 	open(*http.Request) (visit, error)
@@ -45,12 +45,11 @@ type visit interface {
 	get(key string) int
 	put(key string, n int)
 	keys() []string
-	// end saves what was put, or ends the session.
+	// end saves the changes, or ends the session.
 	end(w http.ResponseWriter, destroy bool) error
 }
 
-// handler serves the paths of package load. It reads before it works, as
-// applications do.
+// handler serves the paths of package load. It reads before it works, as applications do.
 func handler(v view) http.Handler {
 	mux := http.NewServeMux()
 	route := func(path string, h func(visit, *http.Request) (text string, save bool)) {

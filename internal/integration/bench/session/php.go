@@ -28,14 +28,14 @@ func (b *builder) php() {
 	for _, locks := range []string{"off", "default", "patient"} {
 		b.add("phpredis, locks "+locks, peer, func() ([]string, error) { return []string{b.startPHP(phpLocks[locks])}, nil })
 	}
-	for _, locks := range []string{"off", "default"} { // PHP loses its writes, or Go's
+	for _, locks := range []string{"off", "default"} { // PHP loses its own writes, or those of Go
 		b.add("padlock Delta and PHP, locks "+locks, peer, func() ([]string, error) { return b.besidePHP(session.Delta, locks) })
 	}
 	b.add("padlock Delta and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Delta, "patient") })
 	b.add("padlock Exclusive and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Exclusive, "patient") })
 }
 
-// besidePHP has two servers on the same sessions: requests go to them in turn.
+// besidePHP starts two servers on the same sessions; requests go to them in turn.
 func (b *builder) besidePHP(m session.Mode, locks string) ([]string, error) {
 	r, err := b.connect()
 	if err != nil {

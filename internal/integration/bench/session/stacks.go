@@ -32,7 +32,7 @@ type builder struct {
 	workers int // of a PHP server
 }
 
-// add makes a row of what start starts, if it is wanted.
+// add makes a row of the servers that start returns, if its name was chosen.
 func (b *builder) add(name string, m mode, start func() ([]string, error)) error {
 	if !b.chosen.MatchString(name) {
 		return nil
@@ -48,8 +48,8 @@ func (b *builder) serve(h http.Handler) string {
 	return srv.URL
 }
 
-// options let requests wait for as long as a hundred of them work, and send
-// the cookie over plain HTTP.
+// options make requests wait for as long as a hundred of them may work, and send the cookie over
+// plain HTTP.
 func options(l *padlock.Locker) []session.Option {
 	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// startStacks starts those whose names match.
+// startStacks starts the stacks whose names match.
 func startStacks(t testing.TB, chosen *regexp.Regexp, workers int) ([]*stack, error) {
 	b := &builder{t: t, chosen: chosen, workers: workers, redis: server.Redis(t, server.RedisOptions{}).Addr()}
 	b.bare = b.serve(load.Bare())

@@ -19,22 +19,22 @@ type bench struct {
 	stacks []*stack
 }
 
-// A stack is a session library on a server, or two of them on one session.
+// A stack is a session library on a server, or on two servers that share the sessions.
 type stack struct {
 	name    string
 	servers []string // requests go to them in turn
-	bare    string   // a server without any session, to compare with
+	bare    string   // a server without sessions, for comparison
 	modes   mode
 }
 
-// mode is what a stack promises, for the targets.
+// mode is the promise of a stack, for the targets.
 type mode int
 
 const (
 	peer mode = iota
 	delta
 	exclusive
-	beside // half of the requests are PHP's, which is patient
+	beside // half of the requests go to PHP, which waits long
 	none   // no session at all
 )
 
@@ -77,7 +77,7 @@ func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{set, other}
 }
 
-// setTargets are those of issue and docs.
+// setTargets sets the targets of the documentation.
 func (b *bench) setTargets(s *stack) (all []measure.Target) {
 	least := func(column string) {
 		all = append(all, measure.Target{Row: s.name, Column: column, AtLeast: float64(b.plan.requests)})
@@ -110,7 +110,7 @@ func (b *bench) otherTargets(s *stack) (all []measure.Target) {
 		measure.Target{Row: s.name, Column: "x none", AtMost: 1.2})
 }
 
-// sets is the first table's trial.
+// sets is the trial of the first table.
 func (b *bench) sets(s *stack) (measure.Figures, error) {
 	f := measure.Figures{}
 	n := b.plan.requests
@@ -131,7 +131,7 @@ func (b *bench) sets(s *stack) (measure.Figures, error) {
 		f[name+"ms"] = millis(r.Wall)
 		if name == "" && s.modes != none {
 			f["more ms"] = millis(r.Wall - without)
-			if r.Worked > 0 && len(s.servers) == 1 { // PHP does not tell how long it worked
+			if r.Worked > 0 && len(s.servers) == 1 { // PHP does not report how long it worked
 				f["x work"] = r.Wall.Seconds() / r.Worked.Seconds()
 			}
 		}
@@ -139,7 +139,7 @@ func (b *bench) sets(s *stack) (measure.Figures, error) {
 	return f, nil
 }
 
-// patience is for all requests of a plan together.
+// patience is the time for all requests of a plan together.
 const patience = 2 * time.Minute
 
 func (b *bench) set(s *stack, p load.Plan) (load.Report, int, error) {
@@ -154,14 +154,14 @@ func (b *bench) set(s *stack, p load.Plan) (load.Report, int, error) {
 	if err := errors.Join(r.Errors...); err != nil || s.modes == none {
 		return r, 0, err
 	}
-	if r.Statuses[http.StatusOK] != p.Requests { // who loses something says 200 all the same
+	if r.Statuses[http.StatusOK] != p.Requests { // a library that loses a write answers 200 all the same
 		return r, 0, fmt.Errorf("answers %v", r.Statuses)
 	}
 	kept, err := c.Kept(ctx, p.Requests)
 	return r, kept, err
 }
 
-// without is how long a plan takes where there are no sessions, now.
+// without measures how long a plan takes at present without sessions.
 func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -171,7 +171,7 @@ func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
 	return r.Wall, errors.Join(r.Errors...)
 }
 
-// others is the second table's trial.
+// others is the trial of the second table.
 func (b *bench) others(s *stack) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -203,8 +203,7 @@ func (b *bench) counters(ctx context.Context, s *stack, f measure.Figures) error
 	return nil
 }
 
-// logouts ends sessions in which requests are at work, and counts how many
-// stay ended.
+// logouts ends sessions in which requests are at work, and counts the sessions that stay ended.
 func (b *bench) logouts(ctx context.Context, s *stack, f measure.Figures) error {
 	for range b.plan.logouts {
 		c, err := s.client(ctx, 10)
@@ -235,7 +234,7 @@ func (b *bench) logouts(ctx context.Context, s *stack, f measure.Figures) error 
 	return nil
 }
 
-// slowReader has a key set while a request that only reads is at work.
+// slowReader sets a key while a request that only reads is at work.
 func (b *bench) slowReader(ctx context.Context, s *stack, f measure.Figures) error {
 	f["slow reader: kept"] = 0
 	for range b.plan.readers {
@@ -258,9 +257,8 @@ func (b *bench) slowReader(ctx context.Context, s *stack, f measure.Figures) err
 	return nil
 }
 
-// readers compares readers with requests without a session, over connections
-// that are open, and five times where that is quick: both are so short that the
-// machine's mood decides.
+// readers compares readers with requests without a session, over connections that are open, and
+// five times if that is quick: both are so short that the state of the machine decides.
 func (b *bench) readers(ctx context.Context, s *stack, f measure.Figures) error {
 	c, err := s.client(ctx, b.plan.requests)
 	if err != nil {

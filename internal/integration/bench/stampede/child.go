@@ -16,11 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// childVariable makes this program, started again by itself, play one process
-// of a trial. Its value is a row and the server's address, as JSON.
+// childVariable is the environment variable that makes this program play one process of a trial.
+// Its value is a row and the server's address, as JSON.
 const childVariable = "PADLOCK_BENCH_STAMPEDE"
 
-// An order is a line that a child is sent.
+// An order is a line that a child receives.
 type order struct {
 	Key   string
 	Calls int           // at once; or
@@ -33,18 +33,17 @@ type order struct {
 
 // A tally is the line with which a child answers an order.
 type tally struct {
-	Begun  bool // not a tally: the function has begun
+	Begun  bool // this line is no tally: the function has begun
 	Runs   int
-	Peak   int64    // most runs at once, over all processes
+	Peak   int64    // the largest number of runs at once, over all processes
 	Values []string // different ones
 	Took   []int64  // each call, in nanoseconds
-	Late   int      // calls after the first run was over that waited for a later one
+	Late   int      // calls after the first run was over that waited for a later run
 	Errors int
 	Error  string // one of them
 }
 
-// playChild plays a process if the environment says so, and never returns
-// then.
+// playChild plays a process if the environment says so, and then never returns.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -137,8 +136,7 @@ func (c *child) obey(o order) error {
 	return c.say(t)
 }
 
-// callSteadily begins calls at the rate that o wants. One that the machine is
-// late for begins at once.
+// callSteadily begins calls at the rate of o. A call that is late begins at once.
 func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	start := time.Now()
 	for i := range int(o.Lasts.Seconds() * float64(o.Rate)) {
@@ -148,7 +146,7 @@ func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	}
 }
 
-// call asks for the value once. late says that the first one must be there.
+// call asks for the value once. late means that the first value must exist already.
 func (c *child) call(o order, late bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -169,10 +167,10 @@ func (c *child) call(o order, late bool) {
 	}
 }
 
-// runningKey counts how many make the value of key at this moment.
+// runningKey counts how many processes make the value of key at this moment.
 func runningKey(key string) string { return "running:" + key }
 
-// run is the function. It counts in Redis how many run at once.
+// run is the function. It counts in Redis how many runs there are at once.
 func (c *child) run(ctx context.Context, o order) (string, error) {
 	now, err := c.raw.Incr(context.Background(), runningKey(o.Key)).Result()
 	if err != nil {
@@ -201,12 +199,12 @@ func (c *child) run(ctx context.Context, o order) (string, error) {
 
 var errFails = errors.New("as the trial wants it")
 
-// madeAt is when a value was made. One that was made after a call had begun is
-// one that the call waited for, or happened to see first after a delay.
+// madeAt returns when a value was made. If that is after the beginning of a call, the call has
+// waited for it, or has happened to see it first after a delay.
 func madeAt(value string) time.Time {
 	var pid, at int64
 	if n, _ := fmt.Sscan(value, &pid, &at); n != 2 {
-		return time.Time{} // an error instead of a value
+		return time.Time{} // returns an error instead of a value
 	}
 	return time.Unix(0, at)
 }

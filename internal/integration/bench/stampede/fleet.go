@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// A fleet is the processes of a trial.
+// A fleet is the group of processes of a trial.
 type fleet []*process
 
 type process struct {
@@ -49,7 +49,7 @@ func startProcess(who identity) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	// Built with -race, a process would rest for a second before it ends.
+	// A process that was built with -race would sleep for a second before it ends.
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -63,10 +63,10 @@ func startProcess(who identity) (*process, error) {
 	return &process{cmd, in, bufio.NewReader(out)}, cmd.Start()
 }
 
-// order tells the process what to do.
+// order sends the process an order.
 func (p *process) order(o order) error { return json.NewEncoder(p.in).Encode(o) }
 
-// line reads what the process says next.
+// line reads the next line from the process.
 func (p *process) line() (t tally, err error) {
 	text, err := p.out.ReadBytes('\n')
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *process) begun() error {
 	return err
 }
 
-// all gives every process the order and adds up what they say.
+// all gives every process the order and adds up the tallies.
 func (f fleet) all(o order) (sum tally, err error) {
 	for _, p := range f {
 		err = errors.Join(err, p.order(o))
@@ -129,12 +129,12 @@ func (t *tally) add(other tally) {
 // kill ends the process as kill -9 does.
 func (p *process) kill() error {
 	err := p.cmd.Process.Kill()
-	p.in.Close() // its other end is gone
-	p.cmd.Wait() // it says that it was killed
+	p.in.Close() // the process has closed its end
+	p.cmd.Wait() // the error says that it was killed
 	return err
 }
 
-// end makes sure that no process is left.
+// end kills the processes that are left.
 func (f fleet) end() (err error) {
 	for _, p := range f {
 		if p.cmd.ProcessState == nil {

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command stampede measures how often a value is made that many callers, in
-// four processes, miss at once, and how long they wait: with package stampede,
-// x/sync/singleflight, go-redis/cache and rueidisaside. It starts a Redis of
-// its own. See package bench for how; `make bench-stampede` runs it.
+// Command stampede measures how often a value is made that many callers, in four processes, miss at
+// once, and how long they wait: with package stampede, x/sync/singleflight, go-redis/cache and
+// rueidisaside. It starts a Redis of its own. See package bench for how; `make bench-stampede` runs
+// it.
 package main
 
 import (

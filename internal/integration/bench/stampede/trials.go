@@ -28,13 +28,13 @@ func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{b.cold(), b.steady(), b.killed(), b.slower(), b.failing()}
 }
 
-// key is one that no trial had before.
+// key returns a key that no earlier trial has used.
 func (b *bench) key() string {
 	b.keys++
 	return fmt.Sprint("bench:", b.keys)
 }
 
-// fill adds a row for each contestant; trial is given processes of it.
+// fill adds a row for each contestant; trial gets its processes.
 func (b *bench) fill(e *measure.Experiment, targets []measure.Target, trial func(f fleet) (measure.Figures, error)) *measure.Experiment {
 	for _, c := range contestants {
 		if !b.rows.MatchString(c.name) {
@@ -72,10 +72,10 @@ func (t *tally) figures() measure.Figures {
 	}
 }
 
-// none is a target of none at all: 0 would say that there is no target.
+// none is a target of zero. The field's 0 would mean that there is no target.
 const none = 0.5
 
-// cold has all callers miss at once.
+// cold makes all callers miss at once.
 func (b *bench) cold() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
@@ -97,8 +97,8 @@ func (b *bench) steady() *measure.Experiment {
 		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
 		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
 	}
-	// A value that takes so long to make is made anew so often at least, and
-	// once more if the end of the last one comes so.
+	// A value that takes so long to make is made at least so often, and once more if the trial ends
+	// at the wrong moment.
 	least := float64(p.lasts/(p.ttl+p.takes) + 1)
 	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: none}}
 	b.fill(e, targets, func(f fleet) (measure.Figures, error) {
@@ -113,7 +113,7 @@ func (b *bench) steady() *measure.Experiment {
 	return e
 }
 
-// killed kills the process that makes the value, and asks in another.
+// killed kills the process that makes the value, and asks in another one.
 func (b *bench) killed() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
@@ -137,7 +137,7 @@ func (b *bench) killed() *measure.Experiment {
 	})
 }
 
-// forget counts down what the dead cannot.
+// forget subtracts the runs of dead processes from the count, which they cannot do.
 func (b *bench) forget(key string) error {
 	client := connect(b.redis)
 	defer client.Close()
@@ -158,9 +158,8 @@ func (b *bench) slower() *measure.Experiment {
 	})
 }
 
-// failing has a function that fails, as with a database that times out. All
-// callers get an error; what counts is how often the function is called for
-// that, and how long they wait.
+// failing has a function that fails, as a database does that times out. All callers get an error.
+// It counts the calls of the function for that, and how long the callers wait.
 func (b *bench) failing() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
