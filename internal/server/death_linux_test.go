@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// helper is the variable that makes TestHelper start a server, say its pid and
-// then wait to be killed.
+// helper is the environment variable that makes TestHelper start a server, print its pid and wait
+// to be killed.
 const helper = "PADLOCK_SERVER_HELPER"
 
 func TestHelper(t *testing.T) {
@@ -24,7 +24,7 @@ func TestHelper(t *testing.T) {
 	case "postgres":
 		s = Postgres(t, PostgresOptions{})
 	default:
-		return // it plays a part in TestServerDiesWithItsTest only
+		return // it is started by TestServerDiesWithItsTest only
 	}
 	os.Stdout.WriteString("pid " + strconv.Itoa(s.Pid()) + "\n")
 	select {}
@@ -100,13 +100,13 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 }
 
-// A goroutine that is locked to its thread takes the thread with it when it
-// ends, and with the thread go the processes that asked for a signal then.
+// A thread ends with a goroutine that is locked to it. The kernel then kills the processes that the
+// thread started and that asked for a signal at its end.
 func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 	var s *Server
 	awaitEnd(t, <-onDyingThread(func() { s = Redis(t, RedisOptions{}) }))
 	if s == nil {
-		return // skipped or failed over there
+		return // it was skipped or failed on the other thread
 	}
 	want(t, say(t, s, "PING"), "+PONG")
 	if s.proc.ended() {
@@ -114,9 +114,9 @@ func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 	}
 }
 
-// onDyingThread runs f on a thread that ends after it, and tells which one that
-// was. The first thread of a process never ends: met, it is kept busy and
-// another one found.
+// onDyingThread runs f on a thread that ends after f, and returns the id of the thread. The first
+// thread of a process never ends: if f would run there, that thread is kept busy and another one is
+// used.
 func onDyingThread(f func()) <-chan int {
 	thread := make(chan int, 1)
 	go func() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fakeTB is a test inside a test: it notes how it ended.
+// fakeTB is a test inside a test. It notes how the test ended.
 type fakeTB struct {
 	testing.TB
 	failed, skipped bool
@@ -14,7 +14,7 @@ type fakeTB struct {
 	cleanups        []func()
 }
 
-// inside runs f as a test of its own, clean-ups included.
+// inside runs f as a test of its own, with its clean-ups.
 func inside(t *testing.T, f func(testing.TB)) *fakeTB {
 	fake := &fakeTB{TB: t}
 	done := make(chan struct{})

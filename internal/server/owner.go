@@ -31,7 +31,7 @@ func lookupOwner(name string) (*owner, error) {
 	return &owner{uint32(uid), uint32(gid)}, nil
 }
 
-// own gives a path to the owner.
+// own makes the owner own a path.
 func (o *owner) own(path string) error {
 	if o == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Ports are taken below the range from which kernels take the local ports of outgoing connections,
-// so that no connection is in the way.
+// Ports are taken below the range that kernels use for the local ports of outgoing connections, so
+// that no connection has the port.
 const (
 	lowestPort  = 10_000
 	highestPort = 31_999
@@ -25,8 +25,8 @@ type reservation struct {
 	held net.PacketConn
 }
 
-// taken are the ports that this process has had. No port is taken twice: a client of one test's
-// server would take the server of the next test for the same one, restarted and empty.
+// taken are the ports that this process has used. It uses no port twice: a client of one test's
+// server would take the server of the next test for its own one, restarted and empty.
 var taken sync.Map
 
 func reserve() (reservation, error) {

@@ -44,7 +44,7 @@ func postgresSpec(o PostgresOptions) Spec {
 	}
 }
 
-// initdb makes a new cluster. The program is in the directory of postgres, even if postgres is
+// initdb makes a new cluster. The program is in the directory of postgres, even if postgres was
 // found through a link.
 func initdb(ctx context.Context, p Place) error {
 	binary, err := filepath.EvalSymlinks(p.Binary)

@@ -114,7 +114,7 @@ func signal(pid int, sig syscall.Signal) error {
 // tree lists a process and its descendants, parents before children.
 func tree(root int) []int {
 	children := map[int][]int{}
-	for _, pid := range everybody() {
+	for _, pid := range allProcesses() {
 		if st, ok := readStat(pid); ok {
 			children[st.parent] = append(children[st.parent], pid)
 		}
@@ -126,8 +126,8 @@ func tree(root int) []int {
 	return pids
 }
 
-// everybody lists all processes.
-func everybody() []int {
+// allProcesses lists all processes.
+func allProcesses() []int {
 	entries, _ := os.ReadDir("/proc") // without /proc only the root is known
 	var pids []int
 	for _, e := range entries {

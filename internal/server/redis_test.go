@@ -79,9 +79,9 @@ func TestRedisPause(t *testing.T) {
 	s.Resume()
 	want(t, say(t, s, "PING"), "+PONG")
 	s.Pause()
-	s.Restart(true) // has to wake it first
+	s.Restart(true) // Restart has to resume it first
 	want(t, say(t, s, "PING"), "+PONG")
-	s.Pause() // and so has the clean-up
+	s.Pause() // the clean-up has to resume it too
 }
 
 func TestRedisStop(t *testing.T) {

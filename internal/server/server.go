@@ -58,7 +58,7 @@ func missing(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// open makes a place, starts a server in it and registers its end.
+// open makes a place, starts a server in it and registers the clean-up.
 func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 	s := &Server{t: t, spec: spec}
 	t.Cleanup(s.clean)
@@ -100,7 +100,7 @@ func (s *Server) reservePorts() error {
 		if err != nil {
 			return err
 		}
-		s.t.Cleanup(func() { _ = r.release() }) // nothing depends on it
+		s.t.Cleanup(func() { _ = r.release() }) // an error here does no harm
 		if i == 0 {
 			s.place.Port = r.port
 		} else {
