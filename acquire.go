@@ -7,33 +7,33 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Acquire takes the lock on name and waits for it as long as ctx and Wait let
-// it; without either it waits for ever. Goroutines of one Locker get their
-// turn in the order in which they came.
+// Acquire takes the lock on name. It waits for the lock as long as ctx and Wait allow. If ctx has
+// no deadline and Wait is not given, it waits for ever: most programs should give one of the two.
+// Goroutines of one Locker get the lock in the order in which they asked for it.
 //
-// The lock is renewed until Release, unless NoRenewal is given. When ctx ends
-// during the wait the error answers errors.Is for its error, and for ErrHeld
-// if the name is known to be held. A store that is out of reach at the start
-// is reported at once (ErrUnavailable); during the wait it is given 30 s to
+// The lock is renewed until Release, unless NoRenewal is given.
+//
+// If the wait is over, errors.Is(err, ErrHeld) is true if the name is known to be held, and
+// errors.Is(err, ctx.Err()) is true if ctx has ended. A store that is out of reach at the start is
+// reported at once (ErrUnavailable). A store that becomes unreachable during the wait has 30 s to
 // come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return handle(l.acquire(ctx, name, call{op: OpAcquire}, opts))
 }
 
-// TryAcquire takes the lock on name if it is free, and never waits: otherwise
-// the error answers errors.Is for ErrHeld. Wait is ignored.
+// TryAcquire takes the lock on name if it is free. It never waits: if the name is held it returns
+// ErrHeld at once. Wait is ignored.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return handle(l.acquire(ctx, name, call{op: OpAcquire, once: true}, opts))
 }
 
-// Do takes the lock on name as Acquire does, calls fn, waits until it has
-// returned, even if the lock is lost meanwhile, and releases the lock. The
-// context passed to fn ends with ctx and with the lock; FenceFrom finds the
-// fence in it.
+// Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
+// The context passed to fn ends with ctx and with the lock; FenceFrom returns the fence from it. Do
+// waits for fn even if the lock is lost.
 //
-// Do returns what fn returned, joined with what Release returned if the lock
-// did not last: then the work was not protected to its end. Errors of this
-// package are of type *Error.
+// Do returns the error of fn. If the lock did not last until fn returned, the work was not
+// protected to its end, and the error of Release is joined to it. Errors of this package are of
+// type *Error.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	h, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
 	if err != nil {
@@ -56,10 +56,9 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	return fn(h.context())
 }
 
-// Adopt takes over the lock that key was exported from: it swaps the live
-// token for a new one with a new fence, in the same mode. The exporter is out:
-// its lock ends with ErrLost when it next asks the store. If the lock is gone
-// the error answers errors.Is for ErrLost; it is never taken afresh. Wait and
+// Adopt takes over the lock that key stands for, in the same mode and with a new fence. The lock of
+// the exporter ends with ErrLost at its next request to the store. If the lock is gone, Adopt
+// returns ErrLost; it never takes the lock afresh. A key of another store is ErrInvalid. Wait and
 // Shared are ignored.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing {
@@ -86,8 +85,8 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	return waiting.h, nil
 }
 
-// begin takes the lock at once, or says why not, or returns an attempt that
-// has to wait. Only then is the attempt put on the heap.
+// begin tries to take the lock at once. It returns an attempt only if the caller has to wait; only
+// then is the attempt put on the heap.
 //
 //go:noinline
 func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
@@ -129,8 +128,7 @@ func (a *attempt) observe(name string) {
 	a.events, a.ctx = a.l.newEvents(a.ctx, name, mode)
 }
 
-// prepare fills in the request and finds all that is wrong with it before the
-// store is asked.
+// prepare fills in the request, and finds every error in it before the store is asked.
 func (a *attempt) prepare(name string) error {
 	l, set := a.l, &a.set
 	if err := a.ctx.Err(); err != nil {
@@ -180,9 +178,8 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// take tries at once, unless others of this Locker wait for the name already,
-// and reports whether there is to be a wait. A caller that does not wait, or
-// wants to know how long the holder means to stay, asks the store in any case.
+// take asks the store at once, unless other callers of this Locker wait for the name already, and
+// reports whether the caller has to wait. TryAcquire and SkipIfOutlived ask the store in any case.
 func (a *attempt) take() (wait bool, err error) {
 	if a.start = a.l.now(); a.start == 0 && a.set.wait > 0 {
 		a.start = a.l.clock.Now()

@@ -7,20 +7,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The cleaner releases what may have been granted to callers that are gone, on a
-// context of its own. The number of its jobs is bounded: above that, as after
-// thousands of cancels at once, a job is dropped and counted, and what it was for
-// lapses with its lease.
+// The cleaner releases locks that the store may have granted to callers that no longer wait. Its
+// requests have a context of their own. The number of its jobs is bounded: when thousands of
+// callers are cancelled at once, further jobs are dropped and counted, and their locks end with
+// their leases.
 type cleaner struct {
 	l       *Locker
 	ctx     context.Context // ends when Close gives up
 	abort   context.CancelFunc
 	jobs    []job // guarded by Locker.mu, as is what follows
 	open    int   // jobs not done, those under way included
-	late    int   // of those: asked once, and to be asked once more
+	late    int   // jobs among them that were done once and will be repeated
 	workers int
 	idle    chan struct{} // of Close: closed when no job is open
-	stopped bool          // Close has seen that, or given up: no more jobs
+	stopped bool          // Close saw that no job is open, or gave up: no job begins any more
 }
 
 const (
@@ -33,14 +33,14 @@ const (
 type cleanUp struct {
 	name, token string
 	keep        time.Duration
-	events      *eventQueue // of the call that it is for; nil if nobody observes
+	events      *eventQueue // of the call that left it behind; nil if nobody observes
 }
 
 type job struct {
 	cleanUp
-	until driver.Instant // then the lease is over, and with it the job
+	until driver.Instant // when the lease ends, and with it the job
 	since driver.Instant // when it began
-	again bool           // there was nothing to release when it was asked first
+	again bool           // the first request found nothing to release
 }
 
 func (c *cleaner) init(l *Locker) {
@@ -48,7 +48,7 @@ func (c *cleaner) init(l *Locker) {
 	c.ctx, c.abort = context.WithCancel(context.Background())
 }
 
-// add begins a clean-up that is given up after the lease.
+// add begins a clean-up. It is dropped if the store has not confirmed it when the lease is over.
 func (c *cleaner) add(what cleanUp, lease time.Duration) {
 	now := c.l.clock.Now()
 	c.l.mu.Lock()
@@ -123,9 +123,9 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain does j once more a little later: there was nothing to release, but the
-// request whose outcome is not known may still be on its way. No worker waits
-// for that. The caller holds mu.
+// askAgain repeats j after lateRequestDelay: the store found nothing to release, but the acquire
+// whose outcome is not known may still be on its way. No worker is blocked meanwhile. The caller
+// holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++
@@ -141,7 +141,7 @@ func (c *cleaner) askAgain(j job) {
 	}()
 }
 
-// do asks the store until it answers.
+// do sends the release until the store replies.
 func (c *cleaner) do(j job) (driver.Outcome, error) {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
@@ -153,7 +153,7 @@ func (c *cleaner) do(j job) (driver.Outcome, error) {
 	}
 }
 
-// wait lets the clean-ups finish until ctx ends. No clean-up begins after it.
+// wait waits until all clean-ups are done or ctx ends. No clean-up begins after it.
 func (c *cleaner) wait(ctx context.Context) error {
 	defer c.abort()
 	idle := make(chan struct{})

@@ -8,19 +8,17 @@ import (
 	"time"
 )
 
-// Close releases what is held, makes waiters return ErrClosed, waits for calls
-// that are under way and for clean-ups, and closes the store. It ends the
-// contexts of functions that Do runs (cause ErrClosed) and waits for them, so
-// such a function must not call it. Locks that were exported stay taken in the
-// store; here they are over.
+// Close releases all locks, and waits for calls under way and for clean-ups. Then it closes the
+// store if the Locker owns it (see New). Waiters return ErrClosed. Close ends the contexts of the
+// functions that Do runs (cause ErrClosed) and waits for these functions, so they must not call it.
+// Exported locks stay taken in the store; in this process they are over.
 //
-// When ctx ends, or if it has ended already, Close goes on for a second at most,
-// so that each lock is released if the store answers. If something is left then,
-// Close returns the error of ctx, and what is left lapses with its lease.
+// If ctx ends, or has ended already, Close goes on for a second at most, so that each lock is
+// released if the store replies. If locks or clean-ups are left then, Close returns the error of
+// ctx, and these locks end with their leases.
 //
-// Every later Close waits until the first one is done and returns its result. The
-// ctx of a later Close bounds only that wait: when it ends, the error of ctx is
-// returned, and the first Close goes on.
+// Every later Close waits until the first one is done and returns its result. The ctx of a later
+// Close bounds only that wait: when it ends, its error is returned, and the first Close goes on.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.closed
@@ -57,7 +55,7 @@ func (l *Locker) close(ctx context.Context) error {
 	defer cancel(nil)
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
-	err = errors.Join(err, l.drain(ctx)) // what they leave behind is with the cleaner then
+	err = errors.Join(err, l.drain(ctx)) // these calls leave their clean-ups to the cleaner
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.renewer.stop()
 	if l.owned {
@@ -66,12 +64,11 @@ func (l *Locker) close(ctx context.Context) error {
 	return err
 }
 
-// closeGrace is for how long Close goes on after the end of its context. Programs
-// often close with the context of the signal that ended them.
+// closeGrace is for how long Close goes on after the end of its context. Programs often close with
+// the context of the signal that ended them.
 const closeGrace = time.Second
 
-// withGrace returns a context that ends closeGrace after ctx, with the error of
-// ctx as its cause.
+// withGrace returns a context that ends closeGrace after ctx, with the error of ctx as its cause.
 func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -81,9 +78,8 @@ func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	return longer, func(cause error) { stop(); cancel(cause) }
 }
 
-// drain waits until no call is under way that takes or releases a lock, and no
-// function of Do runs. It comes after releaseAll: a Release that begins later
-// finds its lock released.
+// drain waits until no call takes or releases a lock and no function of Do runs. It follows
+// releaseAll: a Release that begins later finds its lock released.
 func (l *Locker) drain(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.mu.Lock()
@@ -101,8 +97,8 @@ func (l *Locker) drain(ctx context.Context) error {
 	}
 }
 
-// stopWork tells the functions of Do to stop. Each releases its lock when it
-// has.
+// stopWork ends the contexts of the functions that Do runs. Each of them releases its lock when its
+// function has returned.
 func (k *renewer) stopWork() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
@@ -113,8 +109,7 @@ func (k *renewer) stopWork() {
 	}
 }
 
-// releaseAll releases what is held, several locks at a time, except what Do
-// holds.
+// releaseAll releases all locks, several at a time, except those of Do and exported ones.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
@@ -142,15 +137,15 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 		case e := <-errs:
 			err = errors.Join(err, e)
 		case <-ctx.Done():
-			left := fmt.Errorf("%d locks are left to lapse: %w", len(held)-i, context.Cause(ctx))
+			left := fmt.Errorf("%d locks were not released and end with their leases: %w", len(held)-i, context.Cause(ctx))
 			return errors.Join(err, left)
 		}
 	}
 	return err
 }
 
-// stop ends the renewer. Locks that are left were exported, or could not be
-// released in time: nobody renews them any more, so they are over here.
+// stop ends the renewer. The locks that are left were exported or could not be released in time.
+// Nobody renews them any more, so they are over in this process.
 func (k *renewer) stop() {
 	k.l.mu.Lock()
 	for len(k.heap) > 0 {

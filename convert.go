@@ -96,8 +96,7 @@ func (h *hold) noteConversion(start driver.Instant, err error) {
 	h.events.settle()
 }
 
-// setShared sets what the lock counts as, unless it is over, and returns what it
-// counted as before.
+// setShared sets the mode that the lock counts as, unless it is over, and returns the mode before.
 func (h *hold) setShared(shared bool) (before bool) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -107,8 +106,7 @@ func (h *hold) setShared(shared bool) (before bool) {
 	return before
 }
 
-// errExported is returned because the key says what mode the lock is in, and
-// Adopt believes it.
+// errExported is returned because the key contains the mode of the lock, and Adopt relies on it.
 var errExported = fmt.Errorf("%w: the lock was exported and keeps its mode", ErrInvalid)
 
 // beginConversion waits until no other Promote or Demote of h is under way.
@@ -143,8 +141,8 @@ func (h *hold) endConversion() {
 	h.converting = nil
 }
 
-// convert makes one try. Asking again is safe, so it repeats a request whose
-// reply was lost.
+// convert asks the store once to change the mode. If the reply is lost it repeats the request,
+// which is safe.
 func (h *hold) convert(ctx context.Context, shared bool) error {
 	c := h.locker.converter
 	unsure := false // an earlier request may have succeeded
@@ -167,13 +165,13 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 		}
 		unsure = true
 		if i == len(retryAfter) || h.locker.sleep(ctx, retryAfter[i]) != nil {
-			return inDoubt(err)
+			return withUncertain(err)
 		}
 	}
 }
 
-// settled reports whether an answer also says what became of earlier requests.
-// ErrUnavailable does not.
+// settled reports whether a reply also settles the outcome of earlier requests. ErrUnavailable does
+// not.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
@@ -206,8 +204,8 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	return nil
 }
 
-// awaitPromotion waits until another try may succeed, and at most half the time
-// for which the store remembers the intent to be promoted.
+// awaitPromotion waits until another try may succeed. It waits at most half as long as the store
+// remembers that h wants to be promoted, so that the next try renews this intent in time.
 func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	r, err := h.conversion(false)
 	if err != nil {
@@ -222,12 +220,12 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 			return ctx.Err()
 		}
 	}
-	// It cannot wait, or not now.
+	// The store cannot wait, or not now.
 	return h.locker.sleep(ctx, poll.next())
 }
 
-// withdrawPromotion lets new readers in again, and undoes a promotion whose
-// reply was lost. If the store does not answer, the intent lapses by itself.
+// withdrawPromotion lets new readers in again, and undoes a promotion whose reply was lost. If the
+// store does not reply, it forgets the intent after driver.MaxIntent.
 func (h *hold) withdrawPromotion() {
 	if h.over() != nil {
 		return

@@ -9,51 +9,46 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The errors of this package, for errors.Is. Several may be true of one error,
-// together with context.Canceled, context.DeadlineExceeded and
-// errors.ErrUnsupported.
+// The errors of this package, for errors.Is. Several of them may be true of one error, together
+// with context.Canceled, context.DeadlineExceeded and errors.ErrUnsupported.
 var (
-	// ErrHeld: somebody else holds the name, now or at the end of the time that
-	// the caller was ready to wait. errors.As finds the *HeldError with the
-	// holders and their times.
+	// ErrHeld: another holder has the name, now or at the end of the wait. errors.As finds the
+	// *HeldError with the holders and their times.
 	ErrHeld = driver.ErrHeld
-	// ErrExpired: the lease ran out while the work went on. No padlock client
-	// took the lock since.
+	// ErrExpired: the lease ran out before the release. No padlock client has taken the lock since.
 	ErrExpired = driver.ErrExpired
-	// ErrLost: the lock is gone: somebody took or broke it, or the store does not
-	// know.
+	// ErrLost: the lock is gone: another client took it or broke it, or the store does not know.
 	ErrLost = driver.ErrLost
-	// ErrUncertain: the request may or may not have been carried out, because
-	// its reply was lost or not waited for. Clean-up goes on in the background
-	// until Locker.Close; at the latest the lease runs out.
+	// ErrUncertain: the request may or may not have been carried out, because its reply was lost or
+	// not waited for. The Locker goes on in the background to release what was granted; at the
+	// latest it ends with its lease.
 	ErrUncertain = driver.ErrUncertain
 	// ErrUnavailable: the store cannot be asked, and nothing was changed.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrPromotionConflict: another reader is being promoted and waits for
-	// this one to leave. Release the shared lock and take an exclusive one.
+	// ErrPromotionConflict: another reader is being promoted and waits for this one to leave.
+	// Release the shared lock and take an exclusive one.
 	ErrPromotionConflict = driver.ErrPromotionConflict
 	// ErrInvalid: a parameter is out of range; nothing was sent.
 	ErrInvalid = driver.ErrInvalid
 	// ErrClosed: the Locker was closed.
 	ErrClosed = driver.ErrClosed
 
-	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same
-	// name, so that the caller would wait for itself.
+	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same name, so the caller
+	// would wait for itself.
 	ErrAlreadyHeld = errors.New("lock is already held further up in this context")
 	// ErrMaxHold: the lock was held for as long as MaxHold allows.
 	ErrMaxHold = errors.New("lock was held for its maximum time")
-	// ErrReleased: the lock was given back before.
+	// ErrReleased: the lock was released before.
 	ErrReleased = errors.New("lock was released")
-	// ErrTooManyWaiters: as many goroutines wait for this name as MaxWaiters
-	// allows.
+	// ErrTooManyWaiters: as many goroutines wait for this name as MaxWaiters allows.
 	ErrTooManyWaiters = errors.New("too many waiters")
 )
 
-// errWaitOver is the cause of a wait that ended by Wait. It never leaves the
-// package: the caller gets ErrHeld.
+// errWaitOver is the cause of a wait that ended by Wait. It never leaves the package: the caller
+// gets ErrHeld.
 var errWaitOver = errors.New("the time to wait is over")
 
-// HeldError says which holders a name has; see driver.HeldError.
+// HeldError has the holders of a name; see driver.HeldError.
 type HeldError = driver.HeldError
 
 // Op is the operation that failed.
@@ -118,27 +113,27 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// inDoubt adds to err that the outcome of a request is not known.
-func inDoubt(err error) error {
+// withUncertain adds to err that the outcome of a request is not known.
+func withUncertain(err error) error {
 	if errors.Is(err, ErrUncertain) {
 		return err
 	}
 	return &joined{ErrUncertain, err}
 }
 
-// callerError hides context errors that did not come from ctx: a timeout inside
-// of a store's client must not look like the caller's deadline.
+// callerError hides context errors that did not come from ctx: a timeout inside a store's client
+// must not look like the caller's deadline.
 func callerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
-		return err // a client may notice it first
+		return err // the client noticed the deadline before ctx did
 	}
 	return &without{err, []error{context.Canceled, context.DeadlineExceeded}}
 }
 
-// without hides from errors.Is what is not true of an error.
+// without hides some errors from errors.Is, because they are not true of err.
 type without struct {
 	err    error
 	untrue []error
@@ -152,8 +147,7 @@ func (w *without) Is(target error) bool {
 
 func (w *without) As(target any) bool { return errors.As(w.err, target) }
 
-// definite reports whether a store's error says for sure that nothing was
-// granted or changed.
+// definite reports whether a store's error says for certain that nothing was granted or changed.
 func definite(err error) bool {
 	if errors.Is(err, ErrUncertain) {
 		return false
@@ -171,6 +165,7 @@ var definiteErrors = []error{
 	errors.ErrUnsupported,
 }
 
+// lossIn returns ErrLost or ErrExpired if err says that a hold is gone, else nil.
 func lossIn(err error) error {
 	switch {
 	case errors.Is(err, ErrLost):

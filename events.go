@@ -18,13 +18,13 @@ type EventKind int
 const (
 	// EventAcquiring: an acquire began.
 	EventAcquiring EventKind = iota
-	// EventContended: another holder has the name, and this caller waits or gives up. It comes once
-	// for an acquire. Err is the *HeldError, or nil if the caller waits behind others of its Locker
-	// and has not asked the store.
+	// EventContended: another holder has the name, and this caller waits or gives up. It comes at
+	// most once in an acquire. Err is the *HeldError, or nil if the caller waits behind other
+	// callers of its Locker and has not asked the store.
 	EventContended
 	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire.
 	EventAcquired
-	// EventRefused: an acquire failed. Err and Outcome say why; Took is the time from its beginning.
+	// EventRefused: an acquire failed. Err and Outcome say why; Took is the time since it began.
 	EventRefused
 	// EventRenewed: the lease was made longer, by the Locker or by Extend. Slack is how much of the
 	// lease was left when the store confirmed it, and Took how long the request took.
@@ -44,8 +44,8 @@ const (
 	// closed and leaves the lock to the holder of its Key or to its lease (ErrClosed). Took is how
 	// long the lock was held.
 	EventEnded
-	// EventReleasing: Release, the end of Do or Close begins to give the lock back. The hold is over
-	// for this process, and nothing was sent to the store yet. Took is how long it was held.
+	// EventReleasing: Release, the end of Do, or Close begins to release the lock. The hold is over
+	// in this process, and nothing was sent to the store yet. Took is how long the lock was held.
 	EventReleasing
 	// EventReleased: the release has its result: Err is what Release returns. Took is how long the
 	// lock was held.
@@ -219,18 +219,18 @@ var handOverNames = [...]string{"none", "queue", "release", "memory"}
 // String is "none", "queue", "release" or "memory".
 func (h HandOver) String() string { return nameOf("HandOver", int(h), handOverNames[:]) }
 
-// Event is something that happened to a lock, for metrics, traces and logs. A later version may
-// add fields and kinds.
+// Event is something that happened to a lock, for metrics, traces and logs. A later version may add
+// fields and kinds.
 type Event struct {
 	Kind     EventKind
 	Store    string // Guarantees.Store: "redis", …
 	Name     string
 	Mode     Mode
 	Outcome  Outcome
-	Took     time.Duration // EventKind says of what
+	Took     time.Duration // see the kinds
 	Slack    time.Duration // what was left of the lease; see EventRenewed
 	Fence    uint64        // 0 where there is no grant, or no fence
-	HandOver HandOver      // of EventAcquired: how it came; of EventReleased: how it went on
+	HandOver HandOver      // in EventAcquired: from the holder before; in EventReleased: to the next one
 	Err      error
 }
 

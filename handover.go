@@ -7,9 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseNext returns the turn that is to get the lock that is being released,
-// or nil. The turn is passing until passingOver, and Close waits for that. The
-// caller holds mu.
+// chooseNext returns the turn that will get the lock that is being released, or nil. The turn is
+// passing until passingOver, and Close waits for that. The caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
@@ -21,8 +20,8 @@ func (l *Locker) chooseNext(name string) *turn {
 	return t
 }
 
-// passingOver ends the passing on to t and calls its waiter, unless that has
-// given up. The caller holds mu.
+// passingOver ends the passing state of t and calls its waiter, unless the waiter has given up. The
+// caller holds mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == given {
 		t.state = becomes
@@ -31,17 +30,17 @@ func (l *Locker) passingOver(t *turn, becomes turnState) {
 	l.attemptOver()
 }
 
-// passed is what became of a release that was to pass the lock on.
+// passed is the result of a release that tried to pass the lock on.
 type passed struct {
-	done   bool
+	done   bool // the lock is released
 	out    driver.Outcome
-	unsure bool // it may have been carried out
-	asked  int  // requests
+	unsure bool // the lock may be released
+	asked  int  // requests that were sent
 	by     HandOver
 }
 
-// passOn gives h to t, if it can. h has ended here already; it was usable until
-// the given instant.
+// passOn passes h on to t if it can. h is over in this process already; it was usable until the
+// given instant.
 func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
@@ -65,9 +64,9 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
 }
 
-// passedTo ends the passing on to t when the store has answered. A grant that no
-// waiter takes is cleaned up: here if the waiter has given up, else by the
-// waiter, whose turn is unsure then. by says how t got the lock, if it did.
+// passedTo ends the passing state of t when the store has replied. A grant that no waiter takes is
+// cleaned up: here if the waiter has given up, else by the waiter, whose turn is then unsure. by
+// says how t got the lock, if it did.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
@@ -91,9 +90,8 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	return by
 }
 
-// passLocally makes t the holder of what h held, in the same lease and with the
-// next fence of the block. If it cannot, asked is how many requests to the store
-// it made.
+// passLocally passes the hold of h in the store on to t, with the same lease and the next fence of
+// the block. If it cannot, asked is the number of requests that it sent.
 func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
 	l := h.locker
 	l.mu.Lock()
@@ -118,7 +116,7 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 		}
 	}
 	b.reserved = true
-	if !h.leavesTo(t, usable) { // asked again: this may have changed meanwhile
+	if !h.leavesTo(t, usable) { // this may have changed while mu was not held
 		l.unlock()
 		return asked, false
 	}
@@ -127,16 +125,16 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 	return 0, true
 }
 
-// leavesTo reports whether t may take h over now. The lease must have at least
-// half of its length left. The caller holds mu.
+// leavesTo reports whether t may take h over now. At least half of the lease must be left. The
+// caller holds mu.
 func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()
 	return h.batch.open(now) && !t.gone && !l.closed && t.a.follows(h) && usable.Sub(now) >= h.ttl/2
 }
 
-// handHoldTo gives t what h held. A renewal that was planned stays planned; one
-// that the release broke off is due at once. The caller holds mu.
+// handHoldTo makes t the holder of h's hold in the store. A planned renewal stays planned; a
+// renewal that the release broke off is due at once. The caller holds mu.
 func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--

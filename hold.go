@@ -10,47 +10,56 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// hold is a Lock as the Locker keeps it. Its states are:
+// hold is the state of a Lock in its Locker. Its states are:
 //
-//	state           known by                    Release             Close               its end by time, or a loss
-//	held            cause is nil, and it is in  → being released    → being released    → over
-//	                the renewer's heap
-//	· renewing      renewing is set             waits for it, so    the same            → over; the answer is dropped
-//	                                            that nothing comes
-//	                                            after the release
-//	· converting    converting is set; shared   → being released;   the same            → over; the answer is dropped
-//	                is true unless the store    the answer is
-//	                said that the hold is       dropped
-//	                exclusive
-//	· exported      exported is true            → being released    → over; the store   → over
-//	                                                                keeps the hold
-//	being released  released is releasing; the  waits for it and    waits for it        Release reports it
-//	                renewer has forgotten it    returns the same
-//	over            cause is set, usable is 0,  asks the store, so  nothing             nothing
-//	                and it is not in the heap   that nothing stays,
-//	                                            → released
-//	released        released is set, and not    returns what the    nothing             nothing
-//	                releasing                   first one returned
+//	state      known by
+//	held       cause is nil, and the hold is in the renewer's heap
+//	releasing  released is the value releasing, or one with a channel; the hold is not in the heap
+//	over       cause is set, usable is 0, and the hold is not in the heap
+//	released   released is set, and has no channel or a closed one
 //
-// A hold that is held may be renewing, converting and exported at the same time;
-// one that is exported begins no conversion. Neither Export nor a conversion
-// begins when the hold is being released. A hold that is passed on to another
-// goroutine (handover.go) is being released, and the other gets one of its own.
+// A hold that is held may be renewing (renewing is set), converting (converting is set) and
+// exported (exported is true), all at the same time. The transitions are:
+//
+//	state      event                     next state, and the effect
+//	held       Release                   releasing; Release first waits for a renewal under way, so that
+//	                                     no renewal follows the release; the reply to a conversion
+//	                                     under way is dropped
+//	           passed on to a turn       releasing; the next holder gets a hold of its own (handover.go)
+//	           Close                     as Release; but if it is exported: over (ErrClosed), the store
+//	                                     keeps it; and if Do holds it: it stays held until the function
+//	                                     of Do has returned
+//	           the lease or MaxHold ends over (ErrLost or ErrMaxHold); later replies to a renewal or a
+//	                                     conversion are dropped
+//	           the store reports a loss  over (ErrLost or ErrExpired); the same
+//	           Export                    held, and exported; a conversion that begins later is refused
+//	           Promote, Demote           held, and converting; a second one waits for the first
+//	           Lock is garbage           held; EventForgotten
+//	releasing  Release, Close            wait for the first Release; Release returns its result
+//	           a loss                    releasing; the result of Release says so
+//	           Export, Promote, Demote   refused (ErrReleased)
+//	           the store replied, or     released
+//	           the cleaner takes over
+//	over       Release                   releasing; it asks the store, so that nothing is left there
+//	           Close                     over
+//	           Export, Promote, Demote   refused with the cause
+//	released   Release                   released; returns the result of the first Release
+//	           anything else             released; refused (ErrReleased)
 type hold struct {
-	self     Lock // what the caller has, unless it is watched
+	self     Lock // of the caller, if nobody observes; see handle
 	locker   *Locker
 	name     string
-	token    string // of this hold; a secret
+	token    string // a secret
 	ttl      time.Duration
 	coolDown time.Duration
 	plan     time.Duration
 	label    string
-	outer    *hold       // further up in the context that took this one
+	outer    *hold       // the hold in whose context this one was taken
 	events   *eventQueue // nil if nobody observes
 	from     context.Context
 	released atomic.Pointer[releaseState]
 
-	// usable is the instant at which Context ends: 0 when it has ended.
+	// usable is the instant at which Context ends, or 0 if the hold is over.
 	usable atomic.Int64
 
 	noRenewal bool
@@ -67,14 +76,14 @@ type hold struct {
 	maxHoldAt  driver.Instant // never = no MaxHold
 	renewAt    driver.Instant // never = no renewal, or one is under way
 	wakeAt     driver.Instant // when the renewer looks at it
-	cause      error          // why it is over; nil = it is not
+	cause      error          // why it is over; nil = it is not over
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
 	renewing   *renewal
 	batch      *batch        // of holders in this Locker; nil without PassLocally
-	converting chan struct{} // closed at the end of the Promote or Demote under way
+	converting chan struct{} // closed when the Promote or Demote under way ends
 
-	convertedAt driver.Instant // the last time
+	convertedAt driver.Instant // when the mode last changed
 }
 
 // never is later than any instant.
@@ -170,7 +179,7 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 	switch {
 	case h.cause != nil:
 		return Key{}, failed(OpExport, h.name, h.cause)
-	case h.released.Load() != nil: // the release is under way
+	case h.released.Load() != nil: // a release is under way
 		return Key{}, failed(OpExport, h.name, ErrReleased)
 	case h.locker.closed: // Close releases it
 		return Key{}, failed(OpExport, h.name, ErrClosed)
@@ -198,7 +207,7 @@ func (h *hold) file() (*os.File, error) {
 	return f, nil
 }
 
-// over returns why the lock is over, or nil.
+// over returns the reason for which the lock is over, or nil.
 func (h *hold) over() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -209,7 +218,7 @@ func (h *hold) over() error {
 	return h.cause
 }
 
-// noticeLoss ends the lock if err says for sure that it is gone.
+// noticeLoss ends the lock if err says for certain that it is gone.
 func (h *hold) noticeLoss(err error) {
 	if lost := lossIn(err); lost != nil {
 		h.locker.mu.Lock()
@@ -218,7 +227,7 @@ func (h *hold) noticeLoss(err error) {
 	}
 }
 
-// lockContext carries its lock.
+// lockContext is a context from which lockFrom returns the lock.
 type lockContext struct {
 	context.Context
 	lock *hold
@@ -238,8 +247,8 @@ func lockFrom(ctx context.Context) *hold {
 	return h
 }
 
-// FenceFrom returns the fence of the innermost lock whose context ctx descends
-// from; ok is false if there is none, or if its store has no fences.
+// FenceFrom returns the fence of the innermost lock whose context ctx descends from. ok is false if
+// there is no such lock, or if its store has no fences.
 func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	if h := lockFrom(ctx); h != nil {
 		fence = h.fencing()
@@ -247,8 +256,7 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	return fence, fence != 0
 }
 
-// covers reports whether h, or a lock that it was taken under, is a live hold
-// of l on name.
+// covers reports whether h, or a hold in whose context h was taken, is a live hold of l on name.
 func (h *hold) covers(l *Locker, name string) bool {
 	for ; h != nil; h = h.outer {
 		if h.locker == l && h.name == name && h.over() == nil {
@@ -258,7 +266,7 @@ func (h *hold) covers(l *Locker, name string) bool {
 	return false
 }
 
-// forgotten is called when the caller's Lock has been collected.
+// forgotten is called when the caller's Lock has been garbage-collected.
 func (h *hold) forgotten() {
 	l := h.locker
 	l.mu.Lock()

@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Key stands for a live lock, so that another process can take it over with Locker.Adopt. Whoever
-// has its text can take or release the lock: treat it as a password. Keys may be compared with ==.
-// The zero Key stands for nothing.
+// Key stands for a live lock, so that another process can take it over with Locker.Adopt. Every
+// program that has its text can take or release the lock: treat it as a password. Keys may be
+// compared with ==. The zero Key stands for no lock.
 type Key struct {
 	name, token string
 	store       string // the id of its store; "" if it is not known
@@ -130,7 +130,8 @@ func isStoreID(id string) bool {
 
 const storeIDLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// checkStore refuses a key of another store. It is no error if one of the two ids is not known.
+// checkStore returns ErrInvalid for a key of another store. If one of the two ids is not known,
+// they are not compared.
 func (l *Locker) checkStore(ctx context.Context, key *Key) error {
 	if key.store == "" {
 		return nil
@@ -142,7 +143,7 @@ func (l *Locker) checkStore(ctx context.Context, key *Key) error {
 	return nil
 }
 
-// String names the lock and hides the secret.
+// String returns the name of the lock without the secret.
 func (k Key) String() string { return "key of " + quote(k.name) }
 
 // Format hides the secret from all verbs of package fmt.
@@ -151,14 +152,14 @@ func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 // LogValue hides the secret from logs.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// ExtendKey makes the lease of the lock that key stands for last at least ttl
-// from now. Unlike Adopt it takes nothing over: the key stays good, and so does
-// the exporter's lock. It returns for how long the lock is good then, by the
-// clock of this process, with the margins of Lock.Remaining.
+// ExtendKey extends the lease of the lock that key stands for, so that it lasts at least ttl from
+// now. Unlike Adopt it takes nothing over: the key stays good, and so does the exporter's lock. It
+// returns the time for which the lock is good then, by the clock of this process and with the
+// margins of Lock.Remaining.
 //
-// ErrExpired and ErrLost mean that the lock is gone, after every other error it
-// is as good as before. Stores whose locks are bound to a process or a
-// connection answer errors.ErrUnsupported. It is safe for concurrent use.
+// After ErrExpired and ErrLost the lock is gone; after every other error it is as good as before. A
+// store whose locks are bound to a process or a connection returns errors.ErrUnsupported. ExtendKey
+// is safe for concurrent use.
 func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (time.Duration, error) {
 	err := driver.CheckTTL("TTL", ttl, &l.guarantees)
 	if err == nil {
@@ -180,15 +181,18 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 	}
 }
 
-// ReleaseKey gives back the lock that key stands for, without adopting it. The
-// exporter finds its lock lost. If a reply is lost the request is repeated, while
-// ctx lasts.
+// ReleaseKey releases the lock that key stands for, without adopting it. The exporter finds its
+// lock lost. If a reply is lost, ReleaseKey repeats the request until ctx ends.
 //
-// Nil means that the lock was held until now. ErrExpired: its lease had run out,
-// and nobody took the name since. ErrLost: somebody did, it was released or
-// adopted before, or it is not known. ErrUncertain: the lock is released, or its
-// lease will run out. Stores whose locks are bound to a process or a connection
-// answer errors.ErrUnsupported. It is safe for concurrent use.
+// Nil means that the lock was held until now. The errors are:
+//
+//   - ErrExpired: its lease had run out, and nobody has taken the name since;
+//   - ErrLost: another client has taken the name, the lock was released or adopted before, or the
+//     store does not know;
+//   - ErrUncertain: the lock is released, or will end with its lease;
+//   - errors.ErrUnsupported: the locks of the store are bound to a process or a connection.
+//
+// ReleaseKey is safe for concurrent use.
 func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption) error {
 	keep := coolDownOf(0, opts)
 	err := driver.CheckKeep("CoolDown", keep, &l.guarantees)
@@ -211,7 +215,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 		out, err := l.store.Release(ctx, key.name, key.token, keep)
 		switch {
 		case err == nil && out == driver.Gone && unsure:
-			return inDoubt(ErrLost) // or it was the request before
+			return withUncertain(ErrLost) // or the request before released it
 		case err == nil:
 			return verdict(nil, out, false, nil)
 		case errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):
@@ -220,15 +224,14 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
 		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
 			if err = callerError(ctx, err); unsure {
-				err = inDoubt(err)
+				err = withUncertain(err)
 			}
 			return err
 		}
 	}
 }
 
-// beginKey checks a key, and whether a request about it can be made here. Close
-// waits until endKey.
+// beginKey checks a key and whether this Locker can send requests for it. Close waits until endKey.
 func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
 	case l.guarantees.Bound != driver.ToNothing:

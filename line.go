@@ -7,32 +7,32 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// queue is the line of goroutines of one Locker that wait for one name. Only
-// its head talks to the store: a thousand waiters here are one waiter there.
-// A store in this process keeps the queue itself; then line stays empty.
+// queue is the line of goroutines of one Locker that wait for one name. Only its head talks to the
+// store, so the store sees one waiter for a thousand. A store in this process keeps the queue
+// itself; then line stays empty.
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
 	gone    int     // places in line whose waiters gave up
 	parking         // of the head
 
-	// The error of a waiter that gives up before it has asked the store.
+	// For the error of a waiter that gives up before it has asked the store:
 	held   error // the last *HeldError that the store returned
-	holder *hold // the hold of this Locker that came after that error
+	holder *hold // the hold of this Locker that was granted after that error
 }
 
 // turn is the place of one waiter in a queue.
 type turn struct {
-	ready chan struct{} // of one message: the state is called, given, spent or unsure; or the store answered
+	ready chan struct{} // gets one message: the state is called, given, spent or unsure; or the store called answer
 	state turnState
 	gone  bool         // it is out of the line: the waiter gave up, or has the lock
-	g     driver.Grant // the answer of a store that keeps the queue itself
+	g     driver.Grant // from a store that keeps the queue itself
 	err   error
 	a     *attempt
 }
 
-// turnState is how far a turn has come. Locker.mu guards it. From called on it
-// does not change, and the waiter reads it without mu after it received ready.
+// turnState is the state of a turn. Locker.mu guards it. After called it does not change any more,
+// and the waiter reads it without mu when it has received ready.
 //
 //	state    entered when                                  the waiter is called      the waiter gives up
 //	lined    it takes its place (takePlace)                cannot be                 leaves
@@ -47,7 +47,7 @@ type turn struct {
 //	given    the lock was passed on to it (passedTo,       has the lock              gives it back, unless Close does
 //	         handHoldTo)
 //	spent    the store refused to pass the lock on to it   asks with a new token     leaves
-//	unsure   the store's answer was lost; or the lock was  asks with a new token;    leaves; cleans up; the error is
+//	unsure   the store's reply was lost; or the lock was   asks with a new token;    leaves; cleans up; the error is
 //	         granted to it after Close or after the lease  cleans up                 ErrUncertain too
 //
 // The transitions are:
@@ -56,11 +56,10 @@ type turn struct {
 //	parked  → passing, called
 //	passing → called, given, spent, unsure
 //
-// Close changes no state. After it no turn becomes passing or given: a turn that
-// is passing becomes unsure if the lock is granted to it. A turn whose waiter
-// gave up while it was passing keeps that state. Close waits for each turn: the
-// waiter counts in Locker.attempts until it has taken the lock or given up, and
-// so does the Release while a turn is passing.
+// Close changes no state. After it no turn becomes passing or given: a turn that is passing becomes
+// unsure if the lock is granted to it. A turn whose waiter gave up while it was passing keeps that
+// state. Close waits for each turn: the waiter counts in Locker.attempts until it has taken the
+// lock or given up, and so does the Release while a turn is passing.
 type turnState int8
 
 const (
@@ -73,14 +72,14 @@ const (
 	unsure
 )
 
-// answer is called by the store.
+// answer is called by a store that keeps the queue itself.
 func (t *turn) answer(g driver.Grant, err error) {
 	t.g, t.err = g, err
 	t.ready <- struct{}{}
 }
 
-// leaveLineLocked gives the place up. If it was the head, the next turn is the
-// head. The caller holds mu.
+// leaveLineLocked gives up the caller's place. If it was the head, the next turn becomes the head.
+// The caller holds mu.
 func (a *attempt) leaveLineLocked() {
 	l, q, t := a.l, a.line, a.place
 	if t.gone {
@@ -119,35 +118,34 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	}
 }
 
-// callHead sends the head to the store. The caller holds mu.
+// callHead lets the head ask the store. The caller holds mu.
 func (q *queue) callHead() {
 	t := q.line[0]
 	t.state = called
 	t.ready <- struct{}{}
 }
 
-// A released lock may go to the next turn in the line of its Locker directly:
-// with one request for both (driver.Passer), or, with PassLocally, without any.
-// So the head of a line behind such a lock does not join the store's queue at
-// once. It is parked, and joins the queue if the lock is not released soon.
+// A released lock may go directly to the next turn in the line of its Locker: with one request for
+// the release and the next acquire (driver.Passer), or, with PassLocally, without a request. So the
+// head of a line behind such a lock does not join the store's queue at once. It is parked, and
+// joins the queue if the lock is not released soon.
 
-// parkFor is how long the head of a line waits for a holder of its Locker
-// before it joins the store's queue. It is long enough for several hand-overs
-// in this process and too short to matter to waiters in other processes, which
-// then stand before it.
+// parkFor is how long the head of a line waits for a holder of its Locker before it joins the
+// store's queue. It is long enough for several hand-overs in this process and too short to matter
+// to waiters in other processes, which then stand before it.
 const parkFor = 2 * time.Millisecond
 
 // handoverState is what a Locker needs to pass locks on.
 type handoverState struct {
-	passer  driver.Passer      // nil where the store is none
-	raiser  driver.FenceRaiser // which reserves fences for PassLocally
-	holders map[string]*hold   // those that may be passed on, by name; nil where none is
-	invalid error              // what is wrong with PassLocally
+	passer  driver.Passer      // nil if the store is none
+	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot
+	holders map[string]*hold   // the holds that may be passed on, by name; nil if none ever is
+	invalid error              // the error in the parameters of PassLocally
 }
 
 func (l *Locker) initHandover() {
 	if l.handover.invalid = l.cfg.checkPassing(); l.handover.invalid != nil || l.guarantees.InProcess {
-		return // its own queue is as good
+		return // the store's queue is as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
 	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
@@ -156,11 +154,11 @@ func (l *Locker) initHandover() {
 	}
 }
 
-// parking is how long the head of a line is parked. It is guarded by mu.
+// parking says how long the head of a line is parked. It is guarded by mu.
 type parking struct {
 	until driver.Instant
-	rings driver.Instant // when the alarm does
-	alarm func() bool    // stops it; nil when none is set
+	rings driver.Instant // when the alarm fires
+	alarm func() bool    // stops the alarm; nil if none is set
 }
 
 func (p *parking) over() {
@@ -170,14 +168,14 @@ func (p *parking) over() {
 	}
 }
 
-// passes reports whether the lock that a has been granted may be passed on.
+// passes reports whether the lock that was granted to a may be passed on.
 func (a *attempt) passes() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0
 }
 
-// unlist is called when h ends or becomes a lock that is not passed on. wake
-// sends the turn that is parked behind h to the store; without it the caller
-// does so, or passes h on. The caller holds mu.
+// unlist is called when h ends or may no longer be passed on. With wake, the turn that is parked
+// behind h asks the store; otherwise the caller of unlist wakes it or passes h on to it. The caller
+// holds mu.
 func (l *Locker) unlist(h *hold, wake bool) {
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return
@@ -188,21 +186,21 @@ func (l *Locker) unlist(h *hold, wake bool) {
 	}
 }
 
-// wakeHead sends a parked head to the store. The caller holds mu.
+// wakeHead lets a parked head ask the store. The caller holds mu.
 func (l *Locker) wakeHead(name string) {
 	if q := l.queues[name]; q.headParked() {
 		q.callHead()
 	}
 }
 
-// headParked reports whether the head of q is parked, and not chosen by a
-// Release. The caller holds mu.
+// headParked reports whether the head of q is parked and no Release has chosen it. The caller holds
+// mu.
 func (q *queue) headParked() bool {
 	return q != nil && len(q.line) > 0 && q.line[0].state == parked
 }
 
-// mayPark reports whether a caller that wants name for itself is likely to be
-// parked. The caller holds mu.
+// mayPark reports whether a caller that wants an exclusive lock on name is likely to be parked. The
+// caller holds mu.
 func (l *Locker) mayPark(name string) bool {
 	if l.handover.holders == nil {
 		return false
@@ -211,8 +209,8 @@ func (l *Locker) mayPark(name string) bool {
 	return h != nil && (l.handover.passer != nil || h.batch.open(l.clock.Now()))
 }
 
-// parkHead lets the head of q wait for a holder of this Locker, and reports
-// whether there is one to wait for. The caller holds mu.
+// parkHead parks the head of q if a holder of this Locker may pass its lock on, and reports whether
+// it did. The caller holds mu.
 func (l *Locker) parkHead(q *queue) bool {
 	a := q.line[0].a
 	h := l.handover.holders[a.h.name]
@@ -236,8 +234,8 @@ func (l *Locker) parkHead(q *queue) bool {
 	return true
 }
 
-// setAlarm makes sure that q is looked at when its head was parked for long
-// enough. An earlier alarm stays: it sets the next one.
+// setAlarm makes sure that the head of q does not stay parked after q.until. An earlier alarm
+// stays: when it fires it sets the next one.
 func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	if q.alarm != nil {
 		if q.rings <= q.until {
@@ -264,13 +262,12 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	})
 }
 
-// batch is a hold in the store that goes from one holder of this Locker to the
-// next without a request to the store, under PassLocally. All these holders
-// share it. It is guarded by mu.
+// batch is a hold in the store that one holder of this Locker passes to the next in memory, under
+// PassLocally. All these holders share the batch. It is guarded by mu.
 type batch struct {
 	until    driver.Instant // the last moment at which a holder may follow
 	left     int            // how many holders may follow
-	reserved bool           // the store keeps their fences free
+	reserved bool           // the store grants their fences to nobody else
 }
 
 // open reports whether another holder may follow.
@@ -284,9 +281,8 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// follows reports whether a may take over the hold of h as it stands in the
-// store: what the store says about h is true of a, and a asks for nothing that
-// only a grant can give.
+// follows reports whether a may take over the hold of h in the store: the record in the store is
+// true of a, and a wants nothing that needs a grant of the store.
 func (a *attempt) follows(h *hold) bool {
 	n := a.h
 	return !n.shared && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

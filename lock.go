@@ -12,35 +12,32 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Lock is one hold on a name, from Acquire to Release. Its methods are safe
-// for concurrent use. A Lock must not be copied. The zero Lock, and nil, are a
-// lock that was released.
+// A Lock is one hold on a name, from Acquire to Release. Its methods are safe for concurrent use. A
+// Lock must not be copied. The zero Lock and nil behave like a lock that was released.
 //
-// While the process runs, Context ends before the lease can have ended by
-// time: the lease is counted from before the request that granted it, less a
-// margin for clocks that run at different rates, and suspended time counts. No
-// lock can do that for a process that is paused between a look at the clock and
-// a write: for that there is Fence, checked where the writing happens.
+// While the process runs, Context ends before the lease can have ended by time: the lease counts
+// from before the request that granted it, less a margin for clocks that run at different rates,
+// and the time of a suspend counts. No lock can promise this to a process that is paused between a
+// look at the clock and a write. Against that, send Fence with the write and check it where the
+// data is.
 //
-// If a Lock is garbage-collected without Release or Export, it stays held and
-// renewed until its MaxHold or Locker.Close, because its work may still be
-// running. Logger and OnEvent report it (EventForgotten).
+// If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
+// MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
 type Lock struct {
 	_ noCopy
 	h *hold // nil in the zero Lock
 }
 
-// noCopy makes go vet report copies. A copy would be a second handle on a hold
-// that counts as forgotten when the first is garbage.
+// noCopy makes go vet report copies. If a Lock was copied and the original became garbage, the hold
+// would count as forgotten although the copy is in use.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// handle returns the Lock of a hold. The Locker keeps the hold itself to renew
-// it, so only a handle apart from the hold shows that the caller has let go.
-// That costs an allocation and work for the collector, and is done only if
-// somebody hears of events.
+// handle returns the Lock of a hold. The Locker refers to the hold in order to renew it, so only a
+// Lock in an allocation of its own becomes garbage when the caller drops it. That costs an
+// allocation and work for the collector, and is done only if somebody observes.
 func handle(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -52,16 +49,15 @@ func handle(h *hold, err error) (*Lock, error) {
 	return &h.self, nil
 }
 
-// watchedHandle is a function of its own so that handle is small enough to be
-// inlined.
+// watchedHandle is a function of its own, so that handle is small enough to be inlined.
 func (h *hold) watchedHandle() *Lock {
 	lock := &Lock{h: h}
 	runtime.AddCleanup(lock, (*hold).forgotten, h)
 	return lock
 }
 
-// of returns the hold. All methods are on *Lock, and not on what it points to,
-// so that a deferred call and a method value keep the Lock from being collected.
+// of returns the hold. All methods are on *Lock, and not on *hold, so that a deferred call and a
+// method value keep the Lock from being collected.
 func (k *Lock) of() *hold {
 	if k == nil || k.h == nil {
 		return noHold
@@ -78,7 +74,7 @@ var noHold = func() *hold {
 	return h
 }()
 
-// String names the lock, and hides the secret that it is held by.
+// String returns the name of the lock without its secret token.
 func (k *Lock) String() string { return "lock on " + quote(k.of().name) }
 
 // Format hides the secret from all verbs of package fmt.
@@ -90,61 +86,56 @@ func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // Name returns the name that is locked.
 func (k *Lock) Name() string { return k.of().name }
 
-// Shared reports whether the lock is shared, as far as this process knows. It
-// never reports false while readers may be in, except when another program that
-// knows the token demoted the lock: that shows after the next renewal, Check or
-// Extend if the store can tell.
+// Shared reports whether the lock is shared, as far as this process knows. It never reports false
+// while readers may be in. There is one exception: if another program that knows the token demoted
+// the lock, that shows after the next renewal, Check or Extend, if the store can tell.
 func (k *Lock) Shared() bool { return k.of().isShared() }
 
-// Fence returns the fencing token: a number that grows with each exclusive
-// grant of this name. Send it with every write and let the resource refuse
-// smaller ones; see package fence. It is 0 if the store has none.
+// Fence returns the fencing token: a number that grows with each exclusive grant of this name. Send
+// it with every write and let the resource refuse smaller ones; see package fence. It is 0 if the
+// store has no fences.
 func (k *Lock) Fence() uint64 { return k.of().fencing() }
 
-// Remaining returns how long the lock is good for if nothing renews it, by
-// this process's own clock: until Context ends. It is 0 when that is over, and
-// the longest Duration when the lock has no lease.
+// Remaining returns the time until Context ends if the lease is not renewed, by this process's own
+// clock. It is 0 if the lock is over, and the longest Duration if the lock has no lease.
 func (k *Lock) Remaining() time.Duration { return k.of().remaining() }
 
-// Expired reports, by this process's own clock, whether the lock is over:
-// expired, lost or released. It sends no request; see Check.
+// Expired reports whether the lock is over (expired, lost or released), by this process's own
+// clock. It sends no request; see Check.
 func (k *Lock) Expired() bool { return k.of().expired() }
 
-// Context returns a context with the values of the one given to Acquire, which
-// ends when the lock does. context.Cause says why: ErrLost, ErrMaxHold or
-// ErrReleased. It does not end with the context given to Acquire, which bounds
-// the wait; the one that Do passes on ends with either.
+// Context returns a context that ends when the lock does, with the values of the context given to
+// Acquire. context.Cause returns the reason: ErrLost, ErrExpired, ErrMaxHold, ErrReleased or
+// ErrClosed. The context does not end with the one given to Acquire, which bounds only the wait;
+// the context of the function that Do runs ends with both.
 func (k *Lock) Context() context.Context { return k.of().context() }
 
-// Check asks the store whether the lock is still held. The answer is old when
-// it arrives: it is advice, Fence is the guarantee. Nil is yes; ErrLost,
-// ErrExpired and ErrReleased are no; after every other error it is not known.
+// Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
+// it is advice, and Fence is the guarantee. Nil means that the lock is held; ErrLost, ErrExpired
+// and ErrReleased mean that it is not; after every other error it is not known.
 func (k *Lock) Check(ctx context.Context) error { return k.of().check(ctx) }
 
-// Extend makes the lease last at least ttl from now; 0 stands for the TTL with
-// which the lock was taken. It never shortens it. ErrExpired and ErrLost mean
-// that the lock is gone; after another error it is as good as before.
+// Extend extends the lease, so that it lasts at least ttl from now; 0 stands for the TTL with which
+// the lock was taken. It never shortens the lease. After ErrExpired and ErrLost the lock is gone;
+// after another error it is as good as before.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error { return k.of().extend(ctx, ttl) }
 
-// Promote makes a shared lock exclusive, with a new fence. It waits until the
-// other readers have left, as long as ctx lets it; new readers are kept out
-// meanwhile. If another reader is being promoted already, each would wait for
-// the other: the answer is ErrPromotionConflict at once.
+// Promote makes a shared lock exclusive, with a new fence. It waits until the other readers have
+// left, or ctx ends; meanwhile no new reader gets in. If another reader is being promoted already,
+// each of the two would wait for the other: Promote returns ErrPromotionConflict at once.
 //
-// A failed promotion leaves the shared lock as it was, or the error answers
-// errors.Is for ErrLost and the lock is over. Where Guarantees().Promotion is
-// Regrant, somebody else may have come between: then the fence has grown by
-// more than this grant, and what was read before must be read again. Promoting
-// an exclusive lock does nothing. An exported lock keeps its mode (ErrInvalid).
+// A failed promotion leaves the shared lock as it was, or the error is ErrLost and the lock is
+// over. If Guarantees().Promotion is Regrant, another holder may have had an exclusive lock in
+// between: read again all that you read under the shared lock. Promoting an exclusive lock does
+// nothing. An exported lock keeps its mode (ErrInvalid).
 func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx) }
 
-// Demote makes an exclusive lock shared, without a moment in which it is
-// neither where Guarantees().Promotion is Atomic, and keeps its fence.
-// Demoting a shared lock does nothing.
+// Demote makes an exclusive lock shared and keeps its fence. If Guarantees().Promotion is Atomic,
+// the name is not free in between. Demoting a shared lock does nothing.
 //
-// From the call on the lock counts as shared, because readers may come in
-// before the answer is here. After ErrUncertain it stays so; after another error
-// it is exclusive as before. An exported lock keeps its mode (ErrInvalid).
+// The lock counts as shared from the beginning of the call, because readers may come in before the
+// reply arrives. After ErrUncertain it still counts as shared; after another error it is exclusive
+// as before. An exported lock keeps its mode (ErrInvalid).
 func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 
 // Export returns a key with which another process takes the lock over, by Locker.Adopt. Until then
@@ -156,31 +147,32 @@ func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 // are bound to a process or a connection returns errors.ErrUnsupported.
 func (k *Lock) Export(ctx context.Context) (Key, error) {
 	key, err := k.of().export(ctx)
-	runtime.KeepAlive(k) // it is not forgotten before it is exported
+	runtime.KeepAlive(k) // else it could count as forgotten before it is exported
 	return key, err
 }
 
-// File returns a duplicate of the open file that carries the lock, to be given
-// to a child process; the caller closes it. While any copy of it is open the
-// name stays taken: beyond Release, and beyond the death of this process. A
-// store whose locks are not bound to a file answers errors.ErrUnsupported.
+// File returns a duplicate of the open file that carries the lock, for a child process; the caller
+// closes it. While any copy of it is open the name stays taken, even after Release and after the
+// death of this process. A store whose locks are not bound to a file returns errors.ErrUnsupported.
 func (k *Lock) File() (*os.File, error) { return k.of().file() }
 
-// Release gives the lock back, and with it ends Context. It takes no context:
-// a cancelled caller must release too. It stops renewal first and waits for
-// one under way, and returns within about 15 seconds even if the store is
-// silent.
+// Release releases the lock and ends Context. It takes no context, because a cancelled caller must
+// release its lock, too. It stops renewal first and waits for a renewal under way. It returns
+// within about 15 seconds even if the store is silent, and never removes the lock of another
+// holder.
 //
-// Nil means that the lock was held until now. ErrExpired: the lease had run
-// out, and nobody took the lock meanwhile. ErrLost: somebody did, or it is not
-// known. ErrMaxHold: the time of MaxHold was over before. ErrUncertain or
-// ErrUnavailable: the store did not confirm; the release is tried again in the
-// background until the lease has ended. It never removes anybody else's lock.
+// Nil means that the lock was held until now. The errors are:
 //
-// A second Release does nothing and returns what the first did. Only an
-// invalid cool-down (ErrInvalid, errors.ErrUnsupported) leaves the lock held.
+//   - ErrExpired: the lease had run out, and nobody has taken the lock since;
+//   - ErrLost: another client has taken the lock, or it is not known;
+//   - ErrMaxHold: the time of MaxHold was over before;
+//   - ErrUncertain, ErrUnavailable: the store did not confirm; the Locker repeats the release in the
+//     background until the lease has ended;
+//   - ErrInvalid, errors.ErrUnsupported: the cool-down is not possible; only then the lock stays held.
+//
+// A second Release does nothing and returns the result of the first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {
 	err := k.of().giveUp(opts)
-	runtime.KeepAlive(k) // it is not forgotten before it is being released
+	runtime.KeepAlive(k) // else it could count as forgotten while it is released
 	return err
 }

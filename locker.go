@@ -14,22 +14,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store is where locks are kept: what memstore, filestore, quorum and the
-// store modules open.
+// Store is a place where locks are kept. Packages memstore, filestore and quorum, and the modules
+// of the other stores, open one.
 type Store = driver.Store
 
-// State is what Inspect and List tell about a name.
+// State is the state of a name, from Inspect and List.
 type State = driver.State
 
-// Hold is one hold on a name, as Inspect, List and HeldError tell of it.
+// Hold is one hold on a name, from Inspect, List and HeldError.
 type Hold = driver.Hold
 
-// Guarantees is what a store promises.
+// Guarantees are the promises of a store.
 type Guarantees = driver.Guarantees
 
-// A Locker takes locks in one store. Waiting, renewal, deadlines, clean-up and
-// logging live here, once for all stores. It is safe for concurrent use; a
-// program needs one per store.
+// A Locker takes locks in one store. It waits, renews, watches deadlines, cleans up and reports
+// events, in the same way for all stores. It is safe for concurrent use; a program needs one for
+// each store.
 type Locker struct {
 	store      driver.Store
 	enqueuer   driver.Enqueuer   // nil unless the store lives in this process
@@ -47,13 +47,13 @@ type Locker struct {
 	closeErr   error           // of the first Close; read it after closeDone
 	beginClose context.CancelCauseFunc
 	stats      counters
-	shown      atomic.Pointer[func(string) string] // of ShowNames; nil: names are shown as they are
+	shown      atomic.Pointer[func(string) string] // of ShowNames; nil: names are shown unchanged
 
 	mu       sync.Mutex    // guards what follows, and the state of every Lock
 	pending  []*eventQueue // to be delivered when mu is given up
 	closed   bool
-	attempts int           // what Close waits for: calls that take or release a lock, functions of Do
-	drained  chan struct{} // of Close: closed when attempts is 0
+	attempts int           // calls that take or release a lock, and functions of Do; Close waits for them
+	drained  chan struct{} // closed when attempts is 0, if Close waits for that
 	random   *rand.ChaCha8
 	queues   map[string]*queue
 	handover handoverState
@@ -61,9 +61,8 @@ type Locker struct {
 	cleaner  cleaner
 }
 
-// New returns a Locker that owns store: Close closes the store too. A second
-// Locker on the same store is made with NewShared. An Option among opts is the
-// default for all locks of this Locker.
+// New returns a Locker that owns store: Close closes the store too. A second Locker on the same
+// store is made with NewShared. An Option among opts is the default for all locks of this Locker.
 //
 // New sends nothing, so it cannot fail. It panics if store is nil.
 func New(store Store, opts ...LockerOption) *Locker {
@@ -72,8 +71,8 @@ func New(store Store, opts ...LockerOption) *Locker {
 	return l
 }
 
-// NewShared returns a Locker like New, but Close leaves the store open. It is
-// for a store that other Lockers, or other parts of the program, use as well.
+// NewShared returns a Locker like New, but Close leaves the store open. It is for a store that
+// other Lockers, or other parts of the program, use as well.
 func NewShared(store Store, opts ...LockerOption) *Locker { return newLocker(store, opts) }
 
 func newLocker(store Store, opts []LockerOption) *Locker {
@@ -105,7 +104,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	return l
 }
 
-// defaultTTL is DefaultTTL, as far as the store allows it.
+// defaultTTL is DefaultTTL, or the nearest TTL that the store allows.
 func (l *Locker) defaultTTL() time.Duration {
 	d := max(DefaultTTL, l.guarantees.MinTTL)
 	if m := l.guarantees.MaxTTL; m > 0 {
@@ -114,7 +113,7 @@ func (l *Locker) defaultTTL() time.Duration {
 	return d
 }
 
-// Guarantees says what the store promises.
+// Guarantees returns the promises of the store.
 func (l *Locker) Guarantees() Guarantees { return l.guarantees }
 
 // storeID returns the id of the store, or "" if it has none or cannot be asked now.
@@ -129,9 +128,9 @@ func (l *Locker) storeID(ctx context.Context) string {
 	return id
 }
 
-// Tokens come from ChaCha8 under a key from the system's generator, renewed
-// now and then: a read from the system for each token costs a quarter of an
-// acquire in memory. A token names a hold; it is no password.
+// Tokens come from ChaCha8 under a key from the system's generator, which is replaced after
+// tokensPerSeed tokens: a read from the system for each token would cost a quarter of an acquire in
+// memory. A token names a hold; it opens nothing else.
 const tokensPerSeed = 1 << 16
 
 func (l *Locker) reseed() {
@@ -140,8 +139,8 @@ func (l *Locker) reseed() {
 	l.random = rand.NewChaCha8(seed)
 }
 
-// newToken returns 32 random bytes in base64, as Symfony's clients write them.
-// The caller holds l.mu.
+// newToken returns 32 random bytes in base64, as Symfony's clients write them. The caller holds
+// l.mu.
 func (l *Locker) newToken() string {
 	if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
 		l.reseed()
@@ -153,9 +152,8 @@ func (l *Locker) newToken() string {
 	return string(text[:])
 }
 
-// Inspect asks the store about the holders of name. The answer is advice, and
-// old when it arrives: to know that a lock is yours, hold it. A store that does
-// not know returns errors.ErrUnsupported.
+// Inspect asks the store for the holders of name. The result is advice, and may be outdated when it
+// arrives. A store that does not know returns errors.ErrUnsupported.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
@@ -171,9 +169,8 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	return state, nil
 }
 
-// List asks the store for the names that begin with prefix and are held, cool
-// down or are waited for. A store that does not know returns
-// errors.ErrUnsupported.
+// List asks the store for the names that begin with prefix and are held, cool down or have waiters.
+// A store that does not know returns errors.ErrUnsupported.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	i, ok := driver.As[driver.Lister](l.store)
 	if !ok {
@@ -186,11 +183,10 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	return states, nil
 }
 
-// Break ends everybody's hold on name by force, if seenFence is still its
-// fence, as Inspect returned it; otherwise the error answers errors.Is for
-// ErrLost. It returns a fence above all earlier ones. An evicted holder goes on
-// working until it asks the store; only a resource that checks fences stops it
-// before.
+// Break ends all holds on name by force, if seenFence, which Inspect returned, is still its fence;
+// otherwise it returns ErrLost. It returns a fence above all earlier ones. An evicted holder goes
+// on working until its next request to the store; only a resource that checks fences stops it
+// earlier. A store that cannot break locks returns errors.ErrUnsupported.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	b, ok := driver.As[driver.Breaker](l.store)
 	if !ok {
@@ -203,12 +199,12 @@ func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint
 	return fence, nil
 }
 
-// Finding is one thing that Status found out about a server.
+// Finding is one fact about a server, from Status.
 type Finding = driver.Finding
 
-// Status asks the store what its server is found to be: version, uptime,
-// persistence, … What could not be read has the value driver.Unknown. A store
-// that has no server, or nothing to tell, answers errors.ErrUnsupported.
+// Status asks the store for facts about its server: version, uptime, persistence, … A fact that
+// could not be read has the value driver.Unknown. A store without a server returns
+// errors.ErrUnsupported.
 func (l *Locker) Status(ctx context.Context) ([]Finding, error) {
 	r, ok := driver.As[driver.Reporter](l.store)
 	if !ok {

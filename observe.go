@@ -12,14 +12,14 @@ import (
 
 // An Observer gets the events of a Locker, for metrics, traces and logs.
 //
-// ctx has the values of the context that the caller gave to Acquire, and what a ContextObserver
-// added to it. For events after EventAcquired and for clean-ups it never ends.
+// ctx has the values of the context that the caller gave to Acquire, and those that a
+// ContextObserver added to it. When the acquire is over, ctx no longer ends with the caller's.
 //
 // The events of one acquire, and of the hold that it takes, come one after the other, in the order
 // in which they happened. Events of different locks may come at the same time. EventReleasing is
-// delivered before the release is sent, so it comes before the EventAcquired of the next holder,
-// in whatever process that is. When a method that takes or releases a lock returns, its events
-// have been delivered.
+// delivered before the release is sent, so it comes before the EventAcquired of the next holder, in
+// whatever process that is. When a method that takes or releases a lock returns, its events have
+// been delivered.
 //
 // Observe is called by the goroutine in which the event happened, and that goroutine waits: it must
 // return soon, and it must not take or release locks of the same Locker. If it panics, the Locker
@@ -35,8 +35,8 @@ type ObserverFunc func(ctx context.Context, e Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// A ContextObserver is an Observer that can add values, such as a span, to the context of what
-// begins.
+// A ContextObserver is an Observer that can add values, such as a span, to the contexts of
+// acquires, holds and releases when they begin.
 type ContextObserver interface {
 	Observer
 
@@ -58,7 +58,7 @@ type watcher struct {
 	failed   atomic.Bool     // it has panicked
 }
 
-// call calls the observer, and returns the context for what begins with e.
+// call calls the observer, and returns the context that goes on.
 func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived context.Context) {
 	derived = ctx
 	if w.failed.Load() {
@@ -140,7 +140,7 @@ type eventQueue struct {
 	queue    []Event
 	busy     bool          // a goroutine delivers, or will when it gives mu up
 	idle     chan struct{} // closed when it has; nil if nobody waits for that
-	holdBack bool          // the lock is granted, and its caller will say so first
+	holdBack bool          // the lock is granted, and EventAcquired is to be delivered first
 	held     time.Duration // how long the hold lasted
 }
 
@@ -154,8 +154,8 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	return n, ctx
 }
 
-// note puts e into the queue. Who holds mu delivers it when it gives mu up with unlock, unless
-// another goroutine delivers already. n may be nil. The caller holds mu.
+// note puts e into the queue. The caller holds mu; its call of unlock delivers e, unless another
+// goroutine delivers events of this queue already. n may be nil.
 func (n *eventQueue) note(e Event) {
 	if n == nil || !n.wants(e.Kind) {
 		return
@@ -186,7 +186,7 @@ func (h *hold) noteHold(e Event) {
 	}
 }
 
-// unlock gives mu up and delivers what was noted under it.
+// unlock gives mu up and delivers the events that were noted under it.
 func (l *Locker) unlock() {
 	if l.pending == nil {
 		l.mu.Unlock()
@@ -279,8 +279,8 @@ func (n *eventQueue) awaitIdle() bool {
 	}
 }
 
-// announce delivers first, which is EventAcquired, and what happened to the hold since it was
-// granted. It returns the context of the hold.
+// announce delivers EventAcquired, and then the events of the hold since it was granted. It returns
+// the context of the hold.
 func (n *eventQueue) announce(first Event) context.Context {
 	n.l.mu.Lock()
 	later := n.queue
@@ -304,7 +304,7 @@ func (n *eventQueue) detach() {
 	n.ctx = context.WithoutCancel(n.ctx)
 }
 
-// forgetHold drops what is queued about a hold that no caller gets. The caller holds mu.
+// forgetHold drops the queued events of a hold that no caller gets. The caller holds mu.
 func (n *eventQueue) forgetHold() {
 	n.holdBack = false
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
@@ -325,7 +325,7 @@ func (l *Locker) ShowNames(show func(name string) string) {
 	l.shown.Store(&show)
 }
 
-// publish calls all observers, and returns the context for what begins with e.
+// publish calls all observers, and returns the context that goes on.
 func (l *Locker) publish(ctx context.Context, e *Event) context.Context {
 	if show := l.shown.Load(); show != nil {
 		e.Name = (*show)(e.Name)

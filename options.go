@@ -10,24 +10,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// DefaultTTL is the length of a lease when no TTL is given: the time after
-// which others may take the lock if this process dies or is cut off. While the
-// process lives the lease is renewed.
+// DefaultTTL is the length of a lease if no TTL is given: the time after which others may take the
+// lock if this process dies or is cut off. While the process lives the lease is renewed.
 const DefaultTTL = 30 * time.Second
 
-// DefaultMaxWaiters is how many goroutines may wait for one name in one Locker
-// unless MaxWaiters says otherwise.
+// DefaultMaxWaiters is how many goroutines may wait for one name in one Locker if MaxWaiters is not
+// given.
 const DefaultMaxWaiters = 10000
 
-// Option says how a lock is to be taken. Given to New it is the default for
-// all locks of the Locker; given to a call it overrides that default.
+// Option sets how a lock is taken. Given to New it is the default for all locks of the Locker;
+// given to a call it overrides that default.
 type Option interface {
 	LockerOption
 	apply(*settings)
 }
 
-// LockerOption configures a Locker as a whole, and is given to New only. Every
-// Option is one too.
+// LockerOption configures a Locker and is given to New. Every Option is a LockerOption, too.
 type LockerOption interface{ applyLocker(*config) }
 
 // ReleaseOption configures one Release.
@@ -36,7 +34,7 @@ type ReleaseOption interface{ applyRelease(*releaseSettings) }
 // settings is how one lock is taken.
 type settings struct {
 	ttl         time.Duration
-	wait        time.Duration // negative: as long as ctx lets it
+	wait        time.Duration // waitForContext: until ctx ends
 	shared      bool
 	skip        bool
 	noRenewal   bool
@@ -67,15 +65,14 @@ type lockerOption func(*config)
 
 func (o lockerOption) applyLocker(c *config) { o(c) }
 
-// TTL sets the length of the lease, from 100 ms to 24 h; stores may allow
-// less. Without renewal it is how long the lock lasts. With renewal it is how
-// long others must wait after this process dies.
+// TTL sets the length of the lease, from 100 ms to 24 h; a store may allow less. With renewal, it
+// is how long others must wait after this process dies. With NoRenewal, it is how long the lock
+// lasts.
 func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
 
-// Wait bounds how long Acquire and Do wait for the lock; the context bounds it
-// too, and the first to end decides. When this time is over the error answers
-// errors.Is for ErrHeld. Wait(0) is one try. Without Wait, or with the longest
-// Duration, the context alone decides. A negative time is an error.
+// Wait bounds how long Acquire and Do wait for the lock. The context bounds the wait, too: the
+// first to end decides. If this time is over the error is ErrHeld. Wait(0) tries once. Without
+// Wait, or with the longest Duration, the context alone decides. A negative time is ErrInvalid.
 func Wait(d time.Duration) Option {
 	return option(func(s *settings) {
 		switch s.wait = d; {
@@ -92,103 +89,107 @@ const (
 	invalidWait    time.Duration = -2
 )
 
-// Shared takes the lock together with other shared ones; it excludes exclusive ones.
-// Where the store has no shared mode the error answers errors.Is for
-// errors.ErrUnsupported.
+// Shared takes the lock together with other shared locks; it excludes exclusive ones. If the store
+// has no shared mode the error is errors.ErrUnsupported.
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
-// SkipIfOutlived does not queue when the present holder means to keep the lock
-// beyond the end of this caller's wait: the answer is ErrHeld at once. A
-// holder that renews and gave no MaxHold has no planned end, and counts as
-// outliving any deadline. Without a deadline it has no effect.
+// SkipIfOutlived returns ErrHeld at once if the holder plans to keep the lock beyond the end of
+// this caller's wait. A holder that renews its lease without a MaxHold has no planned end and
+// counts as outliving every wait. If the wait has no end, SkipIfOutlived has no effect.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
-// NoRenewal lets the lease run out after its TTL unless Extend is called.
+// NoRenewal lets the lease run out after its TTL, unless Extend is called.
 func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
 
-// MaxHold bounds how long the lock is held, renewals included. Then the lock's
-// context ends with the cause ErrMaxHold and renewal stops; the lock is free
-// after Release, or when the lease has run out.
+// MaxHold bounds how long the lock is held, renewals included. After this time the context of the
+// lock ends with the cause ErrMaxHold and renewal stops. The name is free after Release, or when
+// the lease has run out.
 func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
-// HoldAtLeast keeps the name taken for d from the grant, even if the lock is
-// released earlier or the process dies. It is for jobs that many machines start
-// at the same time by clocks that differ a little.
+// HoldAtLeast keeps the name taken for d from the grant, even if the lock is released earlier or
+// the process dies. It is for jobs that many machines start at the same time, by clocks that differ
+// a little.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
-// FenceAbove makes the fence of the grant greater than fence, as is needed
-// when resources have seen fences from another source. It is driver.MaxFenceAbove
-// at most.
+// FenceAbove makes the fence of the grant greater than fence. Use it if resources have seen fences
+// from another source. fence is at most driver.MaxFenceAbove.
 func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
 
-// Label says what the lock is held for, to others that find it held; at most 256
-// bytes.
+// Label describes the purpose of the lock to others that find it held, in at most 256 bytes.
 func Label(text string) Option { return option(func(s *settings) { s.label = text }) }
 
-// CoolDownOption is what CoolDown returns: an Option and a ReleaseOption.
-type CoolDownOption time.Duration
+// CoolDownOption is an Option and a ReleaseOption. CoolDown makes it.
+type CoolDownOption struct{ d time.Duration }
 
-// CoolDown keeps the name taken for d after the release. Given to Acquire or
-// New it is the default for Release; given to Release it overrides that.
-func CoolDown(d time.Duration) CoolDownOption { return CoolDownOption(d) }
+// CoolDown keeps the name taken for d after the release. Given to Acquire or New it is the default
+// for Release; given to Release it overrides that default.
+func CoolDown(d time.Duration) CoolDownOption { return CoolDownOption{d} }
 
-func (d CoolDownOption) apply(s *settings)               { s.coolDown = time.Duration(d) }
-func (d CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = time.Duration(d) }
-func (d CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = time.Duration(d) }
+func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }
+func (o CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = o.d }
+func (o CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = o.d }
 
 // Observe gives the events of the Locker to o. It may be given any number of times: each observer
-// gets every event, in the order in which they were given. If o is a ContextObserver, it also gives
-// values to the contexts of acquires, holds and releases.
+// gets every event, and the observer that was given first gets it first. A ContextObserver can also
+// add values to the contexts of acquires, holds and releases. A nil o observes nothing.
 func Observe(o Observer) LockerOption {
+	if o == nil {
+		return lockerOption(func(*config) {})
+	}
 	w := &watcher{observer: o}
 	w.starts, _ = o.(ContextObserver)
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
 }
 
-// OnEvent calls f for each event. It is Observe for a function that needs no context; see Observer
-// for what f may do.
+// OnEvent calls f for each event. It is Observe for a function that needs no context; f obeys the
+// rules of Observer.
 func OnEvent(f func(Event)) LockerOption {
+	if f == nil {
+		return lockerOption(func(*config) {})
+	}
 	return Observe(ObserverFunc(func(_ context.Context, e Event) { f(e) }))
 }
 
-// Logger logs what an operator must know: locks lost (at Error), renewals that fail, outcomes that
-// are not known and locks that were forgotten (at Warn). At Debug it logs acquires, refusals,
-// renewals and releases, too. Events that need a level that l does not log cost little.
+// Logger logs the events that an operator must know: at Error locks that were lost, and at Warn
+// renewals that fail, outcomes that are not known and locks that were forgotten. At Debug it logs
+// acquires, refusals, renewals and releases, too; they cost little if l does not log Debug. A nil l
+// logs nothing.
 func Logger(l *slog.Logger) LockerOption {
+	if l == nil {
+		return lockerOption(func(*config) {})
+	}
 	w := &watcher{observer: logObserver{l}, log: l}
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
 }
 
-// MaxWaiters bounds how many goroutines may wait for one name in this Locker.
-// More are refused with ErrTooManyWaiters.
+// MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further ones get
+// ErrTooManyWaiters. With 0, nobody waits.
 func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
 
-// WithClock makes the Locker measure leases by c instead of
-// driver.SystemClock. Tests use it; the store needs the same clock.
+// WithClock makes the Locker measure leases by c instead of driver.SystemClock. It is for tests;
+// the store needs the same clock.
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
-// PassLocally lets up to n holders in a row, all of this Locker, pass a lock on
-// in memory, which costs a microsecond instead of a round trip to the store. The
-// store grants the lock to the first holder, and the others follow within d from
-// then. After that the lock is given back in the store, and a waiter of another
-// process has its turn: it is delayed by d and the last hold at most, or by n
-// holds if these take less.
+// PassLocally lets up to n holders in a row, all of this Locker, pass a lock on in memory. That
+// costs a microsecond instead of a round trip to the store. The store grants the lock to the first
+// holder, and the others follow within d from then. After that the lock is released in the store,
+// and a waiter of another process gets it. Such a waiter waits longer by at most d and the last
+// hold, or by n holds if these take less.
 //
-// Each holder has a Lock of its own, with a fence above those before it; the
-// store never grants the fences of the whole block of n again. Other processes
-// see one hold, so only locks that are alike follow each other: exclusive, with
-// the same TTL and Label, and without MaxHold, NoRenewal or HoldAtLeast. A
-// cool-down, Export, File, Promote, Demote or a lease that could not be renewed
-// for a while ends the batch: then Release gives the lock back.
+// Each holder has a Lock of its own, with a fence above those before it; the store never grants the
+// fences of the whole block of n again. Other processes see one hold, so only locks that are alike
+// follow each other: exclusive, with the same TTL and Label, and without MaxHold, NoRenewal or
+// HoldAtLeast. A cool-down, Export, File, Promote, Demote, or a lease that could not be renewed for
+// a while, ends the batch: then Release releases the lock in the store.
 //
-// n is 2 to 100,000 and d up to an hour; with anything else each Acquire fails
-// with ErrInvalid. It has no effect on a store in this process, whose hand-over
-// is as cheap, and on one that cannot reserve fences (driver.FenceRaiser).
+// n is 2 to 100,000 and d is at most an hour; otherwise each Acquire returns ErrInvalid.
+// PassLocally has no effect on a store in this process, whose hand-over is as cheap, and on a store
+// that has fences and cannot reserve them (driver.FenceRaiser).
 func PassLocally(n int, d time.Duration) LockerOption {
 	return lockerOption(func(c *config) { c.passMost, c.passFor = n, d })
 }
 
-// checkPassing finds what is wrong with PassLocally.
+// checkPassing returns the error in the parameters of PassLocally, or nil.
 func (c *config) checkPassing() error {
 	if c.passMost == 0 && c.passFor == 0 {
 		return nil
@@ -199,8 +200,8 @@ func (c *config) checkPassing() error {
 	return nil
 }
 
-// with returns a copy of s changed by opts. The copy is here so that a call
-// without options allocates none.
+// with returns a copy of s, changed by opts. The copy is made here so that a call without options
+// allocates none.
 func (s *settings) with(opts []Option) settings {
 	changed := *s
 	for _, o := range opts {
@@ -209,7 +210,7 @@ func (s *settings) with(opts []Option) settings {
 	return changed
 }
 
-// plan is the planned length of the hold that others see; 0 is no plan.
+// plan is the planned length of the hold, which others see; 0 means that there is no plan.
 func (s *settings) plan() time.Duration {
 	switch {
 	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):
@@ -220,7 +221,7 @@ func (s *settings) plan() time.Duration {
 	return 0
 }
 
-// check finds what can be said to be wrong before the store is asked.
+// check returns the first error in s, or nil.
 func (s *settings) check(g *driver.Guarantees) error {
 	switch {
 	case s.wait == invalidWait:
@@ -236,7 +237,7 @@ func (s *settings) check(g *driver.Guarantees) error {
 	return driver.CheckKeep("CoolDown", s.coolDown, g)
 }
 
-// quote makes a name safe to print: names may hold any bytes.
+// quote makes a name safe to print: a name may contain any bytes.
 func quote(name string) string {
 	if len(name) > 80 {
 		name = name[:77] + "..."

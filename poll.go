@@ -8,12 +8,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// retries of a request whose reply was lost. Acquire is idempotent per token,
-// so asking again is safe.
+// retryAfter is how long to wait before each repetition of a request whose reply was lost. Requests
+// are idempotent per token, so repeating them is safe.
 var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
-// poller spaces out the tries at a store that wakes nobody: decorrelated
-// jitter from 10 ms to 1 s, and not far beyond the end of the holder's lease.
+// poller spaces out the tries at a store that wakes nobody: with decorrelated jitter from 10 ms to
+// 1 s, and at the end of the holder's lease.
 type poller struct {
 	l    *Locker
 	last time.Duration
@@ -44,7 +44,7 @@ func (p *poller) next() time.Duration {
 	return p.last
 }
 
-// sleep waits for d on the Locker's clock, or answers ctx's error.
+// sleep waits for d on the Locker's clock. If ctx ends first it returns the error of ctx.
 func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	woken := make(chan struct{})
 	stop := l.clock.AfterFunc(d, func() { close(woken) })
@@ -57,8 +57,8 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// now is when a request is sent. A store in this process says itself from when
-// its grants count, so the clock is not read for it.
+// now returns the time for a request that is about to be sent. The grants of a store in this
+// process have their own time, so the clock is not read for it, unless somebody observes.
 func (l *Locker) now() driver.Instant {
 	if l.guarantees.InProcess && l.cfg.observers == nil {
 		return 0

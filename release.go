@@ -22,8 +22,7 @@ func (h *hold) giveUp(opts []ReleaseOption) error {
 	return h.giveBack(context.Background(), keep)
 }
 
-// coolDownOf is a function of its own so that a Release without options
-// allocates nothing.
+// coolDownOf is a function of its own, so that a Release without options allocates nothing.
 func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 	set := releaseSettings{coolDown: keep}
 	for _, o := range opts {
@@ -32,7 +31,7 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 	return set.coolDown
 }
 
-// giveBack is Release, once. Only Close gives it a ctx that ends.
+// giveBack releases h, or waits for the Release that came first. Only Close passes a ctx that ends.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releasing) {
 		return h.awaitRelease()
@@ -48,11 +47,10 @@ func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	return done.err
 }
 
-// releaseState is how far the release of a lock has come. It is not guarded by
-// a mutex, because time in a synctest bubble stands still while a goroutine waits
-// for one.
+// releaseState is the state of the release of a lock. No mutex guards it, because time in a
+// synctest bubble stands still while a goroutine waits for a mutex.
 type releaseState struct {
-	done chan struct{} // if not nil: err is to be read when it is closed
+	done chan struct{} // if not nil, err may be read when it is closed
 	err  error
 }
 
@@ -81,7 +79,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		h.joinRenewal(silence)
 		cancel()
 		if before == nil {
-			before = h.cause // that renewal found it lost
+			before = h.cause // the renewal found that the lock is lost
 		}
 	}
 	next := h.nextInLine(keep)
@@ -102,7 +100,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		out, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
 	}
 	if before == nil && unsure && l.clock.Now() >= usable {
-		before = ErrLost // perhaps before the request that did it
+		before = ErrLost // the lease may have ended before the request that released the lock
 	}
 	err = verdict(before, out, unsure && !exported, err)
 	if h.events != nil {
@@ -130,9 +128,8 @@ type valuesOf struct {
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
-// nextInLine returns the turn that h is to be passed on to, or nil; then a turn
-// that is parked behind h goes to the store. A lock that is over is not passed
-// on. The caller holds mu.
+// nextInLine returns the turn that h will be passed on to, or nil. If it is nil, a turn that is
+// parked behind h asks the store. A lock that is over is not passed on. The caller holds mu.
 func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
@@ -145,9 +142,9 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	return t
 }
 
-// releaseAtStore asks until the store answers, a few times; then a clean-up goes
-// on with it. unsure says that an earlier request may have released h, as may the
-// one that tried to pass h on.
+// releaseAtStore sends the release a few times, until the store replies; then the cleaner goes on
+// with it. unsure says that an earlier request, or the one that tried to pass h on, may have
+// released h.
 func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -168,19 +165,19 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	l.cleaner.add(cleanUp{h.name, h.token, keep, h.events}, lease)
 	err = callerError(ctx, err)
 	if unsure {
-		err = inDoubt(err)
+		err = withUncertain(err)
 	}
 	return out, unsure, err
 }
 
-// verdict is the error of Release: before is why the lock was over already, or
-// nil.
+// verdict returns the error of Release. before is the reason for which the lock was over already,
+// or nil.
 func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	switch {
 	case err != nil && errors.Is(before, ErrMaxHold) && !errors.Is(err, ErrInvalid):
 		return &joined{ErrMaxHold, err}
 	case err != nil && before != nil && !errors.Is(before, ErrClosed) && !errors.Is(err, ErrInvalid):
-		return &joined{ErrLost, err} // the caller must learn of the loss although the store does not answer
+		return &joined{ErrLost, err} // the caller must learn of the loss even if the store does not reply
 	case err != nil:
 		return err
 	case out == driver.Taken:
@@ -188,14 +185,13 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && before == nil):
-		// Within the lease nobody else can have taken it, unless it was
-		// exported: there a Gone after a lost reply is the work of the first
-		// request.
+		// Within the lease nobody else can have taken the lock, unless it was exported. So Gone
+		// after a lost reply means that the first request released it.
 		return ErrLost
 	case errors.Is(before, ErrMaxHold):
 		return ErrMaxHold
 	case before != nil:
-		return ErrExpired // the holder had to stop, and nobody had come yet
+		return ErrExpired // the holder had to stop, and nobody else had taken the lock yet
 	}
 	return nil
 }

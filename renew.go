@@ -8,9 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The renewer watches the deadlines of all locks of a Locker and renews them:
-// one heap, one timer and a few workers that come and go, however many locks
-// there are. Everything in it is guarded by Locker.mu.
+// The renewer watches the deadlines of all locks of a Locker and renews them. It has one heap, one
+// timer and a few workers that come and go, however many locks there are. Locker.mu guards all its
+// fields.
 type renewer struct {
 	l       *Locker
 	heap    []*hold        // by wakeAt; all live locks are in it
@@ -29,14 +29,14 @@ const maxRenewers = 32
 type renewal struct {
 	cancel    context.CancelFunc // nil until it is sent
 	done      chan struct{}      // made by the Release that waits for it
-	brokenOff bool               // a Release did that
+	brokenOff bool               // by a Release
 }
 
 func (k *renewer) init(l *Locker) { k.l, k.armed = l, never }
 
-// usableFor returns when a holder must stop: start + TTL − clock drift (1 % +
-// min(2 ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From,
-// or the moment before the request was sent.
+// usableFor returns when a holder must stop: start + TTL − clock drift (1 % + min(2 ms, TTL/20)) −
+// time to stop (min(50 ms, TTL/10)). The start is Grant.From, or the moment before the request was
+// sent.
 func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	if g.TTL == 0 {
 		return never
@@ -48,8 +48,7 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	return sent.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
 }
 
-// granted starts keeping h. It reports false if the lease is over already, at
-// now. The caller holds mu.
+// granted begins to watch h. It returns false if the lease is over at now. The caller holds mu.
 func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
@@ -67,8 +66,8 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 	return true
 }
 
-// watch ends h when bound, if there is one, ends: its connection, session or
-// process. A conversion may have moved h to another. The caller holds mu.
+// watch ends h when bound ends: its connection, session or process. bound may be nil. A conversion
+// may have moved h to another one. The caller holds mu.
 func (k *renewer) watch(h *hold, bound context.Context) {
 	if bound == nil || bound == h.bound {
 		return
@@ -86,8 +85,8 @@ func (k *renewer) watch(h *hold, bound context.Context) {
 	})
 }
 
-// extended takes a later end of the lease over. A reply that comes late never
-// moves it back, and never revives a lock that is over. The caller holds mu.
+// extended moves the end of the lease to a later time. A late reply never moves it back, and never
+// revives a lock that is over. The caller holds mu.
 func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
@@ -101,9 +100,8 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.moved(h)
 }
 
-// noticeMode notices that another program, which knows the token, demoted the
-// lock. A reply to a request from before a Promote says nothing. The caller holds
-// mu.
+// noticeMode notices that another program, which knows the token, demoted the lock. A reply to a
+// request that was sent before a Promote does not count. The caller holds mu.
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true
@@ -112,15 +110,14 @@ func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	}
 }
 
-// lookEvery is how often a hold is verified that has no lease and that its store
-// does not watch: a lock file may be removed or replaced under its holder.
+// lookEvery is the time between two checks of a hold that has no lease and that its store does not
+// watch: a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
-// scheduleRenewal plans a renewal for when a third of the TTL is used up, a
-// tenth of that earlier or later, so that locks taken together are not renewed
-// together for ever. A lease that was granted for longer is renewed when two
-// thirds of the TTL are left of what is usable: the margins of a long lease are
-// long too.
+// scheduleRenewal plans the renewal after a third of the TTL, earlier or later by up to a tenth of
+// that, so that locks that were taken at the same time are not always renewed at the same time. A
+// lease that was granted for longer than the TTL is renewed when two thirds of the TTL are left of
+// its usable time: the margins of a long lease are long, too.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if g.From != 0 {
@@ -141,11 +138,11 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 
-// renewEarly is how much before its time a lease may be renewed together with
-// others: waking up for each costs more than renewing it.
+// renewEarly is how much too early a lease may be renewed together with others: waking up for each
+// lease costs more than renewing it.
 func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
 
-// end makes h over, once, for the reason why. The caller holds mu.
+// end makes h over for the reason why, if it is not over already. The caller holds mu.
 func (l *Locker) end(h *hold, why error) {
 	if h.cause != nil {
 		return
@@ -180,7 +177,7 @@ func (h *hold) endKind(why error) EventKind {
 	return EventLost
 }
 
-// ranOut reports whether the lease of h, as far as it was confirmed, is over.
+// ranOut reports whether the lease of h is over by the confirmations that arrived.
 func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
 
 // noteEnd notes how h ended.
@@ -207,7 +204,7 @@ func (k *renewer) arm() {
 	}
 	now := k.l.clock.Now()
 	d := at.Sub(now)
-	if nap := k.l.clock.Nap(); nap > 0 && !k.heap[0].endless() { // a suspend ends no hold without a lease
+	if nap := k.l.clock.Nap(); nap > 0 && !k.heap[0].endless() { // only a lease can end during a suspend
 		d = min(d, nap)
 	}
 	at = now.Add(d)
@@ -240,13 +237,12 @@ func (k *renewer) tick() {
 // endless reports whether h has neither a lease nor a MaxHold.
 func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never }
 
-// goesAlong reports whether h is to be renewed so soon that it is renewed now,
-// together with others.
+// goesAlong reports whether h will be renewed so soon that it is renewed now, together with others.
 func (h *hold) goesAlong(now driver.Instant) bool {
 	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= renewEarly(h.ttl)
 }
 
-// look ends h or has it renewed.
+// look ends h if its time is over, or begins to renew it.
 func (k *renewer) look(h *hold, now driver.Instant) {
 	switch {
 	case now >= h.maxHoldAt:
@@ -255,7 +251,7 @@ func (k *renewer) look(h *hold, now driver.Instant) {
 		k.l.end(h, ErrLost)
 	default:
 		h.renewAt = never
-		if h.renewing == nil { // else that one plans the next, when it is done
+		if h.renewing == nil { // a renewal under way plans the next one when it is done
 			h.renewing = &renewal{}
 			k.renewSoon(h)
 		}
@@ -296,8 +292,8 @@ func (k *renewer) renewDue() {
 	k.l.unlock()
 }
 
-// renew makes one try. It is called and returns with mu held, and gives it up
-// while the store is asked.
+// renew asks the store once. It is called and returns with mu held, and gives mu up while it waits
+// for the store.
 func (k *renewer) renew(h *hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
 	r := h.renewing
@@ -330,7 +326,7 @@ func (k *renewer) renew(h *hold) {
 		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
 		now := k.l.clock.Now()
 		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
-		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease ends it
+		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // it has no lease, or a long one
 			again = lookEvery
 		}
 		h.renewAt = now.Add(again + k.l.jitter(again/10))
@@ -338,7 +334,7 @@ func (k *renewer) renew(h *hold) {
 	}
 }
 
-// slack is what is left of the lease of h, if somebody observes it. The caller holds mu.
+// slack returns how much is left of the lease of h, or 0 if nobody observes h. The caller holds mu.
 func (h *hold) slack() time.Duration {
 	if h.events == nil {
 		return 0
@@ -365,14 +361,14 @@ func (h *hold) remaining() time.Duration {
 	}
 }
 
-// patience is how long one renewal may take: less than what remains, so that
-// another try fits in.
+// patience is how long one renewal may take: at most half of the remaining time, so that there is
+// time for another try.
 func (h *hold) patience(now driver.Instant) time.Duration {
 	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
 }
 
-// joinRenewal cancels a renewal under way and waits for it, so that nothing of
-// it is sent after a release. The caller holds mu, which is given up meanwhile.
+// joinRenewal cancels a renewal under way and waits for it, so that none of its requests is sent
+// after a release. The caller holds mu; joinRenewal gives it up while it waits.
 func (h *hold) joinRenewal(ctx context.Context) {
 	r := h.renewing
 	if r == nil {
@@ -395,8 +391,8 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-// A binary heap of locks by wakeAt, each knowing its place. It is written out
-// because container/heap would cost an interface call per step.
+// The functions below are a binary heap of locks by wakeAt; each lock has its index. container/heap
+// would cost an interface call per step.
 
 // nextLook is when h ends or is to be renewed.
 func (h *hold) nextLook() driver.Instant {
@@ -411,7 +407,7 @@ func (k *renewer) push(h *hold) {
 	k.arm()
 }
 
-// moved puts h where it belongs after its times changed.
+// moved puts h at its new place in the heap after its times changed.
 func (k *renewer) moved(h *hold) {
 	if h.index < 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// call is which of the methods above takes a lock.
+// call says which method takes a lock, and how.
 type call struct {
 	op       Op
 	once     bool // never waits
@@ -26,27 +26,27 @@ type attempt struct {
 	request driver.Request
 	h       *hold
 	start   driver.Instant
-	held    error // the last *HeldError
-	inLine  bool  // others of this Locker wait for the name
-	told    bool  // EventContended was published
-	cleanUp bool  // something may be granted, now or later, to request.Token
-	unsure  bool  // and its outcome is not known
-	counted bool  // in Locker.attempts
-	timeout bool  // the time of Wait is over
-	by      HandOver
+	held    error       // the last *HeldError
+	inLine  bool        // others of this Locker wait for the name
+	noted   bool        // EventContended was noted
+	cleanUp bool        // the store may have granted something to request.Token, or may still do so
+	unsure  bool        // the outcome of a request with request.Token is not known
+	counted bool        // in Locker.attempts
+	timeout bool        // the time of Wait is over
+	by      HandOver    // how the lock came from the holder before
 	events  *eventQueue // nil if nobody observes
 
 	// For the wait:
-	line      *queue        // for the name
-	place     *turn         // in that line; nil outside of it
+	line      *queue        // of the name
+	place     *turn         // in that line; nil before lineUp
 	first     bool          // at the head of the line from the start
-	ended     chan struct{} // closed at the end of Wait; nil without Wait
+	ended     chan struct{} // closed when the time of Wait is over; nil without Wait
 	stopTimer func() bool
-	leave     func() bool // the queue of a store in this process
+	leave     func() bool // leaves the queue of a store in this process
 }
 
-// try makes one request, again if its reply was lost; sent is now. What may
-// have been granted is cleaned up when the token is given up.
+// try asks the store once, and repeats the request if its reply was lost; sent is now. A grant that
+// may have been made without a reply is cleaned up when the token is given up.
 func (a *attempt) try(sent driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.l.store.Acquire(a.ctx, a.request)
@@ -60,8 +60,8 @@ func (a *attempt) try(sent driver.Instant) error {
 			a.noteUnsure()
 			return err
 		case definite(err) && !splitVote(err):
-			// ErrHeld and ErrLost also say that this token holds nothing;
-			// ErrUnavailable says nothing of an earlier request.
+			// ErrHeld and ErrLost also say that this token holds nothing; ErrUnavailable does not
+			// say what became of an earlier request.
 			a.unsure = a.unsure && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
 			return err
 		}
@@ -78,16 +78,16 @@ func (a *attempt) try(sent driver.Instant) error {
 	}
 }
 
-// splitVote reports that a store made of stores gave the try up because others
-// had some of them, and the rest cannot be asked. Another try may succeed.
+// splitVote reports whether a store made of stores gave the try up because other callers held some
+// of the stores and the rest could not be asked. Another try may succeed.
 func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
 
-// granted takes a grant over, or says why it comes too late.
+// granted takes a grant over, or returns the reason for which it comes too late.
 func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	if err := a.ctx.Err(); err != nil {
-		return err // nobody waits for it: cleaned up as if it were uncertain
+		return err // the caller no longer waits; the grant is cleaned up like an uncertain one
 	}
 	l, now := a.l, g.From
 	if !l.guarantees.InProcess || now == 0 {
@@ -107,12 +107,12 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	return err
 }
 
-// settle ends an attempt that has the lock since now. The caller holds mu.
+// settle ends an attempt that got the lock at now. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
 	l.stats.acquired++
-	// Do counts until its function has returned, and a waiter to which the lock
-	// is passed on until it has taken it.
+	// An attempt of Do counts until its function has returned, and that of a waiter to which the
+	// lock is passed on counts until the waiter has taken the lock.
 	if !a.within && (a.place == nil || a.place.state != passing) {
 		l.attempts--
 	}
@@ -151,11 +151,11 @@ var (
 	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
 )
 
-// noteUnsure notes that the outcome of a request with this token is not known:
-// the store may have granted it, or may yet do so.
+// noteUnsure notes that the outcome of a request with this token is not known: the store may have
+// granted it, or may still do so.
 func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
-// giveUpToken begins the clean-up of what may be granted to the token.
+// giveUpToken begins the clean-up of a grant that the token may have.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
 		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token, events: a.events}, max(a.set.ttl, a.set.holdAtLeast))
@@ -163,12 +163,12 @@ func (a *attempt) giveUpToken() {
 	a.cleanUp, a.unsure = false, false
 }
 
-// contended notes that somebody else has the name. err is nil if this caller
-// stands in line and has not asked the store.
+// contended notes that another holder has the name. err is nil if this caller waits in line and has
+// not asked the store.
 func (a *attempt) contended(err error) {
 	a.l.mu.Lock()
-	if !a.told {
-		a.told = true
+	if !a.noted {
+		a.noted = true
 		a.l.stats.contended++
 		a.events.noteCall(Event{Kind: EventContended, Err: err})
 	}
@@ -183,7 +183,7 @@ func (a *attempt) contended(err error) {
 func (a *attempt) refused(name string, err error) error {
 	err = callerError(a.ctx, err)
 	if a.unsure {
-		err = inDoubt(err)
+		err = withUncertain(err)
 	}
 	a.giveUpToken()
 	err = failed(a.op, name, err)
@@ -212,8 +212,8 @@ func (a *attempt) announceRefusal(err error) {
 	a.events.detach()
 }
 
-// attemptOver ends what counts in attempts, and wakes a Close that waits for
-// the last. The caller holds mu.
+// attemptOver counts an attempt as ended, and wakes a Close that waits for the last one. The caller
+// holds mu.
 func (l *Locker) attemptOver() {
 	l.attempts--
 	if l.drained != nil && l.attempts == 0 {
@@ -222,9 +222,8 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// renewToken is called when a token is spent. Request.Spent lists the last spent
-// ones, so that a store made of stores does not take what is left of them for
-// somebody else's hold.
+// renewToken replaces a token that is spent. Request.Spent lists the last spent tokens, so that a
+// store made of stores does not mistake their leftovers for the hold of another caller.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// wait waits in line, then for the store, until the lock is granted or the
-// wait is over. Thousands of goroutines may wait in it, so its frame is small:
-// what they do not need then is on the heap, or in frames that have returned.
+// wait waits in line, then for the store, until the lock is granted or the wait is over. Thousands
+// of goroutines may wait in it, so its frame is small: data that is not needed during the wait is
+// on the heap, or in frames that have returned.
 func (a *attempt) wait() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
@@ -22,8 +22,8 @@ func (a *attempt) wait() error {
 	return err
 }
 
-// awaitTurn waits for the caller's turn. It returns nil when the turn has come,
-// else why the wait is over.
+// awaitTurn waits for the caller's turn. It returns nil when the turn has come, else the reason for
+// which the wait is over.
 //
 //go:noinline
 func (a *attempt) awaitTurn() error {
@@ -51,14 +51,14 @@ func (a *attempt) finish(why error) error {
 	case a.leave == nil:
 		a.withdraw()
 	case !a.leave():
-		// The store's answer came in the same instant. What it granted is released.
+		// The store called answer in the same instant. If it granted the lock, that is cleaned up.
 		<-a.place.ready
 		a.cleanUp = a.place.err == nil
 	}
 	return a.waitEnded(why, nil)
 }
 
-// answered takes over what the store gave.
+// answered takes over the grant of a store that keeps the queue itself, or returns its error.
 func (a *attempt) answered() error {
 	if a.place.err != nil {
 		return a.place.err
@@ -71,8 +71,8 @@ func (a *attempt) answered() error {
 	return err
 }
 
-// waitEnded returns the error of a wait that ended: what held the name, the
-// context's error if that ended the wait, and what else went wrong.
+// waitEnded returns the error of a wait that ended: the holder of the name, the context's error if
+// that ended the wait, and trouble, if it is not nil.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
 	a.timeout = cause == errWaitOver
@@ -88,7 +88,7 @@ func (a *attempt) waitEnded(cause, trouble error) error {
 	return err
 }
 
-// heldBy returns the *HeldError with the holder of the name, as far as it is known.
+// heldBy returns a *HeldError with the holder of the name, if it is known.
 func (a *attempt) heldBy() error {
 	if a.held != nil {
 		return a.held
@@ -122,8 +122,8 @@ func (h *hold) report() Hold {
 	return hold
 }
 
-// skips reports whether SkipIfOutlived applies: a holder means to keep the name
-// beyond the end of this wait.
+// skips reports whether SkipIfOutlived applies: a holder plans to keep the name beyond the end of
+// this wait.
 func (a *attempt) skips() bool {
 	var held *HeldError
 	if !a.set.skip || !errors.As(a.held, &held) {
@@ -147,8 +147,8 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes a place in the line, or in the queue of a store in this process,
-// and starts the time of Wait.
+// lineUp takes a place in the line, or in the queue of a store in this process, and starts the timer
+// of Wait.
 //
 //go:noinline
 func (a *attempt) lineUp() error {
@@ -193,8 +193,7 @@ func (a *attempt) takePlace() error {
 	return nil
 }
 
-// leaveLine gives up the caller's place. After a grant there is none left to give
-// up.
+// leaveLine gives up the caller's place in the line. After a grant there is no place left to give up.
 //
 //go:noinline
 func (a *attempt) leaveLine(err error) {
@@ -209,19 +208,18 @@ func (a *attempt) leaveLine(err error) {
 	a.leaveLineLocked()
 }
 
-// graceUnavailable is how long a store that was reached before may be out of
-// reach while somebody waits.
+// graceUnavailable is how long a store may be out of reach during a wait.
 const graceUnavailable = 30 * time.Second
 
-// head is called at the head of the line. It waits until the store grants the
-// lock.
+// head is called at the head of the line. It waits until the store grants the lock, or the wait is
+// over.
 func (a *attempt) head() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
 	poll := poller{l: a.l}
 	waiter := a.l.waiter
 	var downSince driver.Instant
-	var trouble error // the last, if the store has not answered since
+	var trouble error // the last error, if the store has not replied since
 	for {
 		began := a.l.clock.Now()
 		err := a.askStore(ctx, &waiter, &poll)
@@ -247,8 +245,7 @@ func (a *attempt) head() error {
 	}
 }
 
-// askStore waits until the store hands the name over, or says that a try may
-// succeed, and then takes it.
+// askStore waits until the store hands the name over or a try may succeed, and then takes the lock.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -265,7 +262,7 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
-	case g.From != 0 && g.TTL > driver.MaxReservation: // it is the hold
+	case g.From != 0 && g.TTL > driver.MaxReservation: // not a reservation, but the hold
 		a.by = HandOverByQueue
 		if err = a.granted(g.From, g); err != nil {
 			a.noteUnsure()
@@ -279,9 +276,9 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	return a.try(a.l.now())
 }
 
-// bounded returns the context of the wait in the store: it ends with ctx, with
-// Wait, and with the Locker. Requests that may grant the lock are sent with
-// ctx alone, so that the end of Wait does not leave their outcome open.
+// bounded returns the context of the wait in the store: it ends with ctx, with Wait, and with the
+// Locker. Requests that may grant the lock are sent with ctx alone, so that the end of Wait does
+// not leave their outcome open.
 func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	if a.ctx.Done() == nil && over == nil {
 		return a.l.closing, func() {}
@@ -301,9 +298,8 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// tolerates reports whether a waiter goes on waiting after err: a server that
-// restarts must not end the waits of all. If the request that failed had lasted
-// for long, the store was there when it began.
+// tolerates reports whether a waiter goes on waiting after err: a server that restarts must not end
+// all waits. If the failed request was sent long ago, the store was within reach when it began.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
@@ -315,8 +311,7 @@ func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Insta
 	return now.Sub(*since) < graceUnavailable
 }
 
-// called goes on with an attempt that stood in line when its turn is ready: it
-// has the lock, or asks the store.
+// called goes on with an attempt whose turn is ready: it has the lock, or asks the store.
 func (a *attempt) called() error {
 	switch a.place.state {
 	case given:
@@ -335,8 +330,8 @@ func (a *attempt) called() error {
 	return a.head()
 }
 
-// withdraw leaves the line. A lock that was passed on in the same instant is
-// given back, unless Close does that already.
+// withdraw leaves the line. A lock that was passed on in the same instant is released, unless Close
+// does that already.
 func (a *attempt) withdraw() {
 	l := a.l
 	l.mu.Lock()
@@ -348,7 +343,7 @@ func (a *attempt) withdraw() {
 			l.wakeHead(a.h.name)
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
-		if a.events != nil { // the caller learns of no grant
+		if a.events != nil { // the caller does not get this lock
 			a.h.events = nil
 			a.events.forgetHold()
 		}

@@ -9,17 +9,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Clock is a driver.Clock that stands still until the test calls Advance. Give
-// it to the Locker and to its store:
+// A Clock is a driver.Clock that stands still until the test calls Advance. Give it to the Locker
+// and to its store:
 //
 //	clock := padlocktest.NewClock()
 //	store := memstore.New(memstore.WithClock(clock))
 //	locker := padlock.New(store, padlock.WithClock(clock))
 //
-// In a testing/synctest bubble time goes by as the bubble says, without any of
-// this; Clock is for what a bubble cannot do, a machine that was suspended,
-// and for tests that cannot run in a bubble. It is safe for concurrent use,
-// but only one goroutine at a time may move it.
+// In a testing/synctest bubble time goes by as the bubble says, without any of this; Clock is for
+// what a bubble cannot do, a machine that was suspended, and for tests that cannot run in a bubble.
+// It is safe for concurrent use, but only one goroutine at a time may move it.
 type Clock struct {
 	mu     sync.Mutex
 	now    driver.Instant
@@ -50,8 +49,8 @@ func (c *Clock) Now() driver.Instant {
 // Nap implements driver.Clock: timers do not notice a Suspend.
 func (c *Clock) Nap() time.Duration { return napping }
 
-// AfterFunc implements driver.Clock. A time that is not positive is over at
-// once; other timers fire in Advance.
+// AfterFunc implements driver.Clock. A time that is not positive is over at once; other timers fire
+// in Advance.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	if d <= 0 {
 		go f()
@@ -81,11 +80,10 @@ func (c *Clock) stop(t *timer) bool {
 	return true
 }
 
-// Advance lets d go by. Timers fire in their order, each in its own goroutine
-// and at its own time; Advance goes on when it has returned and, in a synctest
-// bubble, when all that it began is done or waits. Outside of a bubble nothing
-// can know that: there, advance by less than a third of the shortest TTL, and
-// wait for what you expect.
+// Advance lets d go by. Timers fire in their order, each in its own goroutine and at its own time;
+// Advance goes on when it has returned and, in a synctest bubble, when all that it began is done or
+// waits. Outside of a bubble nothing can know that: there, advance by less than a third of the
+// shortest TTL, and wait for what you expect.
 func (c *Clock) Advance(d time.Duration) {
 	for {
 		f, step, ok := c.step(d)
@@ -115,16 +113,15 @@ func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	return f, step, ok
 }
 
-// Suspend lets d go by as a suspended machine does: the clock has moved, and
-// no timer has.
+// Suspend lets d go by as a suspended machine does: the clock has moved, and no timer has.
 func (c *Clock) Suspend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// settle waits until the bubble is at rest, if this is one: only there have
-// times no monotonic reading.
+// settle waits until the bubble is at rest, if this is one: only there have times no monotonic
+// reading.
 func settle() {
 	if now := time.Now(); now == now.Round(0) {
 		synctest.Wait()

@@ -52,8 +52,7 @@ func TestATimeThatIsOverFiresAtOnce(t *testing.T) {
 	}
 }
 
-// In a bubble Advance lets all settle at each step, so hours go by with all
-// renewals in them.
+// In a bubble Advance lets all settle at each step, so hours go by with all renewals in them.
 func TestAdvanceInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := padlocktest.NewClock()

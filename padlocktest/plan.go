@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Op is a kind of request that a Locker sends to its store, or several of them
-// in one: Acquire|Extend.
+// Op is a kind of request that a Locker sends to its store, or several of them in one:
+// Acquire|Extend.
 type Op int
 
 // The kinds of requests.
@@ -35,25 +35,24 @@ type plan struct {
 	after bool // the request is carried out, and then err
 }
 
-// Fail makes the next n requests of kind op fail with err, and the store does
-// nothing. ErrUnavailable tells the Locker so; after ErrUncertain, or an error that
-// the package does not know, the Locker cannot know whether anything was done.
+// Fail makes the next n requests of kind op fail with err, and the store does nothing.
+// ErrUnavailable tells the Locker so; after ErrUncertain, or an error that the package does not
+// know, the Locker cannot know whether anything was done.
 func (s *Script) Fail(op Op, n int, err error) { s.plan(plan{op: op, left: n, err: err}) }
 
-// LoseReplies makes the store carry out the next n requests of kind op, and
-// lose its replies.
+// LoseReplies makes the store carry out the next n requests of kind op, and lose its replies.
 func (s *Script) LoseReplies(op Op, n int) {
 	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the reply is lost, as the script says"))
 	s.plan(plan{op: op, left: n, err: err, after: true})
 }
 
-// Delay makes each request of kind op take d before the store sees it, until
-// Heal. The caller gives up when its context ends.
+// Delay makes each request of kind op take d before the store sees it, until Heal. The caller gives
+// up when its context ends.
 func (s *Script) Delay(op Op, d time.Duration) { s.plan(plan{op: op, left: Always, delay: d}) }
 
-// Down makes the store say nothing at all until Heal, as one whose machine is
-// gone: each request hangs until its context ends or driver.MaxSilence is over.
-// Use Fail with ErrUnavailable for one that refuses at once.
+// Down makes the store say nothing at all until Heal, as one whose machine is gone: each request
+// hangs until its context ends or driver.MaxSilence is over. Use Fail with ErrUnavailable for one
+// that refuses at once.
 func (s *Script) Down() {
 	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the store is silent, as the script says"))
 	s.plan(plan{op: All, left: Always, delay: driver.MaxSilence, err: err})
@@ -106,8 +105,7 @@ func (s *Script) on(ctx context.Context, op Op, serve func(context.Context) erro
 	return err
 }
 
-// take returns the plans for one request of kind op: all delays, and the first
-// failure.
+// take returns the plans for one request of kind op: all delays, and the first failure.
 func (s *Script) take(op Op) []plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()

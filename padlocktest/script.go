@@ -13,9 +13,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A Script is a store in memory that does what the test says. Its methods may be
-// called at any time, from any goroutine. Otherwise it works as memstore does, but
-// like a server: behind a network, and without knowing which process asks.
+// A Script is a store in memory that does what the test says. Its methods may be called at any
+// time, from any goroutine. Otherwise it works as memstore does, but like a server: behind a
+// network, and without knowing which process asks.
 type Script struct {
 	mem *memstore.Store
 
@@ -34,8 +34,7 @@ type bound struct {
 	end  context.CancelCauseFunc
 }
 
-// New returns a Locker on a new Script. It is closed, without any trouble, at
-// the end of the test.
+// New returns a Locker on a new Script. It is closed, without any trouble, at the end of the test.
 func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) {
 	t.Helper()
 	s := NewScript()
@@ -49,24 +48,23 @@ func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) 
 	return l, s
 }
 
-// NewScript returns a Script for padlock.New. Give it memstore.WithClock if
-// the Locker has a clock of its own.
+// NewScript returns a Script for padlock.New. Give it memstore.WithClock if the Locker has a clock
+// of its own.
 func NewScript(opts ...memstore.Option) *Script { return script(memstore.New(opts...)) }
 
 func script(mem *memstore.Store) *Script {
 	return &Script{mem: mem, requests: map[Op]int{}, bounds: map[string]bound{}, actors: map[string]padlock.Hold{}}
 }
 
-// Peer returns a store on the same locks for another Locker, which stands for
-// another process. The trouble that the Script makes for requests does not
-// concern it, and it notices a Lose at its next renewal.
+// Peer returns a store on the same locks for another Locker, which stands for another process. The
+// trouble that the Script makes for requests does not concern it, and it notices a Lose at its next
+// renewal.
 func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
 var errScript = errors.New("padlocktest: lost, as the script says")
 
-// Lose ends all locks on name, at once, as if somebody had taken it and was
-// gone again: their contexts end, and every call says ErrLost. It panics if
-// nobody holds the name.
+// Lose ends all locks on name, at once, as if somebody had taken it and was gone again: their
+// contexts end, and every call says ErrLost. It panics if nobody holds the name.
 func (s *Script) Lose(name string) {
 	ctx := context.Background()
 	state, err := s.mem.Inspect(ctx, name)
@@ -89,9 +87,9 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes somebody else hold name until free is called. Others see by as the
-// holder; a Since of zero stands for now. The hold ends by itself at by.Until, or
-// after a day if that is zero. Hold panics if the name is not free for it.
+// Hold makes somebody else hold name until free is called. Others see by as the holder; a Since of
+// zero stands for now. The hold ends by itself at by.Until, or after a day if that is zero. Hold
+// panics if the name is not free for it.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++
