@@ -54,6 +54,10 @@ func (h *hashes) Load(ctx context.Context, key string) (session.Record, error) {
 
 var errDamaged = fmt.Errorf("%w: what is kept at its key is not of this package", session.ErrRefused)
 
+// errNewer is the error for a hash with the field f, which is the number of its format. This version
+// writes format 1, which has no such field.
+var errNewer = fmt.Errorf("%w: a newer padlock wrote it, in a format that this one does not read", session.ErrRefused)
+
 // record reads the fields of a hash.
 func record(fields []rueidis.RedisMessage) (session.Record, error) {
 	var rec session.Record
@@ -76,6 +80,8 @@ func record(fields []rueidis.RedisMessage) (session.Record, error) {
 			rec.Deadline = parseMilli(value)
 		case name == "m":
 			rec.Moved = parseMoved(value)
+		case name == "f":
+			return session.Record{}, errNewer
 		}
 	}
 	slices.SortFunc(rec.Fields, func(a, b session.Field) int { return strings.Compare(a.Key, b.Key) })
@@ -136,6 +142,8 @@ func (h *hashes) Commit(ctx context.Context, key string, c session.Change) (sess
 		return session.Result{}, orElse(err, &session.MovedError{Moved: parseMoved(text)})
 	case "conflict":
 		return session.Result{}, conflict(rest)
+	case "newer":
+		return session.Result{}, errNewer
 	case "large":
 		return session.Result{}, fmt.Errorf("%w: it would have more than %d bytes", session.ErrTooLarge, c.MaxSize)
 	}

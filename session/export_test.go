@@ -35,3 +35,6 @@ func StandingOf(s *Session) string {
 	}
 	return name
 }
+
+// KeyOf is where m keeps the session with this id.
+func KeyOf(m *Manager, id string) string { return m.cfg.ids.key(id) }

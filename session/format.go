@@ -42,10 +42,20 @@ func Packed() Format { return packed{} }
 
 type packed struct{}
 
-// packedMagic begins every packed session; its last byte is the version.
+// packedMagic begins every packed session; its last byte is the number of the format. A later
+// padlock that writes another format changes that byte and nothing before it.
 const packedMagic = "PLS\x01"
 
 var errPacked = fmt.Errorf("%w: it is damaged", ErrRefused)
+
+// otherFormat is the error for data that begin with neither packedMagic nor TombstonePrefix.
+func otherFormat(data []byte) error {
+	const name = len(packedMagic) - 1
+	if len(data) > name && data[name] > packedMagic[name] && (string(data[:name]) == packedMagic[:name] || string(data[:name]) == TombstonePrefix[:name]) {
+		return fmt.Errorf("%w: a newer padlock wrote it, in format %d; this one reads format %d", ErrRefused, data[name], packedMagic[name])
+	}
+	return fmt.Errorf("%w: it begins otherwise", errPacked)
+}
 
 func (packed) New(deadline time.Time) Document { return &packedDoc{deadline: deadline} }
 
@@ -55,7 +65,7 @@ func (packed) Add(old []byte, delta int64) ([]byte, error) { return addDecimal(o
 
 func (packed) Parse(data []byte) (Document, error) {
 	if len(data) < len(packedMagic) || string(data[:len(packedMagic)]) != packedMagic {
-		return nil, fmt.Errorf("%w: it begins otherwise", errPacked)
+		return nil, otherFormat(data)
 	}
 	p := unpacker{rest: data[len(packedMagic):]}
 	d := &packedDoc{}

@@ -33,6 +33,7 @@ type Dir struct {
 
 // dirHeader is the first line of a file; the value follows.
 type dirHeader struct {
+	Format  int           `json:"format,omitempty"` // 0 is the first one; others are those of newer versions
 	Key     []byte        `json:"key"`
 	Fence   uint64        `json:"fence"`
 	Version uint64        `json:"version"`
@@ -99,7 +100,12 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 	if json.Unmarshal(line, &h) != nil || string(h.Key) != key {
 		return Entry{}
 	}
-	if h.Size != len(value) || age >= h.Keep {
+	switch {
+	case age >= h.Keep:
+		return Entry{Version: h.Version}
+	case h.Format != 0: // of a newer version: made anew, by a worker with a fence that is as great
+		return Entry{Version: h.Version, Fence: h.Fence}
+	case h.Size != len(value):
 		return Entry{Version: h.Version}
 	}
 	return Entry{Value: value, Fence: h.Fence, Version: h.Version, Age: max(0, age), Fresh: h.Fresh, Keep: h.Keep, Took: h.Took}
@@ -108,11 +114,11 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 // Store implements Values.
 func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err error) {
 	err = d.change(ctx, key, func(old Entry) (*dirHeader, []byte) {
-		if old.Version != e.Version || !old.absent() && old.Fence > e.Fence {
+		if old.Version != e.Version || old.Fence > e.Fence {
 			return nil, nil
 		}
 		kept = true
-		return &dirHeader{[]byte(key), e.Fence, e.Version, e.Fresh, e.Keep, e.Took, len(e.Value)}, e.Value
+		return &dirHeader{Key: []byte(key), Fence: e.Fence, Version: e.Version, Fresh: e.Fresh, Keep: e.Keep, Took: e.Took, Size: len(e.Value)}, e.Value
 	})
 	return kept && err == nil, err
 }

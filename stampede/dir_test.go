@@ -184,3 +184,40 @@ func TestDirLocks(t *testing.T) {
 		t.Errorf("%d lock files", files)
 	}
 }
+
+// TestDirNewerFormat: what a newer version wrote counts as absent, and is overwritten only by a
+// worker whose fence is as great.
+func TestDirNewerFormat(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "cache")
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	d, err := stampede.NewDir(path, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Store(ctx, "k", stampede.Entry{Value: []byte("v"), Fence: 5, Fresh: time.Hour, Keep: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	file := onlyFile(t, path)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := strings.Replace(string(data), "{", `{"format":2,`, 1)
+	if err := os.WriteFile(file, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := d.Load(ctx, "k"); e.Value != nil || err != nil {
+		t.Errorf("a value of a newer format: %q, %v", e.Value, err)
+	}
+	for _, fence := range []uint64{4, 5} {
+		kept, err := d.Store(ctx, "k", stampede.Entry{Value: []byte("w"), Fence: fence, Fresh: time.Hour, Keep: time.Hour})
+		if kept != (fence == 5) || err != nil {
+			t.Errorf("fence %d over 5: %v, %v", fence, kept, err)
+		}
+	}
+	if e, _ := d.Load(ctx, "k"); string(e.Value) != "w" {
+		t.Errorf("made anew: %q", e.Value)
+	}
+}

@@ -115,6 +115,7 @@ func identities(err error, into []string) []string {
 // earlier failure is not told. The version binds a mark to its key's version,
 // so that an Invalidate ends it too.
 type mark struct {
+	Format  int      `json:"format,omitempty"` // 0 is the first one; others are those of newer versions
 	Name    []byte   `json:"name"`
 	Version uint64   `json:"version"`
 	Text    string   `json:"text"`
@@ -152,7 +153,7 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	data, failed := json.Marshal(mark{markName(j.name), version, cut(err.Error()), identities(err, nil)})
+	data, failed := json.Marshal(mark{Name: markName(j.name), Version: version, Text: cut(err.Error()), Wrapped: identities(err, nil)})
 	if failed != nil {
 		j.s.report(ctx, j.key, failed)
 		return
@@ -178,7 +179,7 @@ func (j *job) told(ctx context.Context, version uint64) *failure {
 	}
 	var m mark
 	left := min(e.Fresh, j.s.errorTTL) - e.Age
-	if e.absent() || left <= 0 || json.Unmarshal(e.Value, &m) != nil || string(m.Name) != string(markName(j.name)) || m.Version != version {
+	if e.absent() || left <= 0 || json.Unmarshal(e.Value, &m) != nil || m.Format != 0 || string(m.Name) != string(markName(j.name)) || m.Version != version {
 		return nil
 	}
 	now := time.Now()

@@ -1,17 +1,21 @@
 -- One commit. A session is a hash: v is its version, d the end of its lifetime,
--- m where it moved; a key of the session is a field with a colon before it.
+-- m where it moved; a key of the session is a field with a colon before it. The
+-- field f, the number of the format, is for formats after this one: a hash that
+-- has it was written by a newer padlock, and is left alone.
 -- KEYS: 1 session
 -- ARGV: 1 create 2 new version 3 version wanted 4 ttl 5 deadline 6 move
 --       7 conditions 8 ops 9 the most bytes of keys and values, or 0; then for
 --       each condition: key, absent, value; then for each op: kind, key, value
 --       or delta
 local K, call = KEYS[1], redis.call
-local now = call('HMGET', K, 'v', 'm')
+local now = call('HMGET', K, 'v', 'm', 'f')
 local create = ARGV[1] == '1'
 if create then
   if call('EXISTS', K) == 1 then return {'exists'} end
 elseif not now[1] then
   return {'none'}
+elseif now[3] then
+  return {'newer'}
 elseif now[2] then
   return {'moved', now[2]}
 elseif ARGV[3] ~= '' and ARGV[3] ~= now[1] then

@@ -1,4 +1,7 @@
--- A value begins with its fence and the time at which it was stored, in µs.
+-- A value begins with its fence and the time at which it was stored, in µs. In a
+-- later format it still begins with the fence, and goes on with a word that is
+-- no number, such as v2: then an older padlock makes the value anew, and only
+-- with a fence that is as great.
 -- KEYS: 1 value 2 version
 -- ARGV: 1 version 2 fence 3 keep, ms 4 the rest of the value
 local call = redis.call
