@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// An arrowRow says what a package and those below it may import of padlock.
-// The row with the longest directory counts.
+// An arrowRow says which packages of padlock a package, and those below it, may import. The row
+// with the longest directory counts.
 type arrowRow struct {
 	dir   string
 	code  []string // what its code may import
-	tests []string // what its tests may import beside that and itself
+	tests []string // what its tests may import besides that and the package itself
 }
 
 // anything is a row's right to import every package of padlock.
 const anything = "*"
 
-// rootTests are what tests of the root module may use: all that needs no
-// module of its own.
+// rootTests are the packages that tests of the root module may use: all that need no module of
+// their own.
 var rootTests = []string{".", "driver", "drivertest", "internal/server", "padlocktest", "fence", "memstore", "filestore", "quorum"}
 
-// sessionTests are what tests of sessions may use beside: the suite for their
-// stores and the load client.
+// sessionTests are the packages that tests of sessions may use: also the suite for their stores and
+// the load client.
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/sessiontest", "session/sessiontest/load")
 
-// storeTests are what the tests of a store may use.
+// storeTests are the packages that the tests of a store may use.
 var storeTests = []string{".", "driver", "drivertest", "internal/server"}
 
 // everyStore lists the packages of stores: those that package open and its module open/all import.
@@ -163,8 +163,8 @@ func judgeOwn(f *houseFile, target string) string {
 	return fmt.Sprintf("the arrows of docs/design.md allow it only %s; what two packages share belongs into driver or stays apart", list(allowed))
 }
 
-// within tells whether target is part of the package at dir, which a package
-// may cut itself into. Of the root, which everything is below, only internal is.
+// within reports whether target is part of the package at dir, which may have parts of its own. The
+// root contains every package, but only internal ones are part of it.
 func within(target, dir string) bool {
 	if dir == "." {
 		return strings.HasPrefix(target, "internal/") && !strings.HasPrefix(target, "internal/integration")
@@ -172,8 +172,8 @@ func within(target, dir string) bool {
 	return strings.HasPrefix(target, dir+"/") && rowOf(target).dir == dir
 }
 
-// rowOf finds the row of a package: its own, or that of the nearest directory
-// above. The root's row is for the root only.
+// rowOf finds the row of a package: its own, or that of the nearest directory above. The root's row
+// is for the root only.
 func rowOf(pkg string) *arrowRow {
 	for dir := pkg; ; dir = path.Dir(dir) {
 		for i := range arrows {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// A bite is a small tree of one file that breaks a rule, or just not.
+// A bite is a small tree of one file that breaks a rule, or just does not.
 type bite struct {
 	name   string
 	check  func(*houseFile) []string
 	path   string
 	module string
 	src    string
-	want   string // part of the one message expected; "" for none
+	want   string // part of the one message that is expected; "" for none
 }
 
 var bites = []bite{
@@ -64,7 +64,7 @@ var bites = []bite{
 	{"a harmless path", checkMachine, "docs/x.md", ".", "/var/lib/padlock", ""},
 }
 
-// sleeper is put together, for those who look for the word.
+// sleeper is put together, so that a search for the word does not find it.
 const sleeper = "import \"time\"\nfunc f() { time" + ".Sleep(1) }"
 
 func imports(target string) string { return "import _ \"" + target + "\"" }

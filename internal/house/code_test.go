@@ -13,8 +13,8 @@ const (
 	maxFileLines = 500
 )
 
-// checkSleep reports tests that wait by the clock. They are slow when the time
-// is long and flaky when it is short.
+// checkSleep reports tests that wait by the clock. They are slow if the time is long and flaky if
+// it is short.
 func checkSleep(f *houseFile) []string {
 	if f.ast == nil || !f.test() {
 		return nil
@@ -32,7 +32,7 @@ func checkSleep(f *houseFile) []string {
 	return found
 }
 
-// importName is how a file calls a package, "" when it does not import it.
+// importName returns the name of a package in a file, or "" if the file does not import it.
 func importName(f *ast.File, pkg string) string {
 	for _, spec := range f.Imports {
 		if spec.Path.Value == `"`+pkg+`"` {
@@ -45,8 +45,8 @@ func importName(f *ast.File, pkg string) string {
 	return ""
 }
 
-// funcLengths lists how many lines each body of a file has, those of function
-// values at the top level included.
+// funcLengths lists the lines of each function body of a file, function values at the top level
+// included.
 func funcLengths(f *houseFile) map[token.Pos]int {
 	lengths := map[token.Pos]int{}
 	for _, decl := range f.ast.Decls {
@@ -56,7 +56,7 @@ func funcLengths(f *houseFile) map[token.Pos]int {
 				return true
 			}
 			lengths[n.Pos()] = max(0, f.line(body.Rbrace)-f.line(body.Lbrace)-1)
-			return false // what is inside is shorter
+			return false // functions inside are shorter
 		})
 	}
 	return lengths
@@ -87,10 +87,10 @@ func checkFuncLength(f *houseFile) []string {
 	return found
 }
 
-// codeFile tells by its name whether a file is code; prose may be longer.
+// codeFile matches the names of code files; prose may be longer.
 var codeFile = regexp.MustCompile(`\.(go|sh|lua|sql|php)$|^\.ci/[^.]+$|Makefile$`)
 
-// checkFileLength reports code files that are too long to know.
+// checkFileLength reports code files that are too long.
 func checkFileLength(f *houseFile) []string {
 	lines := strings.Count(string(f.src), "\n")
 	if lines <= maxFileLines || !codeFile.MatchString(f.path) {
@@ -99,15 +99,15 @@ func checkFileLength(f *houseFile) []string {
 	return []string{fmt.Sprintf("%s: a file of %d lines: at most %d; cut it along its ideas", f.path, lines, maxFileLines)}
 }
 
-// unwanted is what no file of the tree may say. The words are put together
-// here, since this file is of the tree too.
+// unwanted matches text that no file of the tree may contain. The words are put together here,
+// since this file is part of the tree.
 var unwanted = regexp.MustCompile(strings.Join([]string{
 	"/wor" + "k/",
 	`https?://(proxy|registry|deb|security)` + `\.`,
 	"proxy.gola" + `ng\.org`, "registry.npm" + `js\.org`, "deb.deb" + `ian\.org`,
 }, "|"))
 
-// checkMachine reports what is true only where it was written.
+// checkMachine reports text that is true on one machine only.
 func checkMachine(f *houseFile) []string {
 	var found []string
 	for i, line := range strings.Split(string(f.src), "\n") {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// checkDocs reports exported names without a comment, in packages that others
-// can import.
+// checkDocs reports exported names without a comment, in packages that others can import.
 func checkDocs(f *houseFile) []string {
 	if f.ast == nil || f.test() || f.ast.Name.Name == "main" || slices.Contains(strings.Split(f.path, "/"), "internal") {
 		return nil
@@ -34,11 +33,10 @@ func checkDocs(f *houseFile) []string {
 	return found
 }
 
-// wellKnown are methods of which the standard library says what they do.
+// wellKnown are methods that the standard library documents.
 var wellKnown = []string{"Error", "Is", "String", "Unwrap"}
 
-// inDocs is false for methods that no user of the package sees, and for those
-// of which he knows all.
+// inDocs returns false for methods that users of the package do not see, and for well-known ones.
 func inDocs(decl *ast.FuncDecl) bool {
 	if decl.Recv == nil {
 		return true
@@ -57,8 +55,8 @@ func inDocs(decl *ast.FuncDecl) bool {
 	return !slices.Contains(wellKnown, decl.Name.Name) && (!ok || name.IsExported())
 }
 
-// checkSpec looks at one type, constant or variable. The comment on a group
-// speaks for all constants and variables of the group.
+// checkSpec checks one type, constant or variable. The comment on a group counts for all constants
+// and variables of the group.
 func checkSpec(decl *ast.GenDecl, spec ast.Spec, missing func(*ast.Ident, string)) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
@@ -81,8 +79,8 @@ func checkSpec(decl *ast.GenDecl, spec ast.Spec, missing func(*ast.Ident, string
 	}
 }
 
-// checkMethods looks at interfaces of several methods. The comment on the type
-// speaks for a single method, and for the fields of a struct.
+// checkMethods checks interfaces with several methods. The comment on the type counts for a single
+// method, and for the fields of a struct.
 func checkMethods(typ ast.Expr, missing func(*ast.Ident, string)) {
 	iface, ok := typ.(*ast.InterfaceType)
 	if !ok || iface.Methods.NumFields() < 2 {

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// A guest is a module of somebody else that one of ours may import.
+// A guest is a module of others that one of padlock's modules may import.
 type guest struct {
-	module string // of ours, by its directory
-	path   string // the guest's import path, and all below it
+	module string // padlock's module, by its directory
+	path   string // the import path of the guest; it includes all packages below
 	tests  bool   // in tests only
 	reason string
 }
 
-// guests are the modules of others that each module of ours may import, and
-// why. Whoever adds a dependency adds a row and has to say it:
+// guests are the modules of others that each module may import, and the reasons. A new dependency
+// needs a row with its reason:
 //
 //	{"pgstore", "github.com/jackc/pgx/v5", false, "the client; …"},
 var guests = []guest{
 	{"cmd/padlock", "github.com/spf13/cobra", false, "verbs, flags, help and completion"},
-	{"cmd/padlock", "github.com/spf13/pflag", false, "cobra's flags: those with values of our own are of its types"},
+	{"cmd/padlock", "github.com/spf13/pflag", false, "the types of cobra's flags, for flags with values of padlock's own"},
 	{"cmd/padlock", "github.com/rogpeppe/go-internal/testscript", true, "the command's tests are scripts that read like documentation"},
 	{"cmd/padlock", "github.com/anishathalye/porcupine", false, "judges whether what padlock verify saw could come from a lock; it requires nothing itself"},
 	{"internal/integration", "github.com/Shopify/toxiproxy/v2", false, "proxies that lose, delay and cut what passes between a quorum and its servers"},
@@ -46,7 +46,7 @@ var guests = []guest{
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 }
 
-// judgeGuest returns what is wrong with an import of somebody else's, or "".
+// judgeGuest returns the reason why a module of others may not be imported, or "".
 func judgeGuest(f *houseFile, target string) string {
 	for _, g := range guests {
 		if g.module != f.module || target != g.path && !strings.HasPrefix(target, g.path+"/") {

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestHouse keeps the rules of the house, which CONTRIBUTING.md lists. Each
-// message says which rule it is and why it is one; that each check can fail is
-// shown by TestHouseRulesBite.
+// TestHouse checks the rules that CONTRIBUTING.md lists. Each message names the rule and its
+// reason. TestHouseRulesBite shows that each check can fail.
 func TestHouse(t *testing.T) {
 	files := readHouse(t)
 	for name, check := range map[string]func(*houseFile) []string{
@@ -68,13 +67,14 @@ func readText(t *testing.T, name string) string {
 	return string(text)
 }
 
-// goVersion is the installed Go, without what a vendor added ("go1.26.8 X:…").
+// goVersion returns the version of the installed Go, without the additions of a vendor ("go1.26.8
+// X:…").
 func goVersion() string {
 	v, _, _ := strings.Cut(runtime.Version(), " ")
 	return v
 }
 
-// figures tells how long functions are. The aim is p50 ≤ 8 and p90 ≤ 25.
+// figures describes how long functions are. The aim is p50 ≤ 8 and p90 ≤ 25.
 func figures(files []*houseFile, tests bool) string {
 	var lengths []int
 	for _, f := range files {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A goMod is what this test needs to know of a go.mod or go.work.
+// A goMod is the part of a go.mod or go.work that the tests need.
 type goMod struct {
 	dir      string
 	goLine   string   // "go1.25"
@@ -62,7 +62,7 @@ func (m *goMod) add(verb, what string) {
 	}
 }
 
-// own lists the directories of the modules of ours among paths.
+// own returns the directories of padlock's modules among paths.
 func own(paths []string) []string {
 	var dirs []string
 	for _, p := range paths {
@@ -75,8 +75,8 @@ func own(paths []string) []string {
 	return dirs
 }
 
-// checkMods compares all go.mod files with each other, with go.work, with
-// modules.txt and with the Go that is installed.
+// checkMods compares all go.mod files with each other, with go.work, with modules.txt and with the
+// Go that is installed.
 func checkMods(mods []goMod, work goMod, listed []string, installed string) []string {
 	var found []string
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -116,7 +116,7 @@ func checkRootMod(m, work goMod) []string {
 	return found
 }
 
-// checkOwnRequires looks at the modules of ours that another of ours requires.
+// checkOwnRequires checks the modules of padlock that another one requires.
 func checkOwnRequires(m goMod, listed []string) []string {
 	var found []string
 	for _, dir := range own(m.requires) {
@@ -130,8 +130,8 @@ func checkOwnRequires(m goMod, listed []string) []string {
 	return found
 }
 
-// parseModules reads modules.txt: a directory and whether it is released on
-// every line that is no comment.
+// parseModules reads modules.txt: each line that is no comment has a directory and says whether it
+// is released.
 func parseModules(text string) (dirs []string, complaints []string) {
 	for i, line := range strings.Split(text, "\n") {
 		fields := strings.Fields(line)

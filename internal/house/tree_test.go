@@ -14,32 +14,32 @@ import (
 	"testing"
 )
 
-// padlockPath is the import path of the root module, and what all others begin with.
+// padlockPath is the import path of the root module. The paths of all others begin with it.
 const padlockPath = "github.com/padlock-go/padlock"
 
 // A houseFile is a file of the tree. Those that are Go are parsed.
 type houseFile struct {
 	path   string // from the root of the tree, with slashes
-	module string // the directory of its module, "." for the root's
+	module string // the directory of its module, "." for the root module
 	src    []byte
 	fset   *token.FileSet
-	ast    *ast.File // nil unless it is Go that is compiled
+	ast    *ast.File // nil unless the file is Go code that is compiled
 }
 
-// pkg is the directory of the file's package.
+// pkg returns the directory of the file's package.
 func (f *houseFile) pkg() string { return path.Dir(f.path) }
 
-// test tells whether the file is compiled for tests only.
+// test reports whether the file is compiled for tests only.
 func (f *houseFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// at is "path:line" of a node, as a violation begins.
+// at returns "path:line" of a node, the beginning of a violation.
 func (f *houseFile) at(pos token.Pos) string {
 	return f.path + ":" + itoa(f.line(pos))
 }
 
 func (f *houseFile) line(pos token.Pos) int { return f.fset.Position(pos).Line }
 
-// parseHouse makes a file out of its text.
+// parseHouse makes a houseFile of its text.
 func parseHouse(name, module string, src []byte) (*houseFile, error) {
 	f := &houseFile{path: name, module: module, src: src, fset: token.NewFileSet()}
 	if path.Ext(name) != ".go" || strings.Contains("/"+name, "/testdata/") {
@@ -50,7 +50,7 @@ func parseHouse(name, module string, src []byte) (*houseFile, error) {
 	return f, err
 }
 
-// readHouse reads the whole tree, all modules of it.
+// readHouse reads the whole tree with all modules.
 func readHouse(t *testing.T) []*houseFile {
 	t.Helper()
 	toRoot()
@@ -77,7 +77,7 @@ func readHouse(t *testing.T) []*houseFile {
 	return files
 }
 
-// skipForeign leaves out what is not the project's own text.
+// skipForeign leaves out directories that are not part of the project.
 func skipForeign(dir string) error {
 	switch dir {
 	case ".git", ".idea", ".vscode", "bin", "node_modules":
@@ -86,7 +86,7 @@ func skipForeign(dir string) error {
 	return nil
 }
 
-// readHouseFile returns nil for what is no text.
+// readHouseFile returns nil for a file that is no text.
 func readHouseFile(name string, d fs.DirEntry) (*houseFile, error) {
 	if !d.Type().IsRegular() || strings.HasSuffix(name, ".test") {
 		return nil, nil
@@ -98,7 +98,7 @@ func readHouseFile(name string, d fs.DirEntry) (*houseFile, error) {
 	return parseHouse(filepath.ToSlash(name), moduleOf(filepath.ToSlash(name)), src)
 }
 
-// moduleOf is the nearest directory above a file that has a go.mod.
+// moduleOf returns the nearest directory above a file that has a go.mod.
 func moduleOf(name string) string {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -18,8 +18,8 @@ import (
 )
 
 // A typeChecker knows the types of all packages of padlock. It takes padlock's packages from the
-// parsed tree and those of the standard library from their source. Packages of other modules stay
-// unknown: what they define does not call padlock's functions by name.
+// parsed tree and those of the standard library from their source. The packages of other modules
+// stay unknown, which does no harm: they do not call padlock's functions by name.
 type typeChecker struct {
 	fset    *token.FileSet
 	std     types.Importer

@@ -50,7 +50,7 @@ func cancelAThousand(t *testing.T, l *padlock.Locker) int64 {
 	var cancelled atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 20 {
-		wg.Go(func() { // 20, for which there is room beside 43
+		wg.Go(func() { // 20, for which there is room next to 43
 			for range 50 {
 				for l.Stats().CleanUps > 43 && t.Context().Err() == nil {
 					<-time.After(5 * time.Millisecond)

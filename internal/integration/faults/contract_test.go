@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// The whole suite on a quorum of five real servers. What it promises with some
-// of them dead, frozen or cut off is in the tests of the named scenarios: there
-// an answer may be "unavailable" for a moment, where the suite wants a plain one.
+// The whole suite on a quorum of five real servers. The other tests of this package show its
+// promises with some servers dead, frozen or cut off: there an answer may be "unavailable" for a
+// moment, where the suite expects a plain one.
 func TestContractOnFive(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)

@@ -131,7 +131,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 	if second.Fence <= before.Fence {
 		t.Errorf("the first holder has fence %d, the second %d", before.Fence, second.Fence)
 	}
-	eventually(t, "the first holder is told when it asks", func() bool {
+	eventually(t, "the first holder learns it when it asks", func() bool {
 		_, err := a.Extend(t.Context(), "job", ours.Token, time.Minute)
 		return err != nil
 	})

@@ -61,12 +61,13 @@ func (m *mover) work(ctx context.Context, s *site) error {
 	return nil
 }
 
-// A move from one Redis to another under load. The old one's fences are an hour
-// ahead. A process takes up the new server when it likes; it drops the old one
-// only when all have taken up the new one. Nobody overlaps, no fence falls.
+// TestMoveFromOneRedisToAnother moves names from one Redis to another under load. The fences of the
+// old server are an hour ahead. A process begins to use the new server when it likes; it stops
+// using the old one only when all processes use the new one. No two holds overlap, and no fence
+// falls.
 //
-// Who uses both takes no place in the old server's queue, and gets no turn while
-// somebody stands in it. So there are pauses here.
+// A process that uses both servers takes no place in the old server's queue, and gets no turn while
+// a waiter stands in it. So there are pauses here.
 func TestMoveFromOneRedisToAnother(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 2)

@@ -22,7 +22,7 @@ import (
 // patience bounds what a test waits for.
 const patience = 30 * time.Second
 
-// What a proxy may do, as toxiproxy's API spells it. The names are ours.
+// The faults of a proxy, as toxiproxy's API spells them. The names are those of this test.
 const (
 	cut          = `{"name": "toxic", "type": "limit_data", "stream": "upstream", "attributes": {"bytes": 0}}` // closes connections
 	loseRequests = `{"name": "toxic", "type": "timeout", "stream": "upstream", "attributes": {"timeout": 0}}`
@@ -169,11 +169,11 @@ func take(t testing.TB, s driver.Store, r *driver.Request) driver.Grant {
 	return g
 }
 
-// refused wants another client to be told that the name is held.
+// refused expects another client to get ErrHeld.
 func refused(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
 	if g, err := try(t, s, &r); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire of what somebody else holds: %+v, %v", g, err)
+		t.Fatalf("Acquire of a name that another client holds: %+v, %v", g, err)
 	}
 }
 

@@ -105,8 +105,8 @@ func TestLostRequests(t *testing.T) {
 	r.nothingLeft()
 }
 
-// contend has each client take the lock some times, through the face. A
-// client that is told that too few members agree, and nothing else, tries again.
+// contend makes each client take the lock several times, through package padlock. A client tries
+// again if it learns only that too few members agree.
 func contend(t *testing.T, s *site, times int, clients ...*client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -141,8 +141,8 @@ func contend(t *testing.T, s *site, times int, clients ...*client) {
 	}
 }
 
-// silence is what a client may be told that finds the members it reaches
-// divided: it cannot know whether one of the others has granted the name.
+// silence reports whether err is right for a client that finds the members that it reaches divided:
+// it cannot know whether one of the others has granted the name.
 func silence(err error) bool {
 	return !errors.Is(err, driver.ErrHeld) && (errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain))
 }
@@ -214,7 +214,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 	a, b := r.client(), r.client()
 	free(t, a, taken(t, a))
 	for _, meanwhile := range []bool{false, true} {
-		r.nothingLeft() // of what was given back before
+		r.nothingLeft() // of the locks that were released before
 		a.spoil(lateRequests, 1, 2)
 		ours, other := request("job"), request("job")
 		take(t, a, &ours)

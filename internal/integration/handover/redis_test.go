@@ -188,8 +188,8 @@ func TestProcessesGetOn(t *testing.T) {
 	})
 }
 
-// The end of a block of fences is remembered by the server: a name that was
-// given back has no fence of it granted again, whoever asks.
+// The server remembers the end of a block of fences: after a release no client gets a fence of the
+// block again.
 func TestBlockIsRemembered(t *testing.T) {
 	everyLayout(t, func(y *yard) {
 		here, other := y.process(padlock.PassLocally(100_000, time.Hour)), y.process()

@@ -39,7 +39,7 @@ func TestPHPsDSN(t *testing.T) {
 		}
 		theirs.must("acquire")
 		_, err = l.TryAcquire(t.Context(), "job")
-		wantIs(t, err, padlock.ErrHeld, "TryAcquire of what PHP has by the same DSN")
+		wantIs(t, err, padlock.ErrHeld, "TryAcquire of a name that PHP holds through the same DSN")
 		theirs.must("release")
 	}
 }

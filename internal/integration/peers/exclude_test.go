@@ -193,9 +193,8 @@ func TestPHPHonoursCoolDowns(t *testing.T) {
 	p.lock("least").cannot("acquire")
 }
 
-// TestPHPKnowsNoFence is a limit: a hold of PHP's mints no fence, so that two
-// holds of ours with one of PHP's between them have fences that say nothing
-// of it, and a guard at the resource does not stop PHP.
+// TestPHPKnowsNoFence shows a limit: a hold of PHP makes no fence. So the fences of two padlock
+// holds with one of PHP in between do not show it, and a guard at the resource does not stop PHP.
 func TestPHPKnowsNoFence(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -230,8 +229,8 @@ func TestPHPDoesNotShareOurKeys(t *testing.T) {
 	foreign(t, s, request("padlock:x"), false)
 }
 
-// TestNamesOfPHPOnly are names that PHP locks and padlock refuses: nobody is let in
-// beside PHP.
+// TestNamesOfPHPOnly takes names that PHP locks and padlock refuses. Nobody gets in while PHP holds
+// them.
 func TestNamesOfPHPOnly(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

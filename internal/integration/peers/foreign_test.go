@@ -84,8 +84,8 @@ func TestPHPWriterBesideReaders(t *testing.T) {
 	}
 }
 
-// TestReadersAmongThemselves keeps a long reader in the name: with nobody else in
-// sight other readers come and go beside it, as long as they like.
+// TestReadersAmongThemselves keeps a long reader in the name. While no writer is in sight, other
+// readers come and go next to it as long as they like.
 func TestReadersAmongThemselves(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -97,7 +97,7 @@ func TestReadersAmongThemselves(t *testing.T) {
 		take(t, s, r)
 		free(t, s, r)
 	}
-	// A PHP reader that looks is let in, and from then on nobody beside the reader
+	// A PHP reader that looks gets in, and from then on no other process gets in next to the reader
 	// that is there.
 	php := startPHP(t, srv, "").lock("job")
 	php.must("read")

@@ -42,7 +42,7 @@ func opened(t testing.TB, srv *server.Server, opts ...redisstore.Option) *rediss
 	return s
 }
 
-// locker is a process of ours.
+// locker is a process of padlock.
 func locker(t testing.TB, srv *server.Server, opts ...redisstore.Option) *padlock.Locker {
 	t.Helper()
 	l := padlock.New(opened(t, srv, opts...))

@@ -149,7 +149,7 @@ func expires(t *testing.T, s *redisstore.Store, p peer, name string) {
 		return err == nil
 	})
 	if err := theirs.free(); err == nil {
-		t.Errorf("%s was told that it released a lock that it had lost", p.name)
+		t.Errorf("%s got no error for releasing a lock that it had lost", p.name)
 	}
 	var next *held
 	eventually(t, "our lease ends", func() bool {
@@ -178,8 +178,8 @@ func coolsDown(t *testing.T, s *redisstore.Store, p peer, name string) {
 	p.refused(t, name)
 }
 
-// TestPlainRecipeWaits has each side wait for the other. foreign=yes is for
-// those who look every 130 ms at least: redsync's own delay is 50 to 250 ms.
+// TestPlainRecipeWaits makes each side wait for the other. foreign=yes is for clients that look at
+// least every 130 ms; redsync's own delay is 50 to 250 ms.
 func TestPlainRecipeWaits(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

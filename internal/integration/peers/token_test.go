@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestPHPUsesOurToken has PHP refresh, demote and release a hold of ours.
+// TestPHPUsesOurToken has PHP refresh, demote and release a hold of padlock.
 func TestPHPUsesOurToken(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -119,7 +119,7 @@ func TestWeUsePHPsToken(t *testing.T) {
 	take(t, s, request("job"))
 }
 
-// TestWeAdoptFromPHP swaps PHP's token for one of ours, with a fence: PHP is
+// TestWeAdoptFromPHP swaps PHP's token for one of padlock's own, with a fence: PHP is
 // out.
 func TestWeAdoptFromPHP(t *testing.T) {
 	t.Parallel()

@@ -56,13 +56,13 @@ func TestPHPWaits(t *testing.T) {
 	}
 }
 
-// crowd is load of ours on one name: two processes of three goroutines, so that
+// crowd is the load of padlock on one name: two processes of three goroutines, so that
 // somebody always waits and each release hands over directly.
 type crowd struct {
 	t      testing.TB
 	inside atomic.Int64
 	holds  atomic.Int64 // ours
-	waited atomic.Int64 // the longest wait of ours, in nanoseconds
+	waited atomic.Int64 // the longest wait of padlock, in nanoseconds
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
@@ -108,7 +108,7 @@ func (c *crowd) visit(ctx context.Context, l *padlock.Locker) {
 		return
 	}
 	if n := c.inside.Add(1); n > 1 {
-		c.t.Errorf("%d of ours hold the name", n)
+		c.t.Errorf("%d holders of padlock have the name", n)
 	}
 	if took := int64(time.Since(asked)); took > c.waited.Load() {
 		c.waited.Store(took)
@@ -121,7 +121,7 @@ func (c *crowd) visit(ctx context.Context, l *padlock.Locker) {
 	}
 }
 
-// TestPHPAndWeTakeTurns keeps a PHP worker and a crowd of ours on one name.
+// TestPHPAndWeTakeTurns keeps a PHP worker and a crowd of padlock on one name.
 // With foreign=yes the name is left free for 130 ms when padlock has used it
 // for 1 s without a pause, and PHP looks every 110 ms at the latest: it gets
 // its turn within about 1.2 s and a hold. We look again when the gap is over, and
@@ -191,7 +191,7 @@ func phpLooks(t testing.TB, c rueidis.Client) int {
 }
 
 // TestPHPMayStarveWithoutForeign is a limit: without foreign=yes a name is
-// handed over from one of ours to the next, past PHP, and is never free when
+// handed over from one padlock waiter to the next, past PHP, and is never free when
 // PHP looks.
 func TestPHPMayStarveWithoutForeign(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ func only200(t *testing.T, r load.Report) {
 }
 
 // sweptMeanwhile has rows deleted that have expired while others are made and
-// changed: nobody is told of a deadlock, and nothing is lost.
+// changed: nobody gets an error about a deadlock, and nothing is lost.
 func (d database) sweptMeanwhile(t *testing.T) {
 	s := d.store(t, d.open(t), sqlsession.Table("swept"))
 	ctx := t.Context()

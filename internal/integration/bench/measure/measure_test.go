@@ -19,7 +19,7 @@ func TestStatistics(t *testing.T) {
 	}{
 		{"median of an odd number", Median([]float64{9, 1, 5}), 5},
 		{"median of an even number", Median([]float64{4, 1, 2, 9}), 3},
-		{"median beside a failure", Median([]float64{nan, 7}), 7},
+		{"median with a failure", Median([]float64{nan, 7}), 7},
 		{"median of nothing", Median([]float64{nan}), nan},
 		{"equal shares", Jain([]float64{3, 3, 3}), 1},
 		{"one got all", Jain([]float64{0, 8, 0, 0}), 0.25},
@@ -95,7 +95,7 @@ waiting (1 rounds)
 	out.Reset()
 	PrintTargets(&out, []*Result{r})
 	if !strings.Contains(out.String(), "3 targets, 2 missed") || !strings.Contains(out.String(), "| slow   | ms 45 ≥ 45 met") {
-		t.Errorf("the targets are told so:\n%s", out.String())
+		t.Errorf("the targets are printed as:\n%s", out.String())
 	}
 	out.Reset()
 	if err := r.JSON(&out); err != nil || !json.Valid(out.Bytes()) {

@@ -42,7 +42,7 @@ func counts(name string, took time.Duration) (least, most float64) {
 }
 
 // TestRuns: values are made by one process at a time, as often as they have to
-// be, and nobody gets an error unless the function fails, whoever dies.
+// be, and nobody gets an error unless the function fails, whichever process dies.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	b := &bench{plan: short, redis: startRedis(t), rows: regexp.MustCompile("^padlock")}

@@ -9,7 +9,7 @@ import (
 
 const second = int64(time.Second)
 
-// a history of one name: two holds, with what differs filled in.
+// a history of one name: two holds, with the differences filled in.
 func history(change func(first, released, second *soak.Event)) []soak.Event {
 	a := soak.Event{Op: soak.Acquired, Name: "n", Hold: 1, Call: 1, At: 2, Fence: 10, Until: second}
 	r := soak.Event{Op: soak.Released, Name: "n", Hold: 1, Call: 10, At: 20}
@@ -29,7 +29,7 @@ func TestVerdicts(t *testing.T) {
 		{"before the release of a lease that was over", 0, func(a, r, _ *soak.Event) { a.Until, r.Call, r.At, r.Err = 25, 40, 50, "expired" }},
 		{"a lease that was over is released well", 1, func(a, r, _ *soak.Event) { a.Until, r.Call, r.At = 25, 40, 50 }},
 		{"both shared", 0, func(a, r, b *soak.Event) { a.Shared, b.Shared, b.Fence, r.Call, r.At = true, true, 10, 40, 50 }},
-		{"a reader beside a writer", 1, func(_, r, b *soak.Event) { b.Shared, r.Call, r.At = true, 40, 50 }},
+		{"a reader next to a writer", 1, func(_, r, b *soak.Event) { b.Shared, r.Call, r.At = true, 40, 50 }},
 		{"the same fence", 1, func(_, _, b *soak.Event) { b.Fence = 10 }},
 		{"a smaller fence", 1, func(_, _, b *soak.Event) { b.Fence = 9 }},
 		{"adopted", 0, func(_, r, b *soak.Event) { b.Op, b.Other, r.Call, r.At, r.Err = soak.Adopted, 1, 40, 50, "lost" }},
