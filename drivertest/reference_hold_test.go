@@ -203,3 +203,40 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 	}
 	return driver.Released
 }
+
+// Guarantees implements driver.Store.
+func (s *ref) Guarantees() driver.Guarantees {
+	g := s.w.g
+	if s.is(lossDelayUnbound) {
+		g.LossDelay = time.Second
+	}
+	if s.is(guaranteesChange) {
+		g.Notes = []string{fmt.Sprint(s.w.foil.Add(1))}
+	}
+	return g
+}
+
+// Close implements driver.Store.
+func (s *ref) Close() error {
+	first := false
+	s.once.Do(func() {
+		first = true
+		close(s.done)
+		if s.is(closeKeepsBound) {
+			return
+		}
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
+		s.unbind(driver.ErrClosed)
+		if s.w.g.Bound != driver.ToNothing || s.is(closeDropsHolds) {
+			s.w.dropAll(s)
+		}
+	})
+	if !s.is(closeForgetsWaiters) {
+		s.waits.Wait()
+	}
+	if !first && s.is(secondCloseFails) {
+		return driver.ErrClosed
+	}
+	return nil
+}
