@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// seconds is a flag for a time: seconds with fractions, as flock(1) has them,
-// or a Go duration.
+// seconds is a flag for a duration: seconds with fractions, as in flock(1), or a Go duration.
 type seconds struct {
 	d     time.Duration
 	given bool
@@ -35,7 +34,7 @@ func (s *seconds) Set(text string) error {
 	return nil
 }
 
-// aYear bounds times on the command line, so that none overflows.
+// aYear bounds durations on the command line, so that none overflows.
 const aYear = 366 * 24 * time.Hour
 
 func parseSeconds(text string) (time.Duration, error) {
@@ -59,7 +58,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseDays reads a Go duration, before which days may stand: 1d12h.
+// parseDays reads a Go duration that may begin with days, such as 1d12h.
 func parseDays(text string) (time.Duration, error) {
 	number, rest, found := strings.Cut(text, "d")
 	if !found {
@@ -92,8 +91,8 @@ func (e *exitStatus) Set(text string) error {
 	return nil
 }
 
-// choice is a flag that sets a variable to one of its values, so that of two
-// such flags the last one counts, as in flock(1).
+// choice is a flag that sets a variable to one of its values. Of two such flags the last one
+// counts, as in flock(1).
 type choice struct {
 	variable *bool
 	value    bool
@@ -137,10 +136,10 @@ func (s *signalFlag) Set(text string) error {
 	return fmt.Errorf("write a name such as TERM or INT, or a number")
 }
 
-// policyFlag says whom one waits for.
+// policyFlag is the flag --wait-policy.
 type policyFlag string
 
-// policySkip does not wait for somebody who means to stay for longer.
+// policySkip does not wait for a holder that plans to hold the lock for longer.
 const policySkip policyFlag = "skip"
 
 func (p *policyFlag) String() string { return string(*p) }
@@ -155,7 +154,7 @@ func (p *policyFlag) Set(text string) error {
 	return nil
 }
 
-// flockNames are the other names that a flag has, in flock(1) or elsewhere.
+// flockNames maps other names of flags, from flock(1) or elsewhere, to padlock's.
 var flockNames = map[string]string{
 	"nb": "nonblock", "nonblocking": "nonblock", "timeout": "wait",
 	"holder": "label", "holder-label": "label", "command": "shell",

@@ -44,5 +44,5 @@ func (a *app) flock(name string, args []string) int {
 	return p.Run(args)
 }
 
-// calledFlock tells whether this program was called by the name of flock.
+// calledFlock reports whether this program was started under the name flock.
 func calledFlock() bool { return filepath.Base(os.Args[0]) == "flock" }

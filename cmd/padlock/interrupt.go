@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends when this program is asked to end,
-// so that a wait is given up in order: what was granted in that moment is given
-// back. stop returns the signal that came, or nil.
+// interruptible returns a context that ends when this program is asked to end. So a wait ends
+// cleanly, and a lock that is granted at that moment is released. stop returns the signal that
+// came, or nil.
 func interruptible(from context.Context) (ctx context.Context, stop func() os.Signal) {
 	ctx, cancel := context.WithCancel(from)
 	c := make(chan os.Signal, 1)
@@ -36,7 +36,7 @@ func interruptible(from context.Context) (ctx context.Context, stop func() os.Si
 	}
 }
 
-// interruptedBy is the failure of a verb that a signal has ended.
+// interruptedBy is the failure of a verb that a signal ended.
 func interruptedBy(s os.Signal, name string) *failure {
 	status := 128
 	if n, ok := s.(syscall.Signal); ok {

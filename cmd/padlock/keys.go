@@ -26,7 +26,7 @@ lock.`
 // maxKey is more than the text of any key.
 const maxKey = 8192
 
-// readKey reads a key from where the user keeps it.
+// readKey reads a key from the place where the user keeps it.
 func (a *app) readKey(file string) (padlock.Key, error) {
 	var key padlock.Key
 	text, from, err := keyText(file)
@@ -77,7 +77,7 @@ type keyPlace struct {
 
 func newKeyPlace(file string) (*keyPlace, error) {
 	if file == "" {
-		// A reader that is gone is to be an error, not the end of this process.
+		// A closed pipe must be an error, not the end of this process.
 		signal.Ignore(syscall.SIGPIPE)
 		return &keyPlace{}, nil
 	}
@@ -92,8 +92,8 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	return &keyPlace{target, tmp}, nil
 }
 
-// regularFile follows links to the file that a key is to be written to. A
-// device, a pipe or a directory would be replaced by a file, so it is refused.
+// regularFile follows links to the file that a key is written to. It refuses a device, a pipe or a
+// directory, which the key would replace.
 func regularFile(file string) (string, error) {
 	st, err := os.Stat(file)
 	switch {
@@ -130,7 +130,7 @@ func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) err
 		show(file), show(key.Name()), span(left), show(file))
 }
 
-// drop removes what was made, unless it has become the file.
+// drop removes the temporary file, unless it has become the file.
 func (p *keyPlace) drop() {
 	if p.tmp != nil {
 		_ = p.tmp.Close()
@@ -138,7 +138,7 @@ func (p *keyPlace) drop() {
 	}
 }
 
-// write puts the key in its place, whole or not at all.
+// write puts the whole key in its place, or nothing.
 func (p *keyPlace) write(word string) error {
 	_, err := p.tmp.WriteString(word + "\n")
 	if err == nil {

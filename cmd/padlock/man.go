@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The manual page is made of what the verbs say in --help, so that the two
-// cannot differ, and of what follows.
+// The manual page consists of the help of the verbs, so that the two cannot differ, and of these
+// texts.
 
 const manEnvironment = `PADLOCK_STORE
 Where locks are kept, if --store does not say it. A URL with a password belongs here, or into a file that sets it, not on the command line.
@@ -50,10 +50,10 @@ func manPage(root *cobra.Command) string {
 	return p.String()
 }
 
-// page is a manual page in the making.
+// page is a manual page under construction.
 type page struct{ strings.Builder }
 
-// macro writes a line that formats, with its arguments quoted.
+// macro writes a line with a roff macro and its quoted arguments.
 func (p *page) macro(name string, args ...string) {
 	p.WriteString("." + name)
 	for _, arg := range args {
@@ -71,7 +71,7 @@ func (p *page) line(text string) {
 	p.WriteString(text + "\n")
 }
 
-// roff escapes what roff would obey.
+// roff escapes characters that roff would interpret.
 func roff(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 }
@@ -105,7 +105,7 @@ func (p *page) whole(root *cobra.Command) {
 	p.line("flock(1), timeout(1), https://github.com/padlock-go/padlock")
 }
 
-// verbs are those that a user calls.
+// verbs are the verbs that a user calls.
 func verbs(root *cobra.Command) []*cobra.Command {
 	var list []*cobra.Command
 	for _, verb := range root.Commands() {
@@ -136,7 +136,7 @@ func (p *page) verb(c *cobra.Command) {
 	}
 }
 
-// flags lists flags as their help does, but for those that were listed before.
+// flags lists flags as their help does, except those that were listed before.
 func (p *page) flags(f, before *pflag.FlagSet) {
 	f.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || before != nil && before.Lookup(f.Name) != nil {
@@ -156,7 +156,7 @@ func (p *page) flags(f, before *pflag.FlagSet) {
 	})
 }
 
-// text writes paragraphs. Lines that are indented stay as they are.
+// text writes paragraphs. Indented lines stay as they are.
 func (p *page) text(long string) {
 	for i, part := range strings.Split(strings.TrimSpace(long), "\n\n") {
 		if i > 0 {
@@ -184,7 +184,7 @@ func (p *page) literal(text string) {
 	p.macro("RE")
 }
 
-// entries writes terms, each on a line and with its text below.
+// entries writes terms, each on a line of its own, with its text below.
 func (p *page) entries(text string) {
 	for _, entry := range strings.Split(text, "\n\n") {
 		term, about, _ := strings.Cut(entry, "\n")

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// showAfter is how long a wait is not worth a word.
+	// showAfter is how long a wait may last before it is shown.
 	showAfter = time.Second
-	// askEvery is how often the store is asked who has the lock now.
+	// askEvery is how often the store is asked for the current holder.
 	askEvery = 3 * time.Second
 )
 
-// progress shows on a terminal whom a lock is waited for. On anything else it
-// is silent: cron would send mail.
+// progress shows the holder of the lock on a terminal while padlock waits. Elsewhere it is silent,
+// because cron would send mail.
 type progress struct {
 	app    *app
 	name   string
@@ -59,7 +59,7 @@ func (p *progress) begin(held *padlock.HeldError) {
 	})
 }
 
-// end wipes away what is shown. Nothing is shown afterwards.
+// end removes the line. Nothing is shown afterwards.
 func (p *progress) end() {
 	p.once.Do(func() {})
 	if p.cancel != nil {
@@ -90,7 +90,7 @@ func (p *progress) show(ctx context.Context) {
 	}
 }
 
-// ask brings what is known up to date. A store that cannot tell leaves it.
+// ask updates the holder and the queue. If the store cannot tell, they stay as they are.
 func (p *progress) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askEvery)
 	defer cancel()
@@ -101,7 +101,7 @@ func (p *progress) ask(ctx context.Context) {
 	case len(s.Holds) > 0:
 		p.held = &padlock.HeldError{Holds: s.Holds}
 	}
-	// Who came first is served first: those ahead are among those that wait.
+	// Waiters get the lock in order of arrival, so no waiter that comes later is ahead.
 	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
 		p.ahead = s.Waiters - 1
 	}
@@ -138,7 +138,7 @@ func (p *progress) wipe() {
 	}
 }
 
-// fit cuts a line that would not fit in a row, and so could not be wiped away.
+// fit cuts a line that does not fit in a row, because it could not be removed.
 func fit(line string, width int) string {
 	if width <= 1 || utf8.RuneCountInString(line) < width {
 		return line

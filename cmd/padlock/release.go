@@ -22,7 +22,7 @@ tell, it keeps the file, and you can call it again.
 Exit status:
 ` + verbStatuses
 
-// released is what release prints in JSON.
+// released is the output of release in JSON.
 type released struct {
 	named
 	Released bool `json:"released"`

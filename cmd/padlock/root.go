@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
 
-// app is what the verbs share.
+// app is the state that all verbs share.
 type app struct {
 	stdout, stderr io.Writer
 	storeURL       string // as given by --store
@@ -20,7 +20,7 @@ type app struct {
 	status         int // exit status of a verb that succeeded
 }
 
-// ownFiles are as many as any verb has open at once.
+// ownFiles is the largest number of files that a verb has open at once.
 const ownFiles = 5
 
 // execute runs the command line and returns the exit status.
@@ -56,7 +56,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// asksForJSON looks for --json among the arguments of padlock itself.
+// asksForJSON looks for --json among padlock's own arguments.
 func asksForJSON(args []string) bool {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args = args[:i]

@@ -11,13 +11,13 @@ import (
 
 // The messages of cobra and pflag, in padlock's words.
 
-// otherWords are verbs of other programs, and padlock's for the same.
+// otherWords maps verbs of other programs to padlock's.
 var otherWords = map[string]string{
 	"unlock": "release or break", "lock": "run or acquire", "list": "ls", "locks": "ls", "show": "status", "info": "status",
 	"exec": "run", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
 }
 
-// noSuchVerb is the failure of a word that is no verb.
+// noSuchVerb is the failure of a word that is not a verb.
 func noSuchVerb(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func flagProblem(err error) string {
 	return err.Error()
 }
 
-// inPadlocksWords replaces the help that cobra brings along.
+// inPadlocksWords replaces the help texts of cobra.
 func inPadlocksWords(root *cobra.Command) {
 	const more = `Use "{{.CommandPath}} [command] --help" for more information about a command.`
 	root.SetUsageTemplate(strings.NewReplacer(

@@ -75,7 +75,7 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// run is the verb, once its flags are read.
+// run runs the verb when its flags have been read.
 func (a *app) run(set *runFlags, args []string) error {
 	name, command, err := splitArgs(args, &set.shell)
 	if err == nil && set.shell {
@@ -99,8 +99,8 @@ func (a *app) run(set *runFlags, args []string) error {
 	return f.run()
 }
 
-// splitArgs takes NAME, --, and the command apart. In flock(1)'s manner -c may
-// stand between them.
+// splitArgs splits the arguments into NAME and the command. As in flock(1), -c may stand between
+// them.
 func splitArgs(args []string, shell *bool) (name string, command []string, err error) {
 	const form = "padlock run [FLAGS] NAME -- COMMAND"
 	switch {
@@ -121,7 +121,7 @@ func splitArgs(args []string, shell *bool) (name string, command []string, err e
 	return args[0], command, nil
 }
 
-// shellCommand has the user's shell run a line, as flock(1) does.
+// shellCommand runs a line in the user's shell, as flock(1) does.
 func shellCommand(line []string) ([]string, error) {
 	if len(line) != 1 {
 		return nil, usage("-c takes one argument, a line for the shell, but there are %d; put the line in quotes", len(line))

@@ -12,14 +12,14 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// ownVariables are the variables that say under which lock a command runs.
+// ownVariables are the variables that describe the lock of a command.
 var ownVariables = map[string]bool{
 	"PADLOCK_NAME": true, open.EnvStore: true, open.EnvStoreFile: true, "PADLOCK_FENCE": true,
 	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true,
 }
 
-// variables are those of this lock. Secrets that the job would not have anyway
-// are passed on with --pass-key only.
+// variables are the variables that describe this lock. Secrets that the job would not have
+// otherwise are passed on with --pass-key only.
 func (f *front) variables() ([]string, error) {
 	store, err := f.storeVariable()
 	if err != nil {
@@ -45,8 +45,8 @@ func (f *front) variables() ([]string, error) {
 	return vars, nil
 }
 
-// storeVariable names the store to the job as it was named to padlock. A password in --store is
-// passed on with --pass-key only.
+// storeVariable names the store to the job in the same way as it was named to padlock. A password
+// in --store is passed on with --pass-key only.
 func (f *front) storeVariable() (string, error) {
 	if f.from() == open.EnvStoreFile {
 		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory
@@ -59,7 +59,7 @@ func (f *front) storeVariable() (string, error) {
 	return open.EnvStore + "=" + store, err
 }
 
-// exported is the key with which another process takes the lock over.
+// exported is the text of the lock's key, with which another process can take the lock over.
 func exported(lock *padlock.Lock) (string, error) {
 	key, err := lock.Export(lock.Context())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
-// front is one run: it has the lock, the terminal and the signals, and ends
-// the job before the lock can be somebody else's.
+// front is one run. It holds the lock, handles the terminal and the signals, and ends the job
+// before somebody else can get the lock.
 type front struct {
 	*app
 	set  *runFlags
@@ -46,8 +46,8 @@ type front struct {
 	last        lastOfSignal // that was acted on
 }
 
-// ownThreads are as many as the front needs at once: a job that uses up all
-// processes of its user must not take padlock with it.
+// ownThreads is the number of threads that the front needs at once. A job that uses up all
+// processes of its user must not end padlock.
 const ownThreads = 10
 
 func (f *front) run() error {
@@ -146,12 +146,11 @@ func (f *front) waits() bool {
 	return !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
 }
 
-// guardPause is how often a server that has restarted is asked whether it grants
-// locks again.
+// guardPause is the pause between two requests to a server that has restarted and grants no locks
+// yet.
 const guardPause = time.Second
 
-// take takes the lock. A wait goes on while a server that has restarted grants
-// none.
+// take takes the lock. It keeps waiting while a server that has restarted grants no locks.
 func (f *front) take(ctx context.Context) (err error) {
 	for told := false; ; told = true {
 		opts := f.set.options(f.grace)
@@ -180,7 +179,7 @@ func guarded(err error) bool {
 	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
 }
 
-// gaveUp ends a wait by the signal that padlock got.
+// gaveUp ends a wait because padlock got a signal.
 func (f *front) gaveUp(s os.Signal, err error) error {
 	if err == nil {
 		f.release()
@@ -217,7 +216,7 @@ func (f *front) refused(err error) error {
 	return why
 }
 
-// heldNow is why, with what has changed about the holder during the wait.
+// heldNow is the failure why, with the current holder.
 func (f *front) heldNow(why *failure) *failure {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -241,7 +240,7 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	// Not before, since many may wait.
+	// Not earlier, because many padlocks may be waiting.
 	if err = errors.Join(limits.KeepThreads(ownThreads), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -273,8 +272,7 @@ func (f *front) spec() (supervise.Spec, error) {
 	return spec, nil
 }
 
-// release gives the lock back. It returns a failure if the lock did not last
-// as long as the command.
+// release releases the lock. It returns a failure if the lock did not last as long as the command.
 func (f *front) release() *failure {
 	patience := closePatience
 	if f.lock.Expired() {
@@ -302,13 +300,13 @@ func (f *front) release() *failure {
 	return nil
 }
 
-// lateRelease is how long the release of a lock that is over already may take.
+// lateRelease bounds the release of a lock that is over already.
 const lateRelease = 500 * time.Millisecond
 
 var errNoAnswer = errors.New("there was no answer in time")
 
-// check asks a store without leases whether the lock has lasted: its file may
-// have been removed or replaced. Other stores tell that at the release.
+// check asks a store without leases whether the lock has lasted: its file may have been removed or
+// replaced. Other stores report that at the release.
 func (f *front) check() error {
 	if f.locker.Guarantees().Lease {
 		return nil
@@ -321,8 +319,8 @@ func (f *front) check() error {
 	return nil
 }
 
-// close joins what goes on behind. A store that has let a release wait already
-// is not waited for once more.
+// close waits for background work. It does not wait again for a store that has let the release time
+// out.
 func (f *front) close() {
 	if f.unconfirmed {
 		closePatience = min(closePatience, 500*time.Millisecond)
@@ -330,7 +328,7 @@ func (f *front) close() {
 	f.app.close(f.locker)
 }
 
-// verbose says what --verbose is for.
+// verbose reports progress if --verbose is given.
 func (f *front) verbose(took time.Duration, format string, args ...any) {
 	if !f.set.verbose {
 		return
@@ -343,7 +341,7 @@ func (f *front) verbose(took time.Duration, format string, args ...any) {
 	f.say(n)
 }
 
-// event hears of what the face does.
+// event gets the events of the Locker.
 func (f *front) event(e padlock.Event) {
 	var held *padlock.HeldError
 	if e.Kind == padlock.EventRenewed {
@@ -367,8 +365,8 @@ func (f *front) event(e padlock.Event) {
 	}
 }
 
-// environ is the environment of the command: PADLOCK_ variables that are
-// inherited, from a padlock around this one, give way to this lock's.
+// environ is the environment of the command. The PADLOCK_ variables of this lock replace those of a
+// padlock around this one.
 func (f *front) environ() ([]string, error) {
 	vars, err := f.variables()
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// slowAfter is how long a leftover process may take to end before there is a
-	// message that it is waited for.
+	// slowAfter is how long leftover processes may take to end before a message says that padlock
+	// waits for them.
 	slowAfter = time.Second
 	// leftShown is how many leftover processes a message names.
 	leftShown = 3
 )
 
-// left is what the command has left running.
+// left is the processes that the command has left running.
 type left struct {
 	all  []supervise.Leftover
 	slow alarm
@@ -30,7 +30,7 @@ func (l *left) found(more []supervise.Leftover) {
 	l.slow.in(slowAfter)
 }
 
-// names lists processes, or is "" where the system does not tell their names.
+// names lists processes. It is "" on systems that do not tell their names.
 func (l *left) names() string {
 	var names []string
 	for _, p := range l.all[:min(len(l.all), leftShown)] {
@@ -46,7 +46,7 @@ func (l *left) names() string {
 	return text
 }
 
-// sentence says what command has left running. them is the pronoun for it.
+// sentence names the processes that command has left running. them is the pronoun for them.
 func (l *left) sentence(command string) (text, them string) {
 	names := l.names()
 	switch {
@@ -67,8 +67,8 @@ func (f *front) waitForLeft() {
 	f.say(f.leftNote(fmt.Sprintf("%s; waiting up to %s more for %s to end (--kill-after)", text, span(f.grace-slowAfter), them)))
 }
 
-// tellLeft reports which processes were ended after the command. Of a job that
-// was asked to end, all processes are expected to end.
+// tellLeft reports which processes were ended after the command. It is silent about a job that was
+// asked to end, because all its processes are expected to end.
 func (f *front) tellLeft() {
 	for more := true; more; {
 		select {
@@ -97,7 +97,7 @@ func (f *front) leftNote(text string) note {
 	return n
 }
 
-// alarm is a timer that may not be set. Of two times the earlier counts.
+// alarm is a timer that may not be set. The earlier of two times counts.
 type alarm struct {
 	c     <-chan time.Time
 	timer *time.Timer
@@ -116,7 +116,7 @@ func (a *alarm) in(d time.Duration) {
 	}
 }
 
-// again sets an alarm anew.
+// again sets the alarm to a new time.
 func (a *alarm) again(d time.Duration) {
 	a.at = time.Now().Add(d)
 	a.timer.Reset(d)

@@ -17,7 +17,7 @@ func (f *front) lostFailure(format string, args ...any) *failure {
 	return fail(int(f.set.lost), "lost", f.name, format, args...)
 }
 
-// lossReason says what became of a lock that ended before its release.
+// lossReason says why a lock ended before its release.
 func lossReason(err error) string {
 	switch {
 	case err == nil, errors.Is(err, padlock.ErrExpired):

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// lossGrace is how long the command has to end when the lock is gone
-	// already: others may have it.
+	// lossGrace is how long the command has to end when the lock is gone already and others may
+	// have it.
 	lossGrace = 500 * time.Millisecond
-	// stuckAfter is how long after KILL there is something to tell.
+	// stuckAfter is how long after KILL processes that survive are reported.
 	stuckAfter = 5 * time.Second
 )
 
-// watch returns when the job is over: the command, and, unless that is left
-// alone, what it left behind.
+// watch returns when the command and, without --close, the processes that it left running have
+// ended.
 func (f *front) watch() {
 	lost, low, supervisorLost := f.lock.Context().Done(), f.job.Low(), f.job.SupervisorLost()
 	var atMost alarm
@@ -66,7 +66,7 @@ func (f *front) watch() {
 	}
 }
 
-// lastNews hears what has come already, as with the end of the job.
+// lastNews reads the news that came together with the end of the job.
 func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft <-chan struct{}) {
 	for low != nil || supervisorLost != nil {
 		select {
@@ -83,8 +83,7 @@ func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft
 	return nil, nil
 }
 
-// leaseLow tells why the supervisor ends the job: what is left of the lease is
-// needed for that.
+// leaseLow says why the supervisor ends the job: it needs the rest of the lease for that.
 func (f *front) leaseLow() {
 	what := "could not be renewed in time"
 	if f.set.noRenewal {
@@ -93,8 +92,8 @@ func (f *front) leaseLow() {
 	f.because(f.lostFailure("%s %s; ending %s", show(f.name), what, show(f.args[0])))
 }
 
-// lockOver is called when the lock may be somebody else's. A job that was told
-// to end has had its time.
+// lockOver is called when somebody else may have the lock. A job that was asked to end before has
+// had its time.
 func (f *front) lockOver() {
 	if f.why != nil {
 		f.killNow()
@@ -110,8 +109,7 @@ func (f *front) supervisorLost() {
 	f.stuck.in(stuckAfter)
 }
 
-// because says why the job is ended, and reports whether that is the first
-// reason.
+// because notes why the job is ended, and reports whether that is the first reason.
 func (f *front) because(why *failure) bool {
 	if f.why != nil {
 		return false
@@ -121,7 +119,7 @@ func (f *front) because(why *failure) bool {
 	return true
 }
 
-// end tells the job to end, and why, and when it will be killed.
+// end asks the job to end, says why, and sets the time to kill it.
 func (f *front) end(why *failure, grace time.Duration) {
 	if f.because(why) {
 		f.job.End(grace)
@@ -134,8 +132,8 @@ func (f *front) killNow() {
 	f.stuck.in(stuckAfter)
 }
 
-// tellStuck names processes that survive KILL: they belong to another user, or
-// wait for a disk that does not answer.
+// tellStuck names processes that survive KILL. They belong to another user, or wait for a disk that
+// does not answer.
 func (f *front) tellStuck() {
 	var rest []string
 	for _, pid := range f.job.Rest() {
@@ -145,16 +143,16 @@ func (f *front) tellStuck() {
 		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), show(f.name))})
 }
 
-// lastOfSignal is a signal, and who got it: this process, or the supervisor,
-// which the command takes for it.
+// lastOfSignal is a signal and its receiver: this process or the supervisor, which the command sees
+// as its parent.
 type lastOfSignal struct {
 	signal  os.Signal
 	relayed bool
 	at      time.Time
 }
 
-// sameOccasion is how close together one signal to both processes is taken for
-// one: who ends a service or a terminal sends it to everybody.
+// sameOccasion is how close together a signal to both processes counts as one signal. Service
+// managers and terminals send a signal to all processes.
 const sameOccasion = 3 * time.Second
 
 // heard passes a signal on.
@@ -190,8 +188,8 @@ func (f *front) commandEnded() bool {
 	}
 }
 
-// stopped hears that the command was stopped: for want of the terminal, or by
-// Ctrl-Z, of which the shell has to hear.
+// stopped is called when the command was stopped, because it lacks the terminal or by Ctrl-Z. The
+// shell must notice a Ctrl-Z.
 func (f *front) stopped(sig syscall.Signal) {
 	switch {
 	case f.terminal == nil || !byTerminal(sig):
@@ -202,8 +200,8 @@ func (f *front) stopped(sig syscall.Signal) {
 	}
 }
 
-// pause stops padlock beside its job, until somebody wakes it. Without a
-// terminal nobody would, and the lock is renewed meanwhile.
+// pause stops padlock together with its job until somebody wakes it. Without a terminal nobody
+// would, so padlock keeps renewing the lock instead.
 func (f *front) pause() {
 	if f.terminal == nil {
 		return
@@ -218,7 +216,7 @@ func (f *front) pause() {
 	f.resume() // before it is heard of once more that the job is stopped
 }
 
-// resume wakes the job, if the lock has outlived the pause.
+// resume wakes the job if the lock has outlived the pause.
 func (f *front) resume() {
 	if f.lock.Expired() {
 		f.killNow()

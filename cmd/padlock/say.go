@@ -79,8 +79,7 @@ func fail(status int, event, name, format string, args ...any) *failure {
 	return &failure{status, note{Event: event, named: newNamed(name), Message: fmt.Sprintf(format, args...), Exit: status}}
 }
 
-// explain turns an error of the store or the face into a failure that says
-// what to do.
+// explain turns an error of the library into a failure that says what to do.
 func (a *app) explain(name string, err error) *failure {
 	var held *padlock.HeldError
 	what := reason(err)
@@ -198,20 +197,20 @@ func (a *app) remark(name, format string, args ...any) {
 	}
 }
 
-// isTerminal tells whether a person may be at the other end.
+// isTerminal reports whether the file is a terminal, with a person at the other end.
 func isTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
 }
 
-// isNull tells whether a file is the device that swallows everything.
+// isNull reports whether a file is the null device.
 func isNull(st fs.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(st, null)
 }
 
-// pathReason is the text of an error of the file system without the operation,
-// and without the name of a file that only padlock knows.
+// pathReason is the text of a file system error without the operation, and without the name of a
+// file that only padlock knows.
 func pathReason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -84,7 +84,7 @@ func (a *app) unknown(name string, err error) *failure {
 	return a.explain(name, err)
 }
 
-// lines describe a lock to a reader.
+// lines describes a lock to a reader.
 func lines(s *padlock.State, now time.Time) []string {
 	var out []string
 	for _, h := range s.Holds {

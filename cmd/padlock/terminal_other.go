@@ -4,7 +4,8 @@ package main
 
 import "syscall"
 
-// terminal is not handled on this system: the command runs beside padlock.
+// terminal is not handled on this system: the command runs next to padlock in the same process
+// group.
 type terminal struct{}
 
 func findTerminal() *terminal { return nil }

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// terminal is the one that controls this process. Its foreground is the
-// process group that may read it and that Ctrl-C and Ctrl-Z reach.
+// terminal is the terminal that controls this process. Its foreground is the process group that may
+// read it and that gets Ctrl-C and Ctrl-Z.
 type terminal struct {
 	file  *os.File
 	given bool // the foreground was handed to the command
@@ -25,23 +25,22 @@ func findTerminal() *terminal {
 	return &terminal{file: f}
 }
 
-// ours tells whether the foreground is this process's group.
+// ours reports whether the foreground is this process's group.
 func (t *terminal) ours() bool {
 	group, ok := foreground(t.file.Fd())
 	return ok && group == syscall.Getpgrp()
 }
 
-// interactive tells whether the command reads and writes the terminal. In a
-// pipeline the terminal belongs to others too, a pager for example: they would
-// be stopped if it went to the command.
+// interactive reports whether the command reads and writes the terminal. In a pipeline the terminal
+// belongs to others too, such as a pager, which would be stopped if the command got the terminal.
 func (t *terminal) interactive() bool {
 	_, in := foreground(0)
 	_, out := foreground(1)
 	return in && out
 }
 
-// give hands the foreground to the command, if it is ours to give, and reports
-// whether the command has it.
+// give hands the foreground to the command, if this process has it, and reports whether the command
+// has it now.
 func (t *terminal) give(group int) bool {
 	if now, ok := foreground(t.file.Fd()); ok && now == group {
 		return true
@@ -53,8 +52,7 @@ func (t *terminal) give(group int) bool {
 	return true
 }
 
-// takeBack gets the foreground back from the command, and reports whether the
-// command had it.
+// takeBack takes the foreground back from the command, and reports whether the command had it.
 func (t *terminal) takeBack() bool {
 	had := t.given
 	if had {
@@ -64,27 +62,26 @@ func (t *terminal) takeBack() bool {
 	return had
 }
 
-// interruptGroup does what Ctrl-C would have done, had the command not been
-// the foreground alone: the script that padlock is part of ends too.
+// interruptGroup does what Ctrl-C does in a foreground that padlock shares: it also ends the script
+// that padlock is part of.
 func interruptGroup() {
 	signal.Reset(syscall.SIGINT)
 	_ = syscall.Kill(0, syscall.SIGINT)
 }
 
-// stopSelf stops this process as the command was stopped, so that the shell
-// notices. It may return before that is done.
+// stopSelf stops this process as the command was stopped, so that the shell notices. It may return
+// before that has happened.
 func (t *terminal) stopSelf() {
 	t.given = false // the shell takes it
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// workInBackground lets this process write to the terminal, and take it back,
-// while the command has the foreground. Called after the start of the command,
-// which would inherit it.
+// workInBackground lets this process write to the terminal, and take it back, while the command has
+// the foreground. Call it after the start of the command, which would inherit it.
 func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
-// foregroundOfParent returns what gives the foreground back to the group that
-// the parent is in now, when the parent is gone and another group has it.
+// foregroundOfParent returns a function for when the parent is gone. It gives the foreground back
+// to the group that the parent is in now, if another group has it then.
 func foregroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {
@@ -103,14 +100,14 @@ func foreground(fd uintptr) (group int, ok bool) {
 	return int(g), errno == 0
 }
 
-// atTerminal tells whether standard error is the terminal, and this process may
-// write there without disturbing another.
+// atTerminal reports whether standard error is the terminal, and this process may write there
+// without disturbing another.
 func atTerminal() bool {
 	group, ok := foreground(2)
 	return ok && group == syscall.Getpgrp()
 }
 
-// terminalWidth is how many columns it has; 0 if that is not known.
+// terminalWidth is the number of columns, or 0 if it is not known.
 func terminalWidth() int {
 	var size struct{ rows, columns, _, _ uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 2, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
@@ -129,9 +126,9 @@ func setForeground(fd uintptr, group int) error {
 	return nil
 }
 
-// wantsTerminal tells whether a signal stopped somebody who used the terminal
-// from the background.
+// wantsTerminal reports whether a signal stopped a process that used the terminal from the
+// background.
 func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
 
-// byTerminal tells whether a stop is one that a shell has to hear of.
+// byTerminal reports whether a stop is one that the shell must notice.
 func byTerminal(s syscall.Signal) bool { return wantsTerminal(s) || s == syscall.SIGTSTP }

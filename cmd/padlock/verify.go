@@ -80,7 +80,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	return c
 }
 
-// workerVerb is how verify starts itself again for each of its processes.
+// workerVerb is the verb with which verify starts each of its worker processes.
 const workerVerb = "verify-worker"
 
 func verifyWorkerCommand() *cobra.Command {
@@ -136,7 +136,7 @@ func (v *verification) do(ctx context.Context) error {
 
 // prepare fills in the run.
 func (v *verification) prepare(ctx context.Context) error {
-	// Before there are proxies, which would answer for a server that is away.
+	// Without proxies, which would accept connections for a server that is away.
 	store, err := openVerified(ctx, v.url)
 	if err != nil {
 		return v.app.explain("", err)
@@ -185,7 +185,7 @@ func (v *verification) failed(err error) error {
 	return fail(exitInternal, "error", "", "verify failed: %s", reason(err))
 }
 
-// judge asks all checkers, and keeps the history if one of them says no.
+// judge runs all checkers, and keeps the history if one of them finds a violation.
 func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
 	if err := v.reachable(ctx); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// lockModel is how porcupine sees a lock.
+// lockModel is porcupine's model of a lock.
 var lockModel = porcupine.Model{
 	Init: func() any { return linear.State{} },
 	Step: func(s, input, _ any) (bool, any) {

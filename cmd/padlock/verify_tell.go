@@ -30,7 +30,7 @@ type promise struct {
 	Kept      bool   `json:"kept"`
 }
 
-// verified is all of it in JSON.
+// verified is the result of verify in JSON.
 type verified struct {
 	Store       string           `json:"store"`
 	Kept        bool             `json:"kept"` // every promise
@@ -51,7 +51,7 @@ type verified struct {
 	History     string           `json:"history,omitempty"`
 }
 
-// fine reports whether every promise was kept, as far as it was judged.
+// fine reports whether every promise was kept, as far as it could be judged.
 func (f *measured) fine() bool { return f.Sum() == 0 && f.verdict.Illegal+f.verdict.Unknown == 0 }
 
 // promises are the rows of the table.
@@ -98,7 +98,7 @@ func (f *measured) json() verified {
 	}
 }
 
-// write prints it for people.
+// write prints the result for people.
 func (f *measured) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %v, seed %d\n", f.url, f.For.Round(time.Second), f.Seed)
 	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", f.Grants, f.PerSecond, f.P50.Round(10*time.Microsecond), f.P99.Round(10*time.Microsecond), f.Ambiguous)
@@ -160,7 +160,7 @@ func faultList(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// folded cuts a text into lines of about the width.
+// folded breaks a text into lines of about the width.
 func folded(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -31,8 +31,8 @@ func (w *wires) close() {
 	}
 }
 
-// through returns the URL of a store with new proxies before its servers, of
-// its members too.
+// through returns the URL of a store with new proxies in front of its servers and those of its
+// members.
 func (w *wires) through(rawURL string) (string, error) {
 	u, s, err := open.Parse(rawURL, schemes)
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *wires) through(rawURL string) (string, error) {
 	return rawURL, nil
 }
 
-// faults are what the proxies can do.
+// faults are the faults that the proxies can make.
 func (w *wires) faults() []soak.Fault {
 	if len(w.all) == 0 {
 		return nil

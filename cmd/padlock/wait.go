@@ -88,7 +88,7 @@ type watcher struct {
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = time.Second
-	// outage is how long a store may be out of reach while it is watched.
+	// outage is how long a store may be out of reach before wait gives up.
 	outage = 30 * time.Second
 )
 

@@ -15,26 +15,26 @@ import (
 // fence plus one if that is more. So every lock that is taken reads the clock by
 // which the server judges leases.
 
-// closest is the reading that is known best.
+// closest is the reading with the shortest round trip, which is the most exact one.
 func closest(seen []reading) reading {
 	return slices.MinFunc(seen, func(a, b reading) int { return cmp.Compare(a.trip(), b.trip()) })
 }
 
-// stuck tells whether the fences only count: the last one from before is ahead
-// of the server's clock.
+// stuck reports whether the fences only count up, because the last fence is ahead of the server's
+// clock.
 func (c *clock) stuck() bool {
 	first, last := c.seen[0], c.seen[len(c.seen)-1]
 	return last.server()-first.server() < (last.sent-first.got)/2
 }
 
 const (
-	// offsetLimit is how far clocks may be apart before it is told: they are not
-	// kept by anybody, or not by the same.
+	// offsetLimit is how far the clocks may be apart. Clocks that differ more are not synchronised,
+	// or not with the same source.
 	offsetLimit = time.Second
-	// driftMargin is what holders allow for: 1 %.
+	// driftMargin is the drift that holders allow for: 1 %.
 	driftMargin = 0.01
-	// driftLimit is more than a clock does by itself, and more than ntpd lets it
-	// be corrected by (0.05 %): somebody slews it faster, or steps it.
+	// driftLimit is more than a clock drifts by itself, and more than ntpd corrects it by (0.05 %).
+	// Beyond it something corrects the clock faster, or sets it.
 	driftLimit = 0.001
 )
 
@@ -74,8 +74,8 @@ func ahead(d time.Duration) string {
 	return fmt.Sprintf("%v ahead of this machine's", tidy(d))
 }
 
-// drift compares how fast the server's clock runs with the clock by which
-// holders judge their leases.
+// drift compares the speed of the server's clock with that of the clock by which holders judge
+// their leases.
 func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first reading) {
 	if !pause(ctx, v.Measure) {
 		return
@@ -114,7 +114,7 @@ func speed(rate float64) string {
 
 func percent(rate float64) string { return fmt.Sprintf("%.3f %%", rate*100) }
 
-// pause lets time pass.
+// pause waits.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -15,12 +15,12 @@ type files interface {
 	Lstat(path string) (fs.FileInfo, error)
 	// Readlink is os.Readlink.
 	Readlink(path string) (string, error)
-	// On says on what kind of file system path is, as "ext4", or "" if that is
-	// not known; and what is left there.
+	// On returns the kind of file system that path is on, such as "ext4", or "" if it is not known,
+	// and its free space.
 	On(path string) (kind string, left space)
 }
 
-// space is what is left on a file system; -1 if that is not known.
+// space is the free space of a file system; -1 means unknown.
 type space struct {
 	bytes, files int64
 	readOnly     bool
@@ -55,7 +55,7 @@ func (v *visit) exists(sys files) bool {
 	return err == nil
 }
 
-// links looks for symbolic links on the way, which releases like to change.
+// links looks for symbolic links in the path. Deployments like to change them.
 func (v *visit) links(sys files, dir string) {
 	volume := filepath.VolumeName(dir)
 	at := volume + string(filepath.Separator)
@@ -80,13 +80,13 @@ func (v *visit) links(sys files, dir string) {
 	v.good("path", "no symbolic link on the way to "+dir)
 }
 
-// systemLink tells of links that belong to the system and stay.
+// systemLink reports whether a link belongs to the system and stays.
 func systemLink(path string) bool {
 	return filepath.Dir(path) == string(filepath.Separator) || path == "/var/run" || path == "/var/lock"
 }
 
-// cleaned are directories whose files are removed by age, at a logout or at a
-// boot, by whom.
+// cleaned lists directories whose files are removed by age, at a logout or at a boot, and the
+// program that removes them.
 var cleaned = []struct{ dir, by string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},
@@ -108,7 +108,7 @@ func (v *visit) cleaners(dir string) {
 	v.good("cleaners", "not below a directory for temporary files")
 }
 
-// network are file systems whose locks depend on another machine or a program.
+// network lists file systems whose locks depend on another machine or a program.
 var network = []string{"nfs", "smb", "cifs", "smb2", "fuse", "9p", "afs", "ceph", "coda", "lustre", "gpfs", "beegfs", "vboxsf", "vmhgfs", "ncp"}
 
 func (v *visit) fileSystem(sys files, dir string) {
@@ -130,7 +130,7 @@ func (v *visit) fileSystem(sys files, dir string) {
 	v.room(left)
 }
 
-// room looks at what is left for lock files: a few hundred bytes each.
+// room checks the free space for lock files, which need a few hundred bytes each.
 func (v *visit) room(left space) {
 	switch {
 	case left.readOnly:

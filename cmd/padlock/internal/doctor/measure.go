@@ -7,15 +7,15 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// clock is what has been seen of the server's clock, beside the one by which
-// holders judge their leases: the monotonic clock of this machine.
+// clock is a series of readings of the server's clock, compared with the monotonic clock of this
+// machine, by which holders judge their leases.
 type clock struct {
 	base  time.Time // local times count from here
 	seen  []reading
 	trips []time.Duration
 }
 
-// reading is a fence, and between which local times it was made.
+// reading is a fence, and the local times before and after it was made.
 type reading struct {
 	sent, got time.Duration
 	fence     uint64
@@ -31,15 +31,14 @@ func (c *clock) saw(sent, got time.Duration, fence uint64) {
 	c.trips = append(c.trips, got-sent)
 }
 
-// A lock is taken so often to measure, less often if that takes too long.
+// The number of locks that are taken to measure, and the smaller number if that takes too long.
 const (
 	looks     = 10
 	fewLooks  = 2
 	lookAbout = 3 * time.Second
 )
 
-// cycle takes and releases a lock a few times, and reads the server's clock off
-// the fences.
+// cycle takes and releases a lock a few times, and reads the server's clock from the fences.
 func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
 	begin := time.Now()
 	for i := range looks {
@@ -59,7 +58,7 @@ func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
 	return nil
 }
 
-// tidy rounds a time to three digits.
+// tidy rounds a duration to three digits.
 func tidy(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if d.Abs() < 1000*unit {

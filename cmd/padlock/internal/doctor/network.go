@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// network looks at the way to a server, as the URL says it.
+// network checks the connection to a server, as the URL describes it.
 func (v *visit) network() {
 	if len(v.servers) == 0 {
 		v.good("network", "a unix socket of this machine")

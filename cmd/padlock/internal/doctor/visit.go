@@ -31,7 +31,7 @@ type Finding struct {
 	Do    string // what to do about it; empty if Good
 }
 
-// Options are what an examination needs to know.
+// Options are the options of an examination.
 type Options struct {
 	// Open opens a store, with options besides those of the program.
 	Open func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
@@ -39,9 +39,9 @@ type Options struct {
 	Schemes open.Option
 	// Name is the name of the lock that is taken and released. Two more names begin with it.
 	Name string
-	// TTL is the lease that locks in the store have.
+	// TTL is the usual lease of locks in the store.
 	TTL time.Duration
-	// Measure is how long clocks are watched.
+	// Measure is how long the clocks are watched.
 	Measure time.Duration
 	// Quick only takes a lock and releases it, once, at the store as a whole.
 	Quick bool

@@ -66,7 +66,7 @@ func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// handOver has a second holder wait for the lock of the first.
+// handOver lets a second holder wait for the lock of the first.
 func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -113,8 +113,7 @@ func (v *visit) refused(check string, err error) {
 	v.problem(check, plain(err), "programs that use the store fail in the same way", do)
 }
 
-// roundTrip compares how long the store takes to answer with the time that a
-// renewal has.
+// roundTrip compares the time of an answer with the time that a renewal may take.
 func (v *visit) roundTrip(trips []time.Duration) {
 	slices.Sort(trips)
 	worst, usual := trips[len(trips)-1], trips[len(trips)/2]

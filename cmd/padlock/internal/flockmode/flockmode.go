@@ -1,7 +1,7 @@
-// Package flockmode is flock(1): its command line, its exit statuses and its
-// locks, which are those of flock(2). It knows nothing of padlock's. Files are
-// opened and locked, never written; what the command leaves running is left
-// alone, and keeps the lock for as long as it has the file open.
+// Package flockmode is flock(1): its command line, its exit statuses and its locks, which are those
+// of flock(2). It knows nothing of padlock's locks. It opens and locks files and never writes to
+// them. The processes that the command leaves running are left alone, and keep the lock as long as
+// they have the file open.
 package flockmode
 
 import (
@@ -22,15 +22,15 @@ const (
 	exitCreate      = 73 // the file cannot be created
 )
 
-// Program is one call.
+// Program is one call of flock(1).
 type Program struct {
 	Name           string // by which it was called
 	Version        string
 	Stdout, Stderr io.Writer
 }
 
-// Run does what the arguments say, and returns the exit status. It does not
-// return when the command is to take its place (-F).
+// Run runs the arguments and returns the exit status. With -F it does not return, because the
+// command takes its place.
 func (p *Program) Run(args []string) int {
 	status, err := p.run(args)
 	var f *failure

@@ -28,8 +28,7 @@ func (o *options) open() (*lock, error) {
 		return l, l.openWith(syscall.O_RDONLY)
 	}
 	l := &lock{fd: o.fd, what: strconv.Itoa(o.fd)}
-	// What this program has open for itself is closed on exec; what it has
-	// inherited is not.
+	// Files that this program opens itself are closed on exec; inherited ones are not.
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(l.fd), syscall.F_GETFD, 0)
 	if errno == 0 && flags&syscall.FD_CLOEXEC != 0 {
 		errno = syscall.EBADF
@@ -40,8 +39,8 @@ func (o *options) open() (*lock, error) {
 	return l, nil
 }
 
-// openWith creates the file if it is not there. A directory cannot be opened
-// so; POSIX lets nobody open one for writing.
+// openWith creates the file if it does not exist. It cannot open a directory: POSIX does not allow
+// opening one for writing.
 func (l *lock) openWith(access int) (err error) {
 	l.flag = access
 	l.fd, err = syscall.Open(l.what, access|syscall.O_NOCTTY|syscall.O_CREAT, 0o666)
@@ -75,8 +74,8 @@ func (o *options) how() int {
 	return how
 }
 
-// take locks. A call that waits cannot be called off; at the end of --wait the
-// program ends, and with it the call.
+// take locks. A call that waits cannot be cancelled; at the end of --wait the program ends, and
+// with it the call.
 func (l *lock) take(o *options) error {
 	if o.timeout < 0 {
 		return fail(exitSystem, "invalid timeout: negative")
@@ -102,7 +101,8 @@ func (l *lock) flock(o *options) error {
 		switch {
 		case err == syscall.EINTR:
 		case (err == syscall.EIO || err == syscall.EBADF) && l.mayWrite(o):
-			// NFS makes it a lock for writing, which needs a file open for that.
+			// NFS turns this lock into one for writing, which needs a file that is open for
+			// writing.
 			syscall.Close(l.fd)
 			if err := l.openWith(syscall.O_RDWR); err != nil || l.flag != syscall.O_RDWR {
 				return err
@@ -131,7 +131,7 @@ func (l *lock) explain(o *options, err error) error {
 	return fail(exitData, "%s: %s", l.what, strerror(err))
 }
 
-// conflicts is the failure that needs no words, unless they are asked for.
+// conflicts is the failure without a message, unless --verbose asks for one.
 func (o *options) conflicts(text string) error {
 	if !o.verbose {
 		text = ""
@@ -158,8 +158,7 @@ func (l *lock) run(o *options) (int, error) {
 	return wait(pid)
 }
 
-// become does as execvp(3): a script that does not say by what it is run is
-// the shell's.
+// become works like execvp(3): the shell runs a script without a line that names its interpreter.
 func become(path string, args []string) error {
 	err := syscall.Exec(path, args, os.Environ())
 	if err == syscall.ENOEXEC {
@@ -206,9 +205,9 @@ func cannotRun(command string, err error) error {
 	return fail(status, "failed to execute %s: %s", command, strerror(err))
 }
 
-// dieQuietly makes signals that Go's runtime ignores, or answers with what it
-// is doing, end this program as they end flock(1). The command runs on, and has
-// the lock. With a time-out flock(1) takes SIGALRM for its own and goes on.
+// dieQuietly lets signals that Go's runtime ignores, or answers with a dump, end this program as
+// they end flock(1). The command continues and keeps the lock. With a time-out flock(1) uses
+// SIGALRM itself and continues.
 func dieQuietly(o *options) {
 	c := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE} {
@@ -225,7 +224,7 @@ func dieQuietly(o *options) {
 	}()
 }
 
-// strerror is the text of an error as C has it.
+// strerror is the text of an error in C.
 func strerror(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]

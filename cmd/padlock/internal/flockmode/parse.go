@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// options is what a command line says.
+// options is a parsed command line.
 type options struct {
 	shared, unlock, nonblock bool
 	closes, noFork, verbose  bool
@@ -19,7 +19,7 @@ type options struct {
 	command                  []string
 }
 
-// letters are the options; a colon says that a value follows.
+// letters are the options; a colon means that a value follows.
 const letters = "sexnouFw:E:hV"
 
 // long are their long names.
@@ -41,8 +41,8 @@ func misused(format string, args ...any) error {
 	return f
 }
 
-// parse reads a command line as getopt_long(3) does, up to the first argument
-// that is no option.
+// parse reads a command line as getopt_long(3) does, up to the first argument that is not an
+// option.
 func parse(args []string) (*options, error) {
 	if len(args) == 0 {
 		return nil, misused("not enough arguments")
@@ -70,7 +70,7 @@ func parse(args []string) (*options, error) {
 	return o, o.operands(args)
 }
 
-// short reads letters, of which the last may have a value.
+// short reads letters; the last one may have a value.
 func (o *options) short(group string, rest []string) ([]string, error) {
 	for i := range len(group) {
 		c := group[i]
@@ -93,7 +93,7 @@ func (o *options) short(group string, rest []string) ([]string, error) {
 	return rest, nil
 }
 
-// long reads a name, which may be cut short where that is clear.
+// long reads a name, which may be abbreviated if that is unique.
 func (o *options) long(arg string, rest []string) ([]string, error) {
 	name, value, given := strings.Cut(arg, "=")
 	found := -1
@@ -179,7 +179,7 @@ func parseStatus(value string) (int, error) {
 	return n, nil
 }
 
-// operands reads what follows the options.
+// operands reads the arguments after the options.
 func (o *options) operands(args []string) error {
 	switch {
 	case len(args) == 0:

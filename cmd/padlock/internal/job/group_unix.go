@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// platform is what a Job needs on one system only.
+// platform is the part of a Job that one system needs.
 type platform struct {
 	taken bool // over, from another process that was the command's parent
 
@@ -17,8 +17,8 @@ type platform struct {
 	heard func(pid int) // if not nil, a test hears of all signals
 }
 
-// signal sends to a process, or to a group by its negative number. That it is
-// gone already is what the caller wants.
+// signal sends a signal to a process, or to a group by its negative number. It is no error if the
+// receiver is gone.
 func (j *Job) signal(pid int, sig syscall.Signal) {
 	if j.heard != nil {
 		j.heard(pid)
@@ -26,8 +26,8 @@ func (j *Job) signal(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(pid, sig)
 }
 
-// signalUnreaped sends to the command, or to its group, as long as the number
-// is certain to be the command's.
+// signalUnreaped sends a signal to the command, or to its group, as long as no other process can
+// have its number.
 func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -36,19 +36,18 @@ func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
 	}
 }
 
-// tell sends sig and wakes: a stopped process does not hear it.
+// tell sends sig and then a signal that wakes, because a stopped process does not handle sig.
 func (j *Job) tell(pid int, sig syscall.Signal) {
 	j.signal(pid, sig)
 	j.signal(pid, syscall.SIGCONT)
 }
 
-// ended reports whether pid is the command and the status its last.
+// ended reports whether pid is the command and its status is final.
 func (j *Job) ended(pid int, status syscall.WaitStatus) bool {
 	return pid == j.pid && pid > 0 && !status.Stopped()
 }
 
-// groupRest names the command's process group, by its negative number, while
-// anybody is in it.
+// groupRest returns the command's process group, as its negative number, while a process is in it.
 func (j *Job) groupRest() []int {
 	if j.pid == 0 || syscall.Kill(-j.pid, 0) == syscall.ESRCH {
 		return nil

@@ -1,10 +1,9 @@
-// Package job runs one command as a tree of processes that can be signalled
-// and ended whole. It knows nothing of locks.
+// Package job runs one command as a tree of processes that can be signalled and ended as a whole.
+// It knows nothing of locks.
 //
-// On Linux the tree is all that descends from the command: this process adopts
-// what the command leaves behind. Elsewhere on Unix it is the command's process
-// group, which a process leaves by setsid. On Windows it is a job object, which
-// none leaves.
+// On Linux the tree is all descendants of the command: this process adopts the ones that the
+// command leaves behind. Elsewhere on Unix it is the command's process group, which a process can
+// leave by setsid. On Windows it is a job object, which no process can leave.
 package job
 
 import (
@@ -36,22 +35,22 @@ func (j *Job) Exit() Exit {
 // Gone is closed when nothing is left of the tree after EndRest.
 func (j *Job) Gone() <-chan struct{} { return j.gone }
 
-// Stopped tells that the command was stopped, and by which signal.
+// Stopped reports that the command was stopped, and by which signal.
 func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
 
-// Kill kills the whole tree, now and whatever of it appears from now on.
+// Kill kills the whole tree, including processes that appear later.
 func (j *Job) Kill() {
 	j.killing.Store(true)
 	j.killNow()
 }
 
-// settleTime is how long what the command has left running may take to end by
-// itself, as the rest of a pipeline does, before it gets a signal.
+// settleTime is how long leftover processes may take to end by themselves, as the rest of a
+// pipeline does, before they get a signal.
 const settleTime = 30 * time.Millisecond
 
-// EndRest sends sig to what the command has left behind, also to what appears
-// later, until nothing is left; after Kill it kills. found, if not nil, is called
-// with those processes before they get sig. Call it once, after Done.
+// EndRest sends sig to the processes that the command has left behind, including those that appear
+// later, until none is left. After Kill it kills them. found, if not nil, is called with those
+// processes before they get sig. Call EndRest once, after Done.
 func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
 	go func() {
 		j.settle()
@@ -90,14 +89,14 @@ func (j *Job) goneWithin(d time.Duration) bool {
 	}
 }
 
-// endRound signals what is left and was not told yet, and reports whether
-// anything may be left. Where the kernel says when the last child is gone, that
-// alone counts: a list of processes may hide those of other users.
+// endRound signals the processes that are left and have got no signal yet, and reports whether any
+// may be left. Where the kernel says when the last child is gone, that alone counts, because a list
+// of processes may hide those of other users.
 func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
 	if j.goneWithin(0) {
-		// The list may be younger than the end of the tree, and then it has
-		// processes that this process started since.
+		// The list may be newer than the end of the tree. Then it has processes that this process
+		// has started since.
 		return false
 	}
 	var fresh []int
@@ -119,8 +118,8 @@ func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []
 	return len(left) > 0 || j.adopts && len(j.before) == 0
 }
 
-// Find returns the path of a command as execvp(3) finds it. The error answers
-// errors.Is for fs.ErrNotExist or fs.ErrPermission.
+// Find returns the path of a command as execvp(3) finds it. The error is fs.ErrNotExist or
+// fs.ErrPermission.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) {
@@ -140,7 +139,7 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// findWithoutPath looks where the system does when PATH is not set.
+// findWithoutPath looks where the system does if PATH is not set.
 func findWithoutPath(name string) (path string, err error) {
 	for _, dir := range []string{"/bin", "/usr/bin"} {
 		if path, err = exec.LookPath(filepath.Join(dir, name)); err == nil {

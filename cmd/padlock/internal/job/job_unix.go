@@ -9,8 +9,8 @@ import (
 
 const kill = syscall.SIGKILL
 
-// Start runs the command in a process group of its own. The error is that of
-// exec and says nothing of the command's name.
+// Start runs the command in a process group of its own. The error is that of exec and does not have
+// the command's name.
 func Start(s Spec) (*Job, error) {
 	j := newJob(&s)
 	j.adopt()
@@ -35,8 +35,8 @@ func (j *Job) start(s *Spec) error {
 	attr := &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithUs(attr.Sys)
 	if s.Keep != nil {
-		// A duplicate is not closed on exec. It has a number that is free
-		// here, so that descriptors handed through keep theirs.
+		// A duplicate is not closed on exec. It gets a number that is free here, so that
+		// descriptors that are handed through keep theirs.
 		fd, err := Duplicate(int(s.Keep.Fd()))
 		if err != nil {
 			return err
@@ -46,14 +46,13 @@ func (j *Job) start(s *Spec) error {
 	var err error
 	j.pid, err = syscall.ForkExec(s.Path, s.Args, attr)
 	if err == syscall.ENOEXEC {
-		// As execvp(3): a script that does not say by what it is run.
+		// As in execvp(3): a script without a line that names its interpreter.
 		j.pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Args[1:]...), attr)
 	}
 	return err
 }
 
-// wait hears of the command, and takes in the dead that were left to this
-// process.
+// wait learns what happens to the command, and reaps the orphans that this process has adopted.
 func (j *Job) wait() {
 	whom := j.pid
 	if j.adopts {
@@ -84,7 +83,7 @@ func (j *Job) wait() {
 	}
 }
 
-// tellStopped replaces what nobody heard yet.
+// tellStopped replaces a stop that nobody has read yet.
 func (j *Job) tellStopped(sig syscall.Signal) {
 	select {
 	case <-j.stopped:
@@ -100,7 +99,7 @@ func (j *Job) Signal(sig syscall.Signal) { j.signalUnreaped(-j.pid, sig) }
 // SignalCommand sends sig to the command alone.
 func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(j.pid, sig) }
 
-// Continue wakes what was stopped.
+// Continue wakes stopped processes.
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
 func (j *Job) killNow() {

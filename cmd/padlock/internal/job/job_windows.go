@@ -7,10 +7,10 @@ import (
 
 const kill = syscall.SIGKILL
 
-// platform is what a Job needs on one system only.
+// platform is the part of a Job that one system needs.
 type platform struct{ object *object }
 
-// tell ends the tree, whatever is to be told.
+// tell ends the tree, whatever the signal.
 func (j *Job) tell(int, syscall.Signal) { j.killNow() }
 
 // Start runs the command in a job object, which the kernel ends with this

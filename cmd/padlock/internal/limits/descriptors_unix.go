@@ -4,7 +4,7 @@ package limits
 
 import "syscall"
 
-// Descriptors shows that n more files can be opened.
+// Descriptors checks that n more files can be opened.
 func Descriptors(n int) error {
 	for range n {
 		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)

@@ -27,7 +27,7 @@ func userHas(n uint64) bool {
 	return limit.Cur >= userThreads()+n
 }
 
-// userThreads is how many threads the user of this process has.
+// userThreads is the number of threads that the user of this process has.
 func userThreads() (sum uint64) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -81,7 +81,7 @@ func groupHas(n uint64) bool {
 	}
 }
 
-// number reads a file that has a number in it, or else a word.
+// number reads a file that holds a number, or else a word.
 func number(file string) (uint64, bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package limits
 
-// room is not known here.
+// room is not known on this system.
 func room(int) bool { return true }

@@ -1,7 +1,7 @@
-// Package limits keeps a program from being ended by Go's runtime when the limits
-// of the system are reached. The runtime starts a thread when it needs one, and
-// ends the program if it gets none; a thread that was started once stays and is
-// used again. It needs some descriptors for itself, and ends the program without.
+// Package limits protects a program from Go's runtime, which ends the program when the limits of
+// the system are reached. The runtime starts a thread when it needs one, and ends the program if it
+// gets none; a thread that was started once stays and is used again. It also needs some descriptors
+// for itself.
 package limits
 
 import (
@@ -10,27 +10,27 @@ import (
 	"sync"
 )
 
-// ErrThreads says that the limit of processes and threads is reached.
+// ErrThreads means that the limit of processes and threads is reached.
 var ErrThreads = errors.New("the limit of processes is reached (ulimit -u, pids.max, TasksMax)")
 
-// ErrDescriptors says that this process may not open more files.
+// ErrDescriptors means that this process may not open more files.
 var ErrDescriptors = errors.New("too few files may be open (ulimit -n)")
 
-// processors bounds how many threads run Go code at once, and with it how many
+// processors bounds how many threads run Go code at once, and with it the number of threads that
 // the runtime may ever want.
 const processors = 2
 
-// spare is how many threads the runtime may start for itself meanwhile.
+// spare is the number of threads that the runtime may start for itself meanwhile.
 const spare = 4
 
-// Prepare bounds how many threads the runtime may want, and shows that n more
-// threads or processes can be started.
+// Prepare bounds the number of threads that the runtime may want, and checks that n more threads or
+// processes can be started.
 func Prepare(n int) error {
 	runtime.GOMAXPROCS(min(processors, runtime.GOMAXPROCS(0)))
 	return Room(n)
 }
 
-// Room shows that n more threads or processes can be started.
+// Room checks that n more threads or processes can be started.
 func Room(n int) error {
 	if !room(n + spare) {
 		return ErrThreads
@@ -38,7 +38,7 @@ func Room(n int) error {
 	return nil
 }
 
-// KeepThreads starts n threads, and keeps them.
+// KeepThreads starts n threads that stay.
 func KeepThreads(n int) error {
 	if err := Room(n); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package lossy passes TCP connections on, and loses what it is told to lose.
+// Package lossy passes TCP connections on, and loses data on demand.
 package lossy
 
 import (
@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Loss is what a proxy loses.
+// Loss is the data that a proxy loses.
 type Loss int
 
-// Nothing, what the server answers, or all that is sent either way. A
-// connection on which anything was lost is broken off when the loss ends: the
-// rest of a stream makes no sense without what came before.
+// The losses: nothing, the server's answers, or everything in both directions. A connection on
+// which data was lost is closed when the loss ends, because the rest of a stream makes no sense
+// without its beginning.
 const (
 	Nothing Loss = iota
 	Replies
 	Everything
 )
 
-// Proxy is one that listens on this machine only. It is safe for concurrent use.
+// Proxy is a proxy that listens on this machine only. It is safe for concurrent use.
 type Proxy struct {
 	to       string
 	listener net.Listener
@@ -32,7 +32,7 @@ type Proxy struct {
 	closed   bool
 }
 
-// pair is a client's connection and ours to the server.
+// pair is a client's connection and the proxy's own connection to the server.
 type pair struct {
 	client, server net.Conn
 	lost           bool
@@ -52,8 +52,7 @@ func Listen(to string) (*Proxy, error) {
 // Addr is where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close ends the proxy and all connections through it, and returns when
-// nothing of it is left.
+// Close ends the proxy and all connections through it, and returns when both are gone.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -64,7 +63,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Lose loses from now on what is named, and ends an earlier loss.
+// Lose starts a loss, and ends an earlier one.
 func (p *Proxy) Lose(what Loss) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +75,7 @@ func (p *Proxy) Lose(what Loss) {
 	}
 }
 
-// Reset breaks all connections off.
+// Reset closes all connections.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +84,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// end closes both sides, without waiting for what is still to be sent.
+// end closes both sides at once and discards unsent data.
 func (c *pair) end() {
 	for _, conn := range []net.Conn{c.client, c.server} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -133,8 +132,8 @@ func (p *Proxy) pass(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy passes on one way until either side ends. What goes there is lost while
-// the loss is at least this great.
+// copy passes one direction on until either side ends. The data is lost while the loss is at least
+// this great.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.end()
 	buffer := make([]byte, 16<<10)
@@ -151,7 +150,7 @@ func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	}
 }
 
-// loses reports whether what was just read is lost, and remembers it.
+// loses reports whether the data that was just read is lost, and remembers that.
 func (p *Proxy) loses(c *pair, least Loss) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

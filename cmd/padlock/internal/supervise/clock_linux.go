@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// moment is a point in time that another process understands, and that counts
-// the time the machine is suspended: CLOCK_BOOTTIME.
+// moment is a point in time that another process understands and that counts suspends:
+// CLOCK_BOOTTIME.
 type moment struct{ Boot time.Duration }
 
 func now() time.Duration {
@@ -17,7 +17,7 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// until is the moment when left has passed; nil if that is never.
+// until is the moment after left, or nil for never.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil

@@ -4,10 +4,9 @@ package supervise
 
 import "time"
 
-// moment is a point in time that another process understands: by the wall
-// clock, and by how far away it was when it was sent, whichever is earlier.
-// The wall clock alone may be set back, and the other stands still while the
-// machine is suspended.
+// moment is a point in time that another process understands: the earlier of the wall clock and of
+// its distance when it was sent. The wall clock alone may be set back, and the other clock stands
+// still while the machine is suspended.
 type moment struct {
 	Wall time.Time
 	Left time.Duration
@@ -19,7 +18,7 @@ var start = time.Now()
 
 func now() time.Duration { return time.Since(start) }
 
-// until is the moment when left has passed; nil if that is never.
+// until is the moment after left, or nil for never.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil

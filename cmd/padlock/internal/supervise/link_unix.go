@@ -18,11 +18,11 @@ import (
 const (
 	// verb is the first argument of a supervisor's command line.
 	verb = "supervise"
-	// variable tells it the descriptors that it got.
+	// variable passes the supervisor the numbers of its descriptors.
 	variable = "PADLOCK_SUPERVISE"
 )
 
-// process is a supervisor that is a process of its own.
+// process is a supervisor in a process of its own.
 type process struct {
 	spec   *Spec
 	pid    int
@@ -32,8 +32,8 @@ type process struct {
 
 func newLink(s *Spec) link { return &process{spec: s} }
 
-// open starts the supervisor, in a process group of its own: what a terminal
-// sends to the front's does not concern it.
+// open starts the supervisor in a process group of its own, so that it does not get signals that a
+// terminal sends to the front's group.
 func (p *process) open() (io.ReadWriteCloser, error) {
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -53,8 +53,8 @@ func (p *process) open() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork passes descriptors on under numbers that are free here, so that those
-// which are handed through to the command keep theirs.
+// fork passes descriptors on under numbers that are free here, so that descriptors for the command
+// keep theirs.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)
@@ -80,7 +80,7 @@ func (p *process) fork(end int) (pid int, err error) {
 	})
 }
 
-// self is this program, also if the file has been replaced since.
+// self is this program, even if its file has been replaced since.
 func self() (string, error) {
 	const running = "/proc/self/exe"
 	if _, err := os.Stat(running); err == nil {
@@ -103,14 +103,13 @@ func (p *process) takeOver(group int, ended bool) {
 
 func (p *process) rest() []int { return job.Without(p.reaper.Rest(), p.pid) }
 
-// Called tells whether this process was started as a supervisor.
+// Called reports whether this process was started as a supervisor.
 func Called() bool {
 	return len(os.Args) > 1 && os.Args[1] == verb && os.Getenv(variable) != ""
 }
 
-// Main is the supervisor's program. It hears signals, which the front acts on.
-// When the front has died orphan is called with the command's process group,
-// before the job is ended.
+// Main is the supervisor's program. It passes signals to the front, which acts on them. If the
+// front has died, it calls orphan with the command's process group before it ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for f := range strings.FieldsSeq(os.Getenv(variable)) {

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// within is a supervisor inside of the front: when that is killed, the kernel
-// ends the job.
+// within is a supervisor inside the front. If the front is killed, the kernel ends the job.
 type within struct{ done chan struct{} }
 
 func newLink(*Spec) link { return &within{make(chan struct{})} }
@@ -28,8 +27,8 @@ func (*within) kill() error        { return nil }
 func (*within) takeOver(int, bool) {}
 func (*within) rest() []int        { return nil }
 
-// Called tells whether this process was started as a supervisor.
+// Called reports whether this process was started as a supervisor.
 func Called() bool { return false }
 
-// Main is the supervisor's program, which there is none of here.
+// Main is the supervisor's program. There is none on Windows.
 func Main(<-chan os.Signal, func(group int)) {}

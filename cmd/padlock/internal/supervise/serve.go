@@ -12,23 +12,23 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
 
-// ownThreads are as many as the supervisor needs at once.
+// ownThreads is the number of threads that the supervisor needs at once.
 const ownThreads = 8
 
-// Threads is how many processes and threads Start needs: the supervisor's, those
-// of a Go program that starts, and the command.
+// Threads is the number of processes and threads that Start needs: the supervisor's, those of a Go
+// program that starts, and the command.
 const Threads = ownThreads + 7 + 1
 
-// nap is the longest time that a suspend goes unnoticed, while there is a
-// lease: Go's timers stand still meanwhile.
+// nap is the longest time that a suspend goes unnoticed while there is a lease. Go's timers stand
+// still during a suspend.
 const nap = 300 * time.Millisecond
 
-// lateAfter is how much later than due a supervisor may look at the lease before
-// what it knows of it counts as old: it was stopped or starved meanwhile.
+// lateAfter is how late a supervisor may look at the lease. If it is later, it was stopped or
+// starved, and the end of the lease that it knows counts as old.
 const lateAfter = 100 * time.Millisecond
 
-// answerTime is how long such a supervisor waits for the front's answer before it
-// goes by what it knows.
+// answerTime is how long such a supervisor waits for the front's answer before it acts on the end
+// of the lease that it knows.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
@@ -50,9 +50,9 @@ type server struct {
 	alone  bool          // the front is gone
 }
 
-// serve runs the job that the first order is about, until nothing is left of
-// it or, with Leave, until the command has ended. orphan is called with the
-// command's process group when the front has died, before the job is ended.
+// serve runs the job of the first order until nothing is left of it or, with Leave, until the
+// command has ended. If the front has died, it calls orphan with the command's process group before
+// it ends the job.
 func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(json.NewDecoder(conn), first, orders)
@@ -111,8 +111,8 @@ func transmit(out *json.Encoder, all <-chan *news, sent chan<- struct{}) {
 	}
 }
 
-// tell does not wait for a front that hangs: what it then misses is at most
-// that a command was stopped and woken many times.
+// tell does not wait for a front that hangs. The front then misses at most that a command was
+// stopped and woken many times.
 func (s *server) tell(n *news) {
 	switch {
 	case s.alone:
@@ -202,14 +202,14 @@ func (s *server) obey(o *order) {
 	}
 }
 
-// frontDied ends the job: nobody keeps the lock any more.
+// frontDied ends the job, because nobody renews the lock any more.
 func (s *server) frontDied() {
 	s.alone = true
 	s.orphan(s.job.Group())
 	s.kill()
 }
 
-// commandDone begins to end what the command has left behind.
+// commandDone begins to end the processes that the command has left behind.
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
@@ -228,7 +228,7 @@ func (s *server) tellDone() {
 	s.tell(&news{Is: isDone, Code: e.Code, Signal: int(e.Signal)})
 }
 
-// look does what is due.
+// look does the work that is due.
 func (s *server) look() {
 	s.late = s.late || now()-s.due > lateAfter
 	if s.lease != nil {
@@ -274,7 +274,7 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 	return true
 }
 
-// leaseLow ends the job, since the lease is needed for that.
+// leaseLow ends the job, because that needs the rest of the lease.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
 		s.tell(&news{Is: isLow})
@@ -285,7 +285,7 @@ func (s *server) leaseLow(left time.Duration) {
 	}
 }
 
-// end tells the job to end.
+// end asks the job to end.
 func (s *server) end(grace time.Duration) {
 	if !s.ending {
 		s.ending = true
@@ -295,7 +295,7 @@ func (s *server) end(grace time.Duration) {
 	s.killIn(grace)
 }
 
-// killIn plans to kill the job. Of two times the earlier counts.
+// killIn plans to kill the job. The earlier of two times counts.
 func (s *server) killIn(d time.Duration) {
 	if at := now() + max(d, 1); s.killAt == 0 || at < s.killAt {
 		s.killAt = at
@@ -311,14 +311,14 @@ func (s *server) kill() {
 	}
 }
 
-// rest is pause, and notes when that is over.
+// rest is pause, and notes when the pause is over.
 func (s *server) rest() time.Duration {
 	d := s.pause()
 	s.due = now() + d
 	return d
 }
 
-// pause is the time until there is something to look at.
+// pause is the time until there is work to do.
 func (s *server) pause() time.Duration {
 	d := time.Hour
 	if s.lease != nil && !s.killed {

@@ -26,10 +26,10 @@ import (
 // Forever is the lease of a lock that has none.
 const Forever time.Duration = 1<<63 - 1
 
-// ErrStart is a supervisor that could not be started.
+// ErrStart means that the supervisor could not be started.
 var ErrStart = errors.New("the supervisor of the command cannot be started")
 
-// Spec says what to run, and for how long.
+// Spec describes the job and the lease.
 type Spec struct {
 	Title  string   // what lists of processes show of the supervisor
 	Path   string   // of the program
@@ -67,7 +67,7 @@ type Process struct {
 	heard          chan syscall.Signal
 }
 
-// link is what a front has of its supervisor's process.
+// link is the front's side of its supervisor's process.
 type link interface {
 	join()                          // waits until it is gone, with all that it had open
 	kill() error                    // ends it, and it alone; after join nothing
@@ -76,8 +76,8 @@ type link interface {
 	open() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor and, under it, the job. The error is that of
-// exec, or answers errors.Is for ErrStart; then nothing runs.
+// Start starts the supervisor and, under it, the job. The error is that of exec, or ErrStart; then
+// nothing runs.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -114,29 +114,27 @@ func (p *Process) Exit() job.Exit {
 	}
 }
 
-// Gone is closed when nothing is left of the job, or with Leave when the
-// command has ended, and nothing of the supervisor.
+// Gone is closed when nothing is left of the supervisor and of the job (with Leave, of the
+// command).
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// SupervisorLost is closed when somebody else has killed the supervisor. What is left
-// of the job is then killed.
+// SupervisorLost is closed when another process has killed the supervisor. The rest of the job is
+// then killed.
 func (p *Process) SupervisorLost() <-chan struct{} { return p.supervisorLost }
 
-// Low is closed when the supervisor has begun to end the job since the lease
-// ends.
+// Low is closed when the supervisor has begun to end the job because the lease ends.
 func (p *Process) Low() <-chan struct{} { return p.low }
 
-// Stopped tells that the command was stopped, and by which signal.
+// Stopped reports that the command was stopped, and by which signal.
 func (p *Process) Stopped() <-chan syscall.Signal { return p.stopped }
 
-// Heard tells of signals sent to the supervisor: the command takes it for the
-// process that started it.
+// Heard reports signals that were sent to the supervisor, which the command sees as its parent.
 func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
 
-// Rest lists what lives of the job.
+// Rest lists the living processes of the job.
 func (p *Process) Rest() []int { return p.link.rest() }
 
-// Left reports what the command has left running, before padlock ends it.
+// Left reports the processes that the command has left running, before padlock ends them.
 func (p *Process) Left() <-chan []Leftover { return p.left }
 
 // Signal sends sig to the command and to those in its process group.
@@ -147,7 +145,7 @@ func (p *Process) SignalCommand(sig syscall.Signal) {
 	p.send(&order{Do: doSignalCommand, Signal: int(sig)})
 }
 
-// Continue wakes what was stopped. That it was is not told any more.
+// Continue wakes stopped processes. A stop that nobody has read yet is no longer reported.
 func (p *Process) Continue() {
 	p.waking.Add(1)
 	for {
@@ -160,11 +158,11 @@ func (p *Process) Continue() {
 	}
 }
 
-// Lease says how long the lock is good for from now on.
+// Lease sets how long the lock is good for from now on.
 func (p *Process) Lease(left time.Duration) { p.send(&order{Do: doLease, Lease: until(left)}) }
 
-// Asked says that the supervisor, which was stopped or starved, asks how long the
-// lock is good for: call Answer.
+// Asked means that the supervisor was stopped or starved, and asks how long the lock is good for:
+// call Answer.
 func (p *Process) Asked() <-chan struct{} { return p.asked }
 
 // Answer is Lease, in answer to Asked.
@@ -178,17 +176,16 @@ func (p *Process) End(grace time.Duration) {
 	p.expectKill(grace)
 }
 
-// Kill kills the job, now and whatever of it appears from now on.
+// Kill kills the job, including processes that appear later.
 func (p *Process) Kill() {
 	p.send(&order{Do: doKill})
 	p.expectKill(0)
 }
 
-// slack is how much later than due a supervisor may say that it has killed,
-// before it counts as hung.
+// slack is how late a supervisor may report that it has killed the job before it counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill kills a supervisor that hangs, and so the job.
+// expectKill kills a supervisor that hangs, and with it the job.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {
@@ -202,14 +199,14 @@ func (p *Process) expectKill(after time.Duration) {
 	})
 }
 
-// send tells the supervisor. That it is gone is noticed elsewhere.
+// send sends an order to the supervisor. Another goroutine notices if the supervisor is gone.
 func (p *Process) send(o *order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.out.Encode(o)
 }
 
-// listen hears the supervisor out, and takes over when it has died.
+// listen reads the supervisor's news, and takes over when the supervisor has died.
 func (p *Process) listen(in *json.Decoder) {
 	for {
 		var n news
@@ -264,7 +261,7 @@ func (p *Process) hear(n *news) {
 	}
 }
 
-// tell passes a signal on, unless nobody listened for long.
+// tell passes a signal on, unless nobody has read the earlier ones.
 func tell(c chan<- syscall.Signal, sig int) {
 	select {
 	case c <- syscall.Signal(sig):

@@ -7,7 +7,7 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
-// order is what the front tells the supervisor, an object a line.
+// order is a message from the front to the supervisor, one object per line.
 type order struct {
 	Do     string
 	Signal int           `json:",omitempty"`
@@ -17,7 +17,7 @@ type order struct {
 	Job    *jobSpec      `json:",omitempty"`
 }
 
-// What there is to do.
+// The kinds of orders.
 const (
 	doStart         = "start"
 	doSignal        = "signal"
@@ -28,7 +28,7 @@ const (
 	doKill          = "kill"
 )
 
-// news is what the supervisor tells the front.
+// news is a message from the supervisor to the front.
 type news struct {
 	Is     string
 	PID    int        `json:",omitempty"`
@@ -38,7 +38,7 @@ type news struct {
 	Left   []Leftover `json:",omitempty"`
 }
 
-// What there is to tell.
+// The kinds of news.
 const (
 	isStarted = "started"
 	isFailed  = "failed"
@@ -53,8 +53,7 @@ const (
 	isGone    = "gone"
 )
 
-// Leftover is a process that the command has left running, as it was when it was
-// found.
+// Leftover is a process that the command has left running, with its state when it was found.
 type Leftover struct {
 	PID  int
 	Name string // what the system calls it; "?" if that is not known
@@ -67,8 +66,7 @@ func leftovers(pids []int) (list []Leftover) {
 	return list
 }
 
-// jobSpec is a Spec on its way. Arguments may be any bytes, and JSON's strings
-// cannot.
+// jobSpec is a Spec in JSON. Arguments may hold any bytes, and strings of JSON cannot.
 type jobSpec struct {
 	Path        []byte
 	Args, Env   [][]byte
