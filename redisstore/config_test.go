@@ -46,6 +46,9 @@ func TestConfigContradictions(t *testing.T) {
 			t.Errorf("%+v: want %q, got: %v", row.c, row.says, err)
 		}
 	}
+	if _, err := Open(t.Context(), Config{Addrs: one}, Lazy(), RestartGuard(7)); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("a Guard that does not exist: %v", err)
+	}
 	for _, c := range []Config{
 		{Addrs: one}, {Addrs: []string{":6379"}}, {Addrs: []string{"[::1]:6379"}, DB: 3, ClientName: "web-1"},
 		{Socket: "/s", DB: 1}, {Addrs: []string{"h:1", "i:1"}, Cluster: true, TLS: &tls.Config{}},

@@ -48,7 +48,7 @@ func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.R
 	if err != nil || f == 0 {
 		return driver.Grant{}, nil, false
 	}
-	return driver.Grant{Fence: s.told(f), TTL: ceilMillis(r.TTL)}, nil, true
+	return driver.Grant{Fence: s.callerFence(f), TTL: ceilMillis(r.TTL)}, nil, true
 }
 
 // plainAcquire uses the plain recipe, which needs no script.
@@ -112,7 +112,7 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 	if err != nil || len(parts) < 2 {
 		return driver.Grant{}, nil, false
 	}
-	g := driver.Grant{Fence: s.told(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}
+	g := driver.Grant{Fence: s.callerFence(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}
 	g.Shared = len(parts) > 2 && number(&parts[2]) == 1
 	return g, nil, true
 }

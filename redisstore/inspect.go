@@ -34,10 +34,10 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // state reads S: now, waiters, holds, fence.
 func (s *Store) state(a *answer, name string) (driver.State, error) {
 	if a.kind != replyState || len(a.rest) < 4 {
-		return driver.State{}, strange()
+		return driver.State{}, unreadable()
 	}
 	return driver.State{
-		Name: name, Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0)), Fence: s.told(a.number(3)),
+		Name: name, Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0)), Fence: s.callerFence(a.number(3)),
 	}, nil
 }
 

@@ -127,6 +127,8 @@ func (c *config) check() error {
 		return invalid("max-ttl: it is %v, allowed are %v to %v", c.maxTTL, driver.MinTTL, driver.MaxTTL)
 	case c.fences && (c.keep < time.Minute || c.keep > 30*24*time.Hour):
 		return invalid("fence-keep: it is %v, allowed are 1m to 720h", c.keep)
+	case c.guard < GuardKnown || c.guard > GuardOff:
+		return invalid("restart-guard: there is no Guard %d; use GuardKnown, GuardStrict or GuardOff", c.guard)
 	case c.replicas < 0 || c.replicas > 100:
 		return invalid("replicas: it is %d, allowed are 0 to 100", c.replicas)
 	case c.patience < 0 || c.patience > 2*time.Second:

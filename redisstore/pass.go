@@ -57,7 +57,7 @@ func (s *Store) swap(ctx context.Context, c *connected, token string, next *driv
 	case n == 2: // as in pass
 		_, _ = s.run(ctx, c, s.scripts.release, next.Name, "", "0")
 	case n > 2:
-		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.told(n), TTL: ceilMillis(next.TTL)}, nil)
+		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: ceilMillis(next.TTL)}, nil)
 	}
 	return driver.Released, g, n > 0, err
 }

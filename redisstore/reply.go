@@ -50,17 +50,17 @@ func (s *Store) answer(ctx context.Context, resp rueidis.RedisResult) (answer, e
 		return answer{}, s.failure(ctx, err)
 	}
 	if len(parts) == 0 {
-		return answer{}, strange()
+		return answer{}, unreadable()
 	}
 	kind, err := parts[0].ToString()
 	if err != nil {
-		return answer{}, strange()
+		return answer{}, unreadable()
 	}
 	return answer{kind, parts[1:]}, nil
 }
 
-// strange is the error for a reply that no script makes.
-func strange() error {
+// unreadable is the error for a reply that no script makes.
+func unreadable() error {
 	return fmt.Errorf("%w: redis: the reply cannot be read", driver.ErrUncertain)
 }
 
@@ -79,8 +79,8 @@ func number(m *rueidis.RedisMessage) int64 {
 	return n
 }
 
-// told returns the fence for the caller. Without fences it is 0, although the server still counts.
-func (s *Store) told(fence int64) uint64 {
+// callerFence returns the fence for the caller. Without fences it is 0, although the server still counts.
+func (s *Store) callerFence(fence int64) uint64 {
 	if !s.config.fences {
 		return 0
 	}
@@ -91,7 +91,7 @@ func (s *Store) told(fence int64) uint64 {
 func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {
 	case replyGranted:
-		return driver.Grant{Fence: s.told(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond, Shared: a.number(2) == 1}, nil
+		return driver.Grant{Fence: s.callerFence(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond, Shared: a.number(2) == 1}, nil
 	case replyHeld:
 		return driver.Grant{}, a.held()
 	case replyLost:
@@ -103,7 +103,7 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	case replyUsedUp:
 		return driver.Grant{}, driver.ErrFencesUsedUp
 	}
-	return driver.Grant{}, strange()
+	return driver.Grant{}, unreadable()
 }
 
 // gapError is a refusal whose only reason is the gap of Foreign.
@@ -117,7 +117,7 @@ func (e *gapError) Unwrap() error { return e.HeldError }
 // held reads a refusal: now, the number of waiters, the holds, and the rest of the gap.
 func (a *answer) held() error {
 	if len(a.rest) < 3 {
-		return strange()
+		return unreadable()
 	}
 	err := &driver.HeldError{Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0))}
 	err.Until = latest(err.Holds)

@@ -21,7 +21,7 @@ type wait struct {
 	w       *waiter
 	sent    bool           // the token may be in the queue
 	joined  bool           // the fast script was tried
-	told    bool           // a message asked it to look soon
+	asked   bool           // a message asked it to look soon
 	queued  bool           // the token was in the queue at the last look
 	down    driver.Instant // since when the server cannot be reached; or 0
 }
@@ -66,7 +66,7 @@ func (a *wait) wait() (driver.Grant, error) {
 			return g, nil
 		}
 		if err != nil {
-			if err = a.over(err); err != nil {
+			if err = a.waitEnded(err); err != nil {
 				return driver.Grant{}, err
 			}
 			next = 50 * time.Millisecond
@@ -101,7 +101,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	}
 	r := a.r
 	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.formats.holder(&r.Holder).text, a.s.subscriber.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.told))
+		a.s.formats.holder(&r.Holder).text, a.s.subscriber.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
@@ -113,7 +113,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
 	case replyWait:
-		a.told = a.told && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
+		a.asked = a.asked && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
 	case replyTryNow:
 		return g, 0, nil
@@ -146,8 +146,8 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// over returns the error that ends the wait, or nil if the wait goes on.
-func (a *wait) over(err error) error {
+// waitEnded returns the error that ends the wait, or nil if the wait goes on.
+func (a *wait) waitEnded(err error) error {
 	switch {
 	case a.ctx.Err() != nil:
 		return a.ended()
@@ -181,13 +181,13 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 		case m := <-a.w.called:
 			switch m.kind {
 			case msgHandedOver:
-				return driver.Grant{Fence: a.s.told(m.value), TTL: driver.MaxReservation}, true, nil
+				return driver.Grant{Fence: a.s.callerFence(m.value), TTL: driver.MaxReservation}, true, nil
 			case msgGranted:
-				return driver.Grant{Fence: a.s.told(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
+				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
 			case msgTry:
 				return g, true, nil
 			case msgLookBy:
-				a.told = true
+				a.asked = true
 				if sooner := time.Now().Add(time.Duration(m.value+1) * time.Millisecond); sooner.Before(due) {
 					due = sooner
 					t.Reset(time.Until(due))
