@@ -43,12 +43,16 @@ func ExampleRegister() {
 }
 
 func ExampleSQL() {
-	q := fence.SQL{Style: fence.Dollar, Fence: 1763600000123456}
+	q, err := fence.NewSQL(fence.Numbered, 1763600000123456) // lock.Fence(), or padlock.FenceFrom(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	text := "UPDATE invoices SET state = " + q.Arg("paid") + ", " + q.Set("fence") +
 		" WHERE id = " + q.Arg(42) + " AND " + q.Condition("fence")
 	fmt.Println(text)
-	fmt.Println(q.Args...)
-	// err := fence.Applied(db.ExecContext(ctx, text, q.Args...))
+	fmt.Println(q.Args()...)
+	// err = fence.Applied(db.ExecContext(ctx, text, q.Args()...))
 
 	// Output:
 	// UPDATE invoices SET state = $1, fence = $2 WHERE id = $3 AND fence <= $4

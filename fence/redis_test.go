@@ -62,7 +62,7 @@ func TestRedisHash(t *testing.T) {
 	defer conn.Close()
 	c := redis{conn, bufio.NewReader(conn)}
 	set := func(f uint64, fields ...string) error {
-		reply, err := c.call(t, append([]string{"EVAL", fence.RedisHash, "1", "invoice:7", strconv.FormatUint(f, 10)}, fields...)...)
+		reply, err := c.call(t, append([]string{"EVAL", fence.RedisHash(), "1", "invoice:7", strconv.FormatUint(f, 10)}, fields...)...)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func TestRedisHash(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"0", "-1", "1.5", "x", "", "9007199254740992", "nan", "inf"} {
-		if reply, err := c.call(t, "EVAL", fence.RedisHash, "1", "invoice:7", bad, "state", "bad"); err == nil {
+		if reply, err := c.call(t, "EVAL", fence.RedisHash(), "1", "invoice:7", bad, "state", "bad"); err == nil {
 			t.Errorf("fence %q: %s", bad, reply)
 		}
 	}

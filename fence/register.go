@@ -6,16 +6,14 @@ import (
 	"sync"
 )
 
-// A Register guards resources of this process. It remembers the greatest fence
-// of each name, in memory: neither other processes nor the next start of this
-// one know it. A name costs about 200 bytes. The zero Register is ready for
-// use, by any number of goroutines.
+// A Register guards resources of this process. It remembers the greatest fence of each name, in
+// memory: other processes do not see it, and it is empty after a restart. A name costs about 200
+// bytes. The zero Register is ready for use, by any number of goroutines.
 type Register struct {
-	// Max is how many names are remembered; 0 is no bound. It is set before
-	// first use. When there are more, the name that was not used for longest is
-	// forgotten, unless a function of Do is at work for it: then a holder that
-	// was paused since before its last use is no longer refused. Set Max where
-	// strangers choose the names.
+	// Max bounds how many names are remembered; 0 is no bound. Set it before the first use, if
+	// strangers choose the names. When there are more, the name that was not used for longest is
+	// forgotten, unless a function of Do runs for it. A holder that was paused since before that
+	// last use is then no longer refused.
 	Max int
 
 	mu     sync.Mutex

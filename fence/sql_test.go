@@ -14,19 +14,23 @@ import (
 )
 
 // update builds the statement of the documentation.
-func update(style fence.Style, f uint64) (string, []any) {
-	q := fence.SQL{Style: style, Fence: f}
+func update(t *testing.T, p fence.Placeholders, f uint64) (string, []any) {
+	t.Helper()
+	q, err := fence.NewSQL(p, f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := "UPDATE invoices SET state = " + q.Arg("paid") + ", " + q.Set("fence") +
 		" WHERE id = " + q.Arg(7) + " AND " + q.Condition("fence")
-	return text, q.Args
+	return text, q.Args()
 }
 
 func TestSQL(t *testing.T) {
-	for style, want := range map[fence.Style]string{
-		fence.Question: "UPDATE invoices SET state = ?, fence = ? WHERE id = ? AND fence <= ?",
-		fence.Dollar:   "UPDATE invoices SET state = $1, fence = $2 WHERE id = $3 AND fence <= $4",
+	for style, want := range map[fence.Placeholders]string{
+		fence.QuestionMarks: "UPDATE invoices SET state = ?, fence = ? WHERE id = ? AND fence <= ?",
+		fence.Numbered:      "UPDATE invoices SET state = $1, fence = $2 WHERE id = $3 AND fence <= $4",
 	} {
-		text, args := update(style, 42)
+		text, args := update(t, style, 42)
 		if text != want {
 			t.Errorf("%s\nwant %s", text, want)
 		}
@@ -41,11 +45,11 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// Without a fence nothing is written, rather than everything.
+// Without a fence there is no statement.
 func TestSQLWithoutAFence(t *testing.T) {
-	for _, f := range []uint64{0, 1 << 53} {
-		if text, _ := update(fence.Question, f); !strings.HasSuffix(text, "AND 1 = 0") {
-			t.Errorf("fence %d: %s", f, text)
+	for f, want := range map[uint64]error{0: fence.ErrMissing, 1 << 53: fence.ErrMalformed} {
+		if q, err := fence.NewSQL(fence.QuestionMarks, f); q != nil || !errors.Is(err, want) {
+			t.Errorf("fence %d: %v", f, err)
 		}
 	}
 }
@@ -97,7 +101,7 @@ func TestSQLInPostgreSQL(t *testing.T) {
 		fence uint64
 		rows  string
 	}{{1 << 52, "1"}, {1 << 52, "1"}, {1<<52 - 1, "0"}, {1<<53 - 1, "1"}, {1 << 52, "0"}} {
-		text, args := update(fence.Dollar, test.fence)
+		text, args := update(t, fence.Numbered, test.fence)
 		prepared := fmt.Sprintf("PREPARE p AS WITH done AS (%s RETURNING 1) SELECT count(*) FROM done; EXECUTE p('%v', %v, %v, %v)",
 			text, args[0], args[1], args[2], args[3])
 		if rows := run(prepared); rows != test.rows {
