@@ -46,7 +46,7 @@ func TestOwnSchemes(t *testing.T) {
 	}
 }
 
-// toy is a scheme of a program's own.
+// toy is a scheme that a program could have.
 func toy(name string) driver.Scheme {
 	return driver.Scheme{
 		Names: []string{name}, Help: "a toy", Example: name + ":",
@@ -71,7 +71,7 @@ func TestSchemesArePassed(t *testing.T) {
 	works(t, store, err)
 }
 
-// What a program says about the opening reaches the store, and the members of a quorum may be down.
+// The options of a program reach the store, and members of a quorum are opened lazily.
 func TestOpeningReachesTheStore(t *testing.T) {
 	var got []driver.Opening
 	s := toy("toy")

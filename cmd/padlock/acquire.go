@@ -87,7 +87,7 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	lock, err := l.Acquire(ctx, name, set.options()...)
 	if s := stop(); s != nil {
 		if err == nil {
-			_ = lock.Release() // else its lease runs out
+			_ = lock.Release() // otherwise its lease runs out
 		}
 		return interruptedBy(s, name)
 	}

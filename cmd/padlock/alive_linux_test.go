@@ -6,15 +6,14 @@ import (
 	"os"
 )
 
-// alive leaves out who is dead and not yet waited for: nobody may be there
-// who does that.
+// alive does not count zombies, because there may be no process that reaps them.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	return err == nil && ok && state[0] != 'Z' && state[0] != 'X'
 }
 
-// parentOf is 0 if that cannot be told.
+// parentOf returns 0 if the parent is not known.
 func parentOf(pid int) (parent int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil {

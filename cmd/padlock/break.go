@@ -36,7 +36,7 @@ type broken struct {
 	named
 	Broken  bool   `json:"broken"`
 	Fence   uint64 `json:"fence,omitempty"` // above those of the holds that were ended
-	Holders []hold `json:"holders"`         // who had it, as seen before
+	Holders []hold `json:"holders"`         // the holders before
 }
 
 // breaking holds the flags of break.
@@ -44,7 +44,7 @@ type breaking struct {
 	fence    uint64
 	fenced   bool // --fence was given
 	yes      bool
-	question func(text string) bool // nil if there is nobody to ask
+	question func(text string) bool // nil without a terminal
 }
 
 func (a *app) breakCommand() *cobra.Command {

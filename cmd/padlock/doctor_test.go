@@ -12,8 +12,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// TestDoctor runs the scripts of testdata/doctor, which start servers of their
-// own with
+// TestDoctor runs the scripts of testdata/doctor. They start servers of their own with
 //
 //	redis VARIABLE [persist] [tls] [password=TEXT] [acl=FILE] [ARGUMENT…]
 //

@@ -14,11 +14,11 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// haveKeys gives an example a key in $key and one in deploy.key.
+// haveKeys gives an example a key in $key and another in deploy.key.
 const haveKeys = `key=$(padlock acquire --ttl 1m example-1); padlock acquire --key-file deploy.key example-2`
 
-// examples says how the examples in the help of a verb are tried: each line by
-// itself after the given preparation, or all of them as one script.
+// examples describes how the examples in the help of a verb are tested: line by line, each after
+// the same preparation, or as one script.
 var examples = map[string]struct {
 	whole, leases bool
 	before        string
@@ -37,14 +37,14 @@ var examples = map[string]struct {
 	"padlock version": {before: "jq() { cat; }"},
 	"padlock man":     {before: `man() { cat; }`},
 	"padlock break":   {elsewhere: "the fence is one that somebody read; testdata/redis/break.txtar"},
-	"padlock flock":   {elsewhere: "flock_test.go runs such lines beside flock(1)"},
+	"padlock flock":   {elsewhere: "flock_test.go runs such lines with flock(1), too"},
 	"padlock stores":  {elsewhere: "one asks a server; testdata/script/stores.txtar"},
 	"padlock doctor":  {elsewhere: "they need a server with TLS, and half a minute; testdata/doctor"},
 	"padlock verify":  {elsewhere: "they name a server; verify_test.go"},
 }
 
-// TestHelpExamples runs what --help shows, as it stands there, on the default
-// kind of store, or on Redis where leases are needed.
+// TestHelpExamples runs the examples in the help as they are written, on the default kind of store,
+// or on Redis if they need leases.
 func TestHelpExamples(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the examples use a Unix shell")
@@ -87,7 +87,7 @@ func TestHelpExamples(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// stubs are the programs that examples run, and places that belong to root.
+// stubs are the programs that examples run, and replacements for places that belong to root.
 const stubs = `mkdir bin; PATH=$PWD/bin:$PATH; printf '#!/bin/sh\ncat >mailed\n' >bin/mail; chmod +x bin/mail
 for f in report build deploy search rebuild backup; do printf '#!/bin/sh\n' >$f.sh; chmod +x $f.sh; done
 padlock() { set -- "$@"; case "$*" in *file:///var/lib/*) return 0;; esac; command padlock "$@"; }

@@ -9,15 +9,15 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/flockmode"
 )
 
-const flockLong = `flock does what flock(1) does, with its command line and its exit statuses: it
-locks the file or directory FILE, which is not written, while COMMAND runs, or an
-open file of the shell by its number. Links to padlock that are called flock do
-the same.
+const flockLong = `flock works like flock(1): it has the same command line and exit statuses. It locks
+the file or directory FILE while COMMAND runs, or an open file of the shell by its
+number; it never writes to the file. A link to padlock with the name flock does the
+same.
 
-These are the kernel's locks on files, shared with every program that uses
-flock(2), and not padlock's: they have no names, no holders, no fences and no
-leases. What COMMAND leaves running keeps the lock, and is left alone. If padlock
-is killed COMMAND runs on, and has the lock unless it has closed the file.
+These are the kernel's locks on files, which every program that uses flock(2)
+shares. They are not padlock's locks: they have no names, no holders, no fences and
+no leases. Processes that COMMAND leaves running keep the lock. If padlock is killed,
+COMMAND continues, and keeps the lock unless it has closed the file.
 
 "padlock flock --help" lists the options.`
 

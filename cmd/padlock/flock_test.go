@@ -15,11 +15,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// realFlock is that of util-linux, found before scripts have ours in PATH.
+// realFlock is util-linux's flock. It is found before scripts have padlock's in their PATH.
 var realFlock, _ = exec.LookPath("flock")
 
-// TestFlock runs the scripts of testdata/flock, where flock is padlock under
-// that name, and $FLOCK is the system's.
+// TestFlock runs the scripts of testdata/flock. There flock is padlock under that name, and $FLOCK
+// is util-linux's.
 func TestFlock(t *testing.T) {
 	switch {
 	case runtime.GOOS != "linux":
@@ -51,10 +51,9 @@ func TestFlock(t *testing.T) {
 
 var took = regexp.MustCompile(`took [0-9]+\.[0-9]{6} seconds`)
 
-// same LINE… has the shell run a line twice: where flock is padlock, and where
-// it is the system's. Exit status, standard output and what the line leaves in
-// the directory must be the same, and so must be whether there are words on
-// standard error.
+// same LINE… runs a line in the shell twice: with padlock as flock, and with util-linux's flock.
+// Exit status, standard output and the directory afterwards must be the same. Standard error must
+// have text in both cases or in neither.
 func same(ts *testscript.TestScript, neg bool, words []string) {
 	line := strings.Join(words, " ")
 	ours := sandbox(ts, filepath.Join(ts.MkAbs("bin"), "flock"), line)
@@ -65,7 +64,7 @@ func same(ts *testscript.TestScript, neg bool, words []string) {
 	ts.Logf("%s", ours)
 }
 
-// sandbox runs a line in a new directory and tells all that came of it.
+// sandbox runs a line in a new directory and returns everything that it did.
 func sandbox(ts *testscript.TestScript, flock, line string) string {
 	dir, err := os.MkdirTemp(ts.MkAbs("."), "same")
 	ts.Check(err)

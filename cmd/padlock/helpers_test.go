@@ -42,7 +42,7 @@ func catcher() {
 	}
 }
 
-// writePids writes at once what others wait for.
+// writePids writes the whole file at once, because others wait for it.
 func writePids(file string) {
 	text := fmt.Sprintln(os.Getpid(), os.Getppid())
 	if os.WriteFile(file+".new", []byte(text), 0o600) != nil || os.Rename(file+".new", file) != nil {
@@ -60,9 +60,8 @@ func leaseMain() {
 	main()
 }
 
-// faulty is a store that fails as the files in a directory say: "lost", when
-// somebody else has taken the lock, "cut", when the server is out of reach, and
-// "hang", when a release gets no answer.
+// faulty is a store that fails as the files in a directory say: "lost" (somebody else has taken the
+// lock), "cut" (the server cannot be reached), "hang" (a release gets no answer).
 type faulty struct {
 	padlock.Store
 	dir string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Scripts depend on the names of fields: each is told in docs/command.md.
+// Scripts depend on the names of fields, so docs/command.md has each of them.
 func TestJSONFieldsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/command.md")
 	if err != nil {

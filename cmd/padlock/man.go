@@ -110,7 +110,7 @@ func verbs(root *cobra.Command) []*cobra.Command {
 	var list []*cobra.Command
 	for _, verb := range root.Commands() {
 		if verb.IsAvailableCommand() && verb.Name() != "help" {
-			verb.DisableFlagsInUseLine = true // what there is follows
+			verb.DisableFlagsInUseLine = true // the flags follow
 			list = append(list, verb)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The manual page says the same as the command: each verb, each flag with its
-// letter and what it wants, each exit status and variable.
+// The manual page has everything that the command knows: each verb, each flag with its letter and
+// value, each exit status and variable.
 func TestManPageTellsAllVerbsAndFlags(t *testing.T) {
 	root := (&app{}).root()
 	root.InitDefaultCompletionCmd()
@@ -73,7 +73,7 @@ func plainMan(t *testing.T, root *cobra.Command) string {
 	return strings.NewReplacer(`\-`, "-", `\e`, `\`, `\&`, "", `\(dq`, `"`).Replace(text)
 }
 
-// What formats manual pages has nothing to say against it.
+// The program that formats manual pages reports no errors.
 func TestManPageIsWellFormed(t *testing.T) {
 	mandoc, err := exec.LookPath("mandoc")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// The queue is first come, first served, so those ahead are never more than
-// the fewest who were ever seen to wait.
+// The queue is first come, first served. So the number of waiters ahead is never more than the
+// smallest number of waiters that was ever seen.
 func TestProgressTellsThePlace(t *testing.T) {
 	store, err := open.Store(t.Context(), "memory:")
 	if err != nil {
@@ -52,7 +52,7 @@ func TestProgressTellsThePlace(t *testing.T) {
 	}
 }
 
-// waits has somebody else stand in line, the n-th.
+// waits puts another waiter, the n-th, into the queue.
 func waits(t *testing.T, l *padlock.Locker, ctx context.Context, n int) {
 	t.Helper()
 	go func() { _, _ = l.Acquire(ctx, "deploy") }() // until the test ends

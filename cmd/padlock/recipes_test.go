@@ -11,13 +11,12 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// TestRecipes runs the scripts of testdata/recipes, which take blocks of
-// docs/recipes.md with
+// TestRecipes runs the scripts of testdata/recipes. They write blocks of docs/recipes.md to files
+// of the same names with
 //
 //	recipe FILE…
 //
-// as files of these names, and run them as they are written there. Locks are
-// kept on a server.
+// and run them as they are written there. Locks are kept on a server.
 func TestRecipes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the recipes use a Unix shell")
@@ -46,7 +45,7 @@ func TestRecipes(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// recipes are the blocks of a page that have a name.
+// recipes returns the blocks of a page that have a name.
 func recipes(t *testing.T, text string) map[string]string {
 	t.Helper()
 	blocks := map[string]string{}
@@ -62,7 +61,7 @@ func recipes(t *testing.T, text string) map[string]string {
 	return blocks
 }
 
-// Every block that has a name is run by a script.
+// Every block with a name is run by a script.
 func TestEveryRecipeIsRun(t *testing.T) {
 	text, err := os.ReadFile("../../docs/recipes.md")
 	if err != nil {

@@ -29,10 +29,10 @@ func TestRedis(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// scripts says how the scripts of dir are run.
+// scripts returns how the scripts of dir are run.
 func scripts(dir string) testscript.Params {
-	// Under nohup this process ignores hangups, and so would all it starts. One
-	// that catches them leaves the default to its children.
+	// Under nohup this process ignores hangups, and so would all its children. A process that
+	// catches them leaves the default to its children.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	return testscript.Params{
 		Dir:                 dir,

@@ -37,7 +37,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	a.json = asksForJSON(args) // for errors before the flags are read
 	err := root.ExecuteContext(context.Background())
 	var f *failure
-	var file *fs.PathError // of a verb: all else is made a failure
+	var file *fs.PathError // a failed write; verbs turn all other errors into failures
 	switch {
 	case err == nil:
 		return a.status

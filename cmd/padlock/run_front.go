@@ -33,13 +33,13 @@ type front struct {
 	progress *progress
 
 	why   *failure // why padlock ends the job: the first reason counts
-	stuck alarm    // when to tell what is still there
-	left  left     // what the command has left running
+	stuck alarm    // when to report processes that are still there
+	left  left     // the processes that the command has left running
 	asked bool     // the job was asked to end, by a signal to padlock
 
 	begun     time.Time     // when the lock was asked for
-	contended chan struct{} // somebody else has it, perhaps the padlock around this one
-	own       bool          // it was that
+	contended chan struct{} // the lock is held, perhaps by the padlock around this one
+	own       bool          // it is held by the padlock around this one
 
 	unconfirmed bool         // the store did not answer the release
 	interrupted bool         // padlock itself was, not only the command
@@ -250,7 +250,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		workInBackground()
 		if f.terminal.interactive() {
-			f.terminal.give(f.job.Group()) // who reads too early is stopped, and that is heard of
+			f.terminal.give(f.job.Group()) // a command that reads too early is stopped, and padlock notices
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))
@@ -347,7 +347,7 @@ func (f *front) event(e padlock.Event) {
 	if e.Kind == padlock.EventRenewed {
 		select {
 		case f.renewed <- struct{}{}:
-		default: // it is to be told already
+		default: // a report is due already
 		}
 	}
 	if e.Kind == padlock.EventContended {

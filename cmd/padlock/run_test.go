@@ -13,10 +13,10 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// TestRunOnServer runs the scripts of testdata/runredis, each with a Redis
-// server of its own, which "server pause", "resume", "kill" and "restart" cut
-// off, bring back, and restart with what it knew, which is nothing in scripts whose
-// names begin with "forgets-".
+// TestRunOnServer runs the scripts of testdata/runredis, each with its own Redis server. The
+// command "server pause", "resume", "kill" or "restart" cuts the server off, brings it back, kills
+// it, or restarts it with its data; in scripts whose names begin with "forgets-", a restart loses
+// all data.
 func TestRunOnServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who leaves the process group is found on Linux only")
@@ -57,9 +57,8 @@ func control(ts *testscript.TestScript, s *server.Server, args []string) {
 	}
 }
 
-// TestDisk runs the scripts of testdata/disk in a file system of their own,
-// which can be full or read-only: in a name space of the kernel's, where any
-// user may mount.
+// TestDisk runs the scripts of testdata/disk in a file system of their own, which can be full or
+// read-only. It is mounted in a name space of the kernel, where any user may mount.
 func TestDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are no name spaces")

@@ -45,7 +45,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, supervisorLost = f.lastNews(low, supervisorLost) // which say more
+			low, supervisorLost = f.lastNews(low, supervisorLost) // which knows more
 			f.lockOver()
 		case <-supervisorLost:
 			supervisorLost = nil
@@ -115,7 +115,7 @@ func (f *front) because(why *failure) bool {
 		return false
 	}
 	f.say(why.note)
-	f.why = &failure{status: why.status} // it is said
+	f.why = &failure{status: why.status} // the reason has been printed
 	return true
 }
 
@@ -213,7 +213,7 @@ func (f *front) pause() {
 		}
 		f.heard(s, false)
 	}
-	f.resume() // before it is heard of once more that the job is stopped
+	f.resume() // before another report that the job is stopped
 }
 
 // resume wakes the job if the lock has outlived the pause.

@@ -19,7 +19,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// The commands that scripts run, beside the system's.
+// The commands that scripts run, besides the system's.
 func TestMain(m *testing.M) {
 	if calledFlock() { // not among those below: they hide the system's
 		main()
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// command is padlock with a state directory of the script's own, so that it does
-// not take a server for one that had its port in an earlier test, restarted.
+// command is padlock with a state directory of the script's own. Otherwise it could take a new
+// server for the restart of one that had the same port in an earlier test.
 func command() {
 	if dir := os.Getenv("STATE"); dir != "" {
 		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
@@ -44,8 +44,8 @@ func command() {
 	main()
 }
 
-// TestScript runs the scripts of testdata/script, which show what the command
-// does; each may be read as documentation.
+// TestScript runs the scripts of testdata/script. They show what the command does, and each may be
+// read as documentation.
 func TestScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts use a Unix shell")
@@ -66,10 +66,10 @@ func setUpScript(env *testscript.Env) error {
 	return os.Mkdir(filepath.Join(env.WorkDir, "faults"), 0o700)
 }
 
-// patience is how long a script waits for what must happen.
+// patience is how long a script waits for an event that must come.
 const patience = 20 * time.Second
 
-// until asks again until ok is true, and fails the script if it never is.
+// until calls ok again until it is true, and fails the script if it never is.
 func until(ts *testscript.TestScript, what string, ok func() bool) {
 	for deadline := time.Now().Add(patience); !ok(); {
 		if time.Now().After(deadline) {
@@ -113,8 +113,8 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, strings.Join(args, " "), func() bool { return (ts.Exec(args[0], args[1:]...) != nil) == neg })
 }
 
-// signal NAME WHO FILE sends a signal to the process, or the parent of the
-// process, that wrote FILE: sleeper and catcher do.
+// signal NAME pid|ppid FILE sends a signal to the process that wrote FILE, or to its parent.
+// sleeper and catcher write such files.
 func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: signal NAME pid|ppid FILE")
@@ -130,7 +130,7 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(p.Signal(s.sig))
 }
 
-// dead FILE… wants the processes that wrote the files to be gone.
+// dead FILE… checks that the processes that wrote the files are gone.
 func dead(ts *testscript.TestScript, neg bool, args []string) {
 	for _, file := range args {
 		pid, _ := pidsOf(ts, file)
@@ -147,8 +147,8 @@ func pidsOf(ts *testscript.TestScript, file string) (pid, parent int) {
 	return pid, parent
 }
 
-// fronts FILE… writes FILE.front: the process that is the parent of the
-// parent, the supervisor, of the process that wrote FILE.
+// fronts FILE… writes FILE.front with the front's process: the parent of the supervisor, which is
+// the parent of the process that wrote FILE.
 func fronts(ts *testscript.TestScript, neg bool, args []string) {
 	for _, file := range args {
 		_, supervisor := pidsOf(ts, file)

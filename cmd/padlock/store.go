@@ -43,7 +43,7 @@ func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) 
 	query.Set("create", "no")
 	u.RawQuery = query.Encode()
 	if _, err := openStore(ctx, u.String()); errors.Is(err, padlock.ErrInvalid) {
-		return a.locker(ctx, name) // which says what is wrong with the URL
+		return a.locker(ctx, name) // its error says what is wrong with the URL
 	}
 	a.remark(name, "the directory %s does not exist yet", show(u.Path))
 	empty, err := open.Store(ctx, "memory:")
@@ -91,5 +91,5 @@ var closePatience = 5 * time.Second
 func (a *app) close(l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	_ = l.Close(ctx) // what matters was told by Release
+	_ = l.Close(ctx) // Release has reported what matters
 }

@@ -118,10 +118,10 @@ type promised struct {
 	MinTTL   float64   `json:"min_ttl_seconds,omitempty"`
 	MaxTTL   float64   `json:"max_ttl_seconds,omitempty"`
 	Notes    []string  `json:"notes"`
-	Found    []finding `json:"found,omitempty"` // what the server was found to be
+	Found    []finding `json:"found,omitempty"` // what the server reports
 }
 
-// finding is what a server says of itself.
+// finding is a fact that a server reports.
 type finding struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestTerminal runs the scripts of testdata/tty, in which somebody works at a
-// terminal, with a shell that has job control:
+// TestTerminal runs the scripts of testdata/tty, in which a person works at a terminal, with a
+// shell that has job control:
 //
 //	login               opens the terminal
 //	shell LINE…         types a line when the shell is ready for one
@@ -47,7 +47,7 @@ func TestTerminal(t *testing.T) {
 
 type windowKey struct{}
 
-// window is a terminal with somebody at it.
+// window is a terminal with a person at it.
 type window struct{ tmux, socket string }
 
 func (w *window) do(ts *testscript.TestScript, args ...string) string {
@@ -68,8 +68,8 @@ func (w *window) login(ts *testscript.TestScript, _ bool, _ []string) {
 	w.do(ts, "new-session", "-d", "-x", "150", "-y", "50", "bash", "--norc", "--noprofile", "-i")
 }
 
-// shell does not type ahead: what comes while the shell sets the terminal for a
-// program, or for itself, may get lost.
+// shell does not type ahead: input may get lost while the shell sets up the terminal for a program
+// or for itself.
 func (w *window) shell(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, "the shell is ready", func() bool {
 		return strings.HasSuffix(strings.TrimSpace(w.do(ts, "capture-pane", "-p", "-J")), ">")

@@ -18,7 +18,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// kept is a store in memory that the verbs open and close, one after the other.
+// kept is a store in memory that several verbs open and close, one after the other.
 type kept struct {
 	driver.Store
 	driver.Inspector
@@ -45,7 +45,7 @@ func (k kept) Inspect(ctx context.Context, name string) (driver.State, error) {
 	return k.Inspector.Inspect(ctx, name)
 }
 
-// inMemory is a store in memory, which is closed with the test.
+// inMemory returns a store in memory, which is closed at the end of the test.
 func inMemory(t *testing.T) kept {
 	t.Helper()
 	s, err := open.Store(t.Context(), "memory:")
@@ -63,7 +63,7 @@ func use(t *testing.T, s padlock.Store) {
 	t.Cleanup(func() { openStore = before })
 }
 
-// A person is asked, and only a whole yes is one.
+// break asks a person, and only the whole word yes is a yes.
 func TestBreakAsks(t *testing.T) {
 	store := inMemory(t)
 	use(t, store)
@@ -85,7 +85,7 @@ func TestBreakAsks(t *testing.T) {
 			t.Errorf("answer %v: %v", answer, err)
 		}
 		if err := lock.Check(t.Context()); errors.Is(err, padlock.ErrLost) != answer {
-			t.Errorf("answer %v: the holder is told %v", answer, err)
+			t.Errorf("answer %v: Check returned %v", answer, err)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestOnlyAWholeYesIsOne(t *testing.T) {
 	}
 }
 
-// What is unknown counts, what is accepted does not.
+// Unknown findings count in the exit status, accepted ones do not.
 func TestExitStatusOfDoctor(t *testing.T) {
 	for _, c := range []struct {
 		state  doctor.State
@@ -122,7 +122,7 @@ func TestExitStatusOfDoctor(t *testing.T) {
 	}
 }
 
-// Who waits rides out a store that is out of reach for a while, and not for ever.
+// A waiter survives a short outage of the store, but not a long one.
 func TestWaitRidesOutAnOutage(t *testing.T) {
 	for _, c := range []struct {
 		outage, bound time.Duration // the outage comes every minute
@@ -162,8 +162,8 @@ func TestWaitRidesOutAnOutage(t *testing.T) {
 	}
 }
 
-// The next holder may write his key where the last one had his, as soon as the
-// lock ; and a key is kept while it may be of use.
+// The next holder may write its key to the same file as soon as the lock is released, and that key
+// stays. A key that may still be valid also stays.
 func TestReleaseRemovesItsOwnKeyOnly(t *testing.T) {
 	for _, c := range []struct {
 		next    string // what the next holder writes
@@ -212,7 +212,7 @@ func TestReleaseRemovesItsOwnKeyOnly(t *testing.T) {
 	}
 }
 
-// What a store answers, each verb says in its own words.
+// Each verb reports the answers of a store in its own words.
 func TestUnsuccessful(t *testing.T) {
 	t.Setenv("PADLOCK_STORE", "redis://:canary@db7")
 	a := &app{}

@@ -28,8 +28,7 @@ func (s sameFence) Acquire(ctx context.Context, r driver.Request) (driver.Grant,
 	return g, err
 }
 
-// Every server that has one address gets a proxy, and nothing else of a URL is
-// lost.
+// Every server with one address gets a proxy, and the rest of the URL stays as it is.
 func TestThroughProxies(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string][]string{

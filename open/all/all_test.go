@@ -51,8 +51,8 @@ func TestStoresWork(t *testing.T) {
 	}
 }
 
-// A program is started while one of three servers is down: a majority will do.
-// To want all of them up from the start takes saying so.
+// A program starts while one of three servers is down, because a majority is enough. lazy=no
+// demands that all servers are up.
 func TestAQuorumOpensWithAMemberDown(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	members := func(more string) string {
@@ -71,9 +71,8 @@ func TestAQuorumOpensWithAMemberDown(t *testing.T) {
 	}
 }
 
-// The members of a quorum are the stores that their URLs name, and the rule is
-// that of the scheme: with one of two members held, "all" is held, and with one
-// of three a majority is not.
+// The members of a quorum are the stores that its URLs name, and its scheme decides how many must
+// agree. If one of three members is held, "all" is held and "quorum" is not.
 func TestRulesOfQuorums(t *testing.T) {
 	for scheme, want := range map[string]error{"quorum": nil, "all": padlock.ErrHeld} {
 		dir := t.TempDir()
@@ -111,7 +110,7 @@ func TestDefaultURL(t *testing.T) {
 	}
 }
 
-// What is wrong with a URL is said with what to write.
+// An error says what is wrong with a URL and what to write instead.
 func TestErrorsSayWhatToWrite(t *testing.T) {
 	for rawURL, want := range map[string]string{
 		"":                       "no store is named",
@@ -163,7 +162,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
-// A scheme is claimed only if there is a store behind it.
+// Every scheme that is listed has a store.
 func TestOnlyWhatIsThereIsClaimed(t *testing.T) {
 	for _, scheme := range names() {
 		_, err := all.Store(t.Context(), scheme+"://nobody@/?nothing=here")

@@ -11,12 +11,12 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// canary is the password that must not be seen again. It begins with a digit:
-// an unescaped delimiter after it then leaves something like a port.
+// canary is the password that must not appear anywhere. It begins with a digit, because after an
+// unescaped delimiter it then looks like the beginning of a port.
 const canary = "31415canary"
 
-// secretURLs are URLs of every scheme, ours and PHP's, with a password where
-// one may stand, or get to by a slip of the pen.
+// secretURLs are URLs of every scheme, padlock's and PHP's, with a password where one may stand, or
+// where a mistake may put one.
 func secretURLs() []string {
 	schemes := append(names(), "nowhere", "redis", "rediss", "postgres", "mysql", "pgsql", "symfony+redis", "flock")
 	var urls []string
@@ -30,7 +30,7 @@ func secretURLs() []string {
 			s+"://host/path?auth[]="+canary+"&x=%zz",
 			s+":?host[localhost]&auth="+canary,
 			s+":host=localhost;password="+canary,
-			// delimiters in a password that nobody escaped
+			// delimiters in a password, not escaped
 			s+"://user:1/"+canary+"@host/path",
 			s+"://user:1?"+canary+"@host/path",
 			s+"://user:1#"+canary+"@host/path",
@@ -69,8 +69,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// firstUse tries a store whose servers need not be up at first: what is wrong is
-// said then, and not with the secret.
+// firstUse uses a store that opens without its server. The error comes then, and must not have the
+// secret either.
 func firstUse(t *testing.T, rawURL string, store driver.Store) {
 	l := padlock.New(store)
 	defer l.Close(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// A DSN of Symfony's means the place that PHP would take it for.
+// A DSN of Symfony's means the place where PHP keeps its locks.
 func TestSymfonyDSN(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"redis://localhost":                               "redis://localhost:6379/",
@@ -74,7 +74,7 @@ func TestSymfonyErrors(t *testing.T) {
 	}
 }
 
-// The store of a DSN and that of our own URL share their locks.
+// The store of a DSN and that of padlock's own URL share their locks.
 func TestSymfonyShares(t *testing.T) {
 	srv, dir := server.Redis(t, server.RedisOptions{Password: canary}), t.TempDir()
 	for dsn, own := range map[string]string{
@@ -97,7 +97,7 @@ func TestSymfonyShares(t *testing.T) {
 	}
 }
 
-// A quorum without fences says so, and then takes members that have none.
+// A quorum with fences=no has no fences.
 func TestQuorumWithoutFences(t *testing.T) {
 	for rawURL, want := range map[string]driver.Fence{
 		quorumURL("all", t.TempDir(), 2) + "&fences=no":    driver.NoFence,

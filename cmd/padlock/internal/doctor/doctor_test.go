@@ -18,7 +18,7 @@ import (
 
 var every = open.Schemes(all.Schemes()...)
 
-// of returns how a check came out, and fails if it was not made once.
+// of returns the result of a check, and fails the test if the check was not made exactly once.
 func of(t *testing.T, found []Finding, check string) Finding {
 	t.Helper()
 	var hits []Finding
@@ -65,7 +65,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// disk is a made-up system: directories, links (by mode), and one kind.
+// disk is a simulated system: directories, links (by mode), and one kind of file system.
 type disk struct {
 	fstest.MapFS
 	links map[string]string
@@ -241,12 +241,12 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// shared is a store that is closed by somebody else.
+// shared is a store that somebody else closes.
 type shared struct{ driver.Store }
 
 func (shared) Close() error { return nil }
 
-// A look at a server says what it could not read.
+// A setting that could not be read is reported as unknown.
 func TestUnknownIsAValue(t *testing.T) {
 	v := &visit{Options: Options{Schemes: every}, place: placeOf("redis://localhost", every)}
 	n := node{}
@@ -261,7 +261,8 @@ func TestUnknownIsAValue(t *testing.T) {
 	}
 }
 
-// Who may be succeeded by a replica is told so, also while there is none.
+// With Sentinel or Cluster a replica may take over, so failover is a problem even if no replica is
+// connected.
 func TestFailover(t *testing.T) {
 	for _, c := range []struct {
 		url, mode, replicas string
@@ -285,7 +286,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A wrong URL is an error, and not a finding.
+// A wrong URL is an error and not a finding.
 func TestWrongURL(t *testing.T) {
 	_, err := Examine(t.Context(), "redis://:canary@localhost?x=y", Options{Open: all.Store, Schemes: every})
 	if !errors.Is(err, padlock.ErrInvalid) || strings.Contains(err.Error(), "canary") {

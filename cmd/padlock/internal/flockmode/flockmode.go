@@ -82,23 +82,23 @@ const usage = `Usage: %[1]s [OPTIONS] FILE|DIRECTORY COMMAND [ARGUMENTS…]
        %[1]s [OPTIONS] FILE|DIRECTORY -c LINE
        %[1]s [OPTIONS] DESCRIPTOR
 
-Lock a file or a directory while a command runs, or a file that the shell has open
-under a number, until it closes it. This is padlock doing what flock(1) does.
+Lock a file or a directory while a command runs, or lock a file that the shell has
+open under a number until the shell closes it. This is padlock working like flock(1).
 
   -s, --shared                  share the lock with other shared ones
-  -x, -e, --exclusive           share it with nobody (default)
-  -u, --unlock                  give the lock up
+  -x, -e, --exclusive           do not share the lock (default)
+  -u, --unlock                  release the lock
   -n, --nb, --nonblock          do not wait
   -w, --wait, --timeout SECS    wait at most SECS, fractions allowed
-  -E, --conflict-exit-code N    exit status when it is locked or not free in time (1)
-  -o, --close                   COMMAND does not get the file, and so keeps no lock
+  -E, --conflict-exit-code N    exit status if the lock is held or not free in time (1)
+  -o, --close                   close the file first, so that COMMAND does not hold the lock
   -F, --no-fork                 become COMMAND instead of waiting for it
   -c, --command LINE            run LINE by $SHELL, or /bin/sh
-      --verbose                 tell how long it took
-  -h, --help                    this
-  -V, --version                 which padlock this is
+      --verbose                 print how long the wait took
+  -h, --help                    show this help
+  -V, --version                 print the version
 
 Exit status: that of COMMAND; 128+N if signal N killed it; 1 locked by others (-E);
-64 usage; 65 cannot be locked; 66 cannot be opened; 69 COMMAND cannot be run;
-71 the system; 73 cannot be created.
+64 wrong usage; 65 FILE cannot be locked; 66 FILE cannot be opened; 69 COMMAND cannot
+be run; 71 the system failed; 73 FILE cannot be created.
 `

@@ -2,5 +2,5 @@
 
 package job
 
-// Listen has f hear of all signals that j sends. It is called before they are.
+// Listen calls f before each signal that j sends.
 func Listen(j *Job, f func(pid int)) { j.heard = f }

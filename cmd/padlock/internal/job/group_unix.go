@@ -14,7 +14,7 @@ type platform struct {
 	mu     sync.Mutex
 	reaped bool // the command was waited for: its number may be another's now
 
-	heard func(pid int) // if not nil, a test hears of all signals
+	heard func(pid int) // if not nil, called for each signal; for tests
 }
 
 // signal sends a signal to a process, or to a group by its negative number. It is no error if the

@@ -103,7 +103,7 @@ func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(j.pid, sig) }
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
 func (j *Job) killNow() {
-	rest := j.Rest() // whose children they are is lost with the command
+	rest := j.Rest() // after the command nobody knows whose children they are
 	j.signalUnreaped(-j.pid, kill)
 	for _, pid := range append(rest, j.Rest()...) {
 		j.signal(pid, kill)

@@ -93,8 +93,7 @@ func TestRestSeesOddNames(t *testing.T) {
 	}
 }
 
-// After Kill nothing is asked politely: what the command leaves behind is
-// killed too.
+// After Kill, leftover processes are killed too, without a polite signal first.
 func TestKillGoesOn(t *testing.T) {
 	j := start(t, false, "sh", "-c", `trap "" TERM; (while :; do sleep 60; done) & (while :; do sleep 60; done) & wait`)
 	j.Kill()
@@ -103,8 +102,8 @@ func TestKillGoesOn(t *testing.T) {
 	await(t, j.Gone(), "nothing is left")
 }
 
-// The number of a command that was waited for may be another's: nothing is sent
-// to it any more, nor to its group.
+// Another process may have the number of a command that was waited for. So neither that number nor
+// its group gets a signal any more.
 func TestNoSignalAfterTheEnd(t *testing.T) {
 	j := start(t, false, "sh", "-c", "setsid sleep 60 & exit 0")
 	await(t, j.Done(), "the command has ended")

@@ -25,7 +25,7 @@ type Job struct {
 	platform
 	pid     int
 	leave   bool
-	adopts  bool         // what the command leaves behind becomes our child
+	adopts  bool         // this process becomes the parent of orphans
 	before  map[int]bool // children of this process that are not the job's
 	exit    Exit
 	done    chan struct{}

@@ -88,7 +88,7 @@ func (j *Job) Rest() []int {
 	root := os.Getpid()
 	switch {
 	case j.leave && j.taken:
-		return j.groupRest() // who was the command's child is nobody's now
+		return j.groupRest() // the command's children have lost their parent
 	case j.leave:
 		root = j.pid
 	}

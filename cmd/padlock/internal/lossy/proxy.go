@@ -88,7 +88,7 @@ func (p *Proxy) Reset() {
 func (c *pair) end() {
 	for _, conn := range []net.Conn{c.client, c.server} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // so that the other side is told of a reset
+			_ = tcp.SetLinger(0) // so that the other side gets a reset
 		}
 		_ = conn.Close() // it is over, whatever Close says
 	}
@@ -112,7 +112,7 @@ func (p *Proxy) accept() {
 func (p *Proxy) pass(client net.Conn) {
 	server, err := net.Dial("tcp", p.to)
 	if err != nil {
-		_ = client.Close() // the client is to find that out
+		_ = client.Close() // the client notices
 		return
 	}
 	c := &pair{client: client, server: server}

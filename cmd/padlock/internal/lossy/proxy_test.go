@@ -63,7 +63,7 @@ func start(t *testing.T, to string) *Proxy {
 	return p
 }
 
-// exchange wants a line back.
+// exchange sends a line and expects it back.
 func exchange(t *testing.T, conn net.Conn, r *bufio.Reader) {
 	t.Helper()
 	io.WriteString(conn, "hello\n")
@@ -94,7 +94,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// await waits until something was lost, and more is true.
+// await waits until data was lost and more is true.
 func await(t *testing.T, p *Proxy, more func() bool) {
 	t.Helper()
 	lost := func() bool {

@@ -41,10 +41,10 @@ type server struct {
 	left   chan []Leftover // that the command has left running
 
 	lease  *moment       // when the lock ends; nil if never
-	due    time.Duration // when it is to look again, on our clock
+	due    time.Duration // the time of the next look, on its own clock
 	late   bool          // it was, since the front answered last
 	asked  time.Duration // until when the front may answer; 0: it was not asked
-	ending bool          // the job was told to end
+	ending bool          // the job was asked to end
 	killAt time.Duration // on our clock; 0 if that is not planned
 	killed bool          // said so
 	alone  bool          // the front is gone
@@ -107,7 +107,7 @@ func receive(in *json.Decoder, first, orders chan<- *order) {
 func transmit(out *json.Encoder, all <-chan *news, sent chan<- struct{}) {
 	defer close(sent)
 	for n := range all {
-		_ = out.Encode(n) // that the front is gone is heard elsewhere
+		_ = out.Encode(n) // another goroutine notices if the front is gone
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *server) commandDone() {
 		s.job.EndRest(s.spec.signal(), func(pids []int) {
 			select {
 			case s.left <- leftovers(pids):
-			case <-s.job.Gone(): // nobody listens any more
+			case <-s.job.Gone(): // there is no reader any more
 			}
 		})
 		s.killIn(s.spec.Grace)
@@ -245,15 +245,15 @@ func (s *server) look() {
 	}
 }
 
-// waitsForAnswer reports whether the lease may have a later end than is known
-// here. A supervisor that was stopped or starved has not read what the front
-// wrote meanwhile, so it asks, and acts on the answer or on none.
+// waitsForAnswer reports whether the lease may have a later end than is known here. A supervisor
+// that was stopped or starved has not read the front's messages yet. So it asks the front, and acts
+// on the answer, or on the end that it knows if no answer comes.
 //
-//	late | asked       | does
-//	no   | not         | goes by what it knows
-//	yes  | not         | asks, and waits
+//	late | asked       | the supervisor
+//	no   | no          | acts on the end that it knows
+//	yes  | no          | asks, and waits
 //	yes  | in time     | waits
-//	yes  | no reply    | goes by what it knows
+//	yes  | no reply    | acts on the end that it knows
 //
 // It waits past the end of the lease only if that is over already.
 func (s *server) waitsForAnswer(left time.Duration) bool {
@@ -290,7 +290,7 @@ func (s *server) end(grace time.Duration) {
 	if !s.ending {
 		s.ending = true
 		s.job.Signal(s.spec.signal())
-		s.job.Continue() // a stopped process does not hear it
+		s.job.Continue() // a stopped process does not handle it
 	}
 	s.killIn(grace)
 }

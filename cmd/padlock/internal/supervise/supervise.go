@@ -31,13 +31,13 @@ var ErrStart = errors.New("the supervisor of the command cannot be started")
 
 // Spec describes the job and the lease.
 type Spec struct {
-	Title  string   // what lists of processes show of the supervisor
+	Title  string   // the supervisor's name in lists of processes
 	Path   string   // of the program
 	Args   []string // the name it is called by, and its arguments
 	Env    []string
 	Keep   *os.File       // open in the supervisor until nothing is left of the job; may be nil
 	Pass   bool           // the command inherits Keep
-	Leave  bool           // what the command leaves behind is left alone
+	Leave  bool           // leave the processes alone that the command leaves running
 	Signal syscall.Signal // that ends the command
 	Grace  time.Duration  // from Signal to KILL
 	Lease  time.Duration  // until when the job must have been killed, or Forever
@@ -71,7 +71,7 @@ type Process struct {
 type link interface {
 	join()                          // waits until it is gone, with all that it had open
 	kill() error                    // ends it, and it alone; after join nothing
-	takeOver(group int, ended bool) // ends what it leaves behind; called after join; ended: the command had
+	takeOver(group int, ended bool) // ends what it leaves running; called after join; ended: the command had ended
 	rest() []int                    // the living processes of the job, as far as they can be known
 	open() (io.ReadWriteCloser, error)
 }

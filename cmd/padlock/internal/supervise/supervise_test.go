@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 
 const patience = 20 * time.Second
 
-// deaf does not end when it is told to.
+// deaf ignores signals that ask it to end.
 const deaf = `trap "" TERM; echo $$ $PPID >pids.new; mv pids.new pids; while :; do sleep 60; done`
 
-// polite says how it ended.
+// polite reports how it ended.
 const polite = `trap "echo told >told; exit 7" TERM; echo $$ $PPID >pids.new; mv pids.new pids; while :; do sleep 0.01; done`
 
 func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise.Process {
@@ -68,7 +68,7 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// pids waits until the command says who it and its parent are.
+// pids waits until the command has written its own number and its parent's.
 func pids(t *testing.T) (command, supervisor int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -172,7 +172,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-// stopped returns when a process that was sent SIGSTOP stands still.
+// stopped returns when a process that got SIGSTOP has stopped.
 func stopped(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(time.Millisecond) {
@@ -187,8 +187,8 @@ func stopped(t *testing.T, pid int) {
 	t.Fatal("the process does not stop")
 }
 
-// A supervisor that goes on after its deadline has not read of the renewals yet:
-// it asks before it ends a good job.
+// A supervisor that continues after its deadline has not read the renewals yet. It asks before it
+// ends a good job.
 func TestSupervisorStoppedAndContinued(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	t.Setenv("ANSWER_LATE", "yes") // this machine may be slow
@@ -233,7 +233,7 @@ func TestSupervisorThatHangs(t *testing.T) {
 	}
 }
 
-// A supervisor that was waited for is not killed: its number may be another's.
+// A supervisor that was waited for is not killed, because another process may have its number.
 func TestNoKillAfterJoin(t *testing.T) {
 	if err := supervise.KillAfterJoin(); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("%v, want %v", err, os.ErrProcessDone)

@@ -56,7 +56,7 @@ const (
 // Leftover is a process that the command has left running, with its state when it was found.
 type Leftover struct {
 	PID  int
-	Name string // what the system calls it; "?" if that is not known
+	Name string // its name in the system; "?" if not known
 }
 
 func leftovers(pids []int) (list []Leftover) {
