@@ -10,9 +10,8 @@ import (
 	"github.com/padlock-go/padlock/filestore"
 )
 
-// Many goroutines of one process take turns. Up to 64 in a row pass the lock on
-// among themselves; other processes that want it wait for 10 ms more at the
-// most, and for the hold under way.
+// Many goroutines of one process take turns. Up to 64 in a row pass the lock on in memory. A
+// process that waits for the lock waits longer by at most 10 ms and the hold under way.
 func ExamplePassLocally() {
 	store, err := filestore.Open(locksDirectory())
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// save stands for what must be done by one party at a time.
+// save stands for work that at most one process may do at a time.
 func save(ctx context.Context, what string, fence uint64) error {
 	fmt.Println(what, "saved, with a fence:", fence > 0)
 	return ctx.Err()
@@ -75,7 +76,7 @@ func ExampleLocker_Acquire() {
 	fmt.Println(lock.Name(), "is good for", lock.Remaining().Round(time.Minute), "without a renewal")
 	work := lock.Context() // ends when the lock does
 	fmt.Println(work.Err())
-	if err := lock.Release(); err != nil { // tells if it was lost meanwhile
+	if err := lock.Release(); err != nil { // an error says that the lock was lost meanwhile
 		fmt.Println(err)
 	}
 	fmt.Println(errors.Is(context.Cause(work), padlock.ErrReleased))
@@ -85,7 +86,7 @@ func ExampleLocker_Acquire() {
 	// true
 }
 
-// The error tells who holds the name, since when, and until when at the least.
+// The error has the holder of the name, the beginning of its hold, and the end of its lease.
 func ExampleLocker_TryAcquire() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
@@ -123,8 +124,7 @@ func ExampleWait() {
 	// held: true and ctx has ended: true
 }
 
-// A reader that finds that it has to write becomes the only one, writes, and
-// lets the readers in again.
+// A reader that has to write becomes the only holder, writes, and lets the readers in again.
 func ExampleLock_Promote() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
@@ -151,12 +151,12 @@ func ExampleLock_Promote() {
 	// readers come in again: true
 }
 
-// The fence makes a holder harmless that was paused for too long. Package
-// fence has guards for SQL, Redis and HTTP too.
+// The fence stops the late write of a holder that was paused for too long. Package fence has guards
+// for SQL, Redis and HTTP, too.
 func ExampleLock_Fence() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
-	var stock fence.Register // beside the stock that it guards
+	var stock fence.Register // guards the stock
 
 	first, _ := locker.Acquire(ctx, "stock")
 	paused := first.Fence()
@@ -170,8 +170,7 @@ func ExampleLock_Fence() {
 	// stale: true
 }
 
-// A lock goes from one process to another, without a moment in which it is
-// free.
+// One process hands its lock to another one. The name is not free in between.
 func ExampleLocker_Adopt() {
 	server := memstore.New()
 	here, there := padlock.New(server), padlock.New(server.Open())
@@ -184,7 +183,7 @@ func ExampleLocker_Adopt() {
 		fmt.Println(err) // errors.ErrUnsupported: bound to this process
 		return
 	}
-	text, _ := key.MarshalText() // to be sent, as the secret that it is
+	text, _ := key.MarshalText() // send it as a secret
 
 	var received padlock.Key
 	if err := received.UnmarshalText(text); err != nil {
@@ -199,8 +198,7 @@ func ExampleLocker_Adopt() {
 	// the first is out: true
 }
 
-// A job that is started at once on many machines, whose clocks are a little
-// apart, runs once.
+// Many machines start a job at the same time, by clocks that differ a little. It runs once.
 func ExampleHoldAtLeast() {
 	server := memstore.New()
 	for machine := range 3 {
@@ -219,7 +217,7 @@ func ExampleHoldAtLeast() {
 	// machine 2 has nothing to do
 }
 
-// After an alert the next is sent in ten minutes at the soonest.
+// After an alert, the next one is sent after ten minutes at the earliest.
 func ExampleCoolDown() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
@@ -239,7 +237,7 @@ func ExampleCoolDown() {
 	// quiet, for 10m0s
 }
 
-// Who can wait for a second only need not queue behind an hour's job.
+// A caller that can wait for only a second does not queue behind a job that takes an hour.
 func ExampleSkipIfOutlived() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
@@ -274,15 +272,16 @@ func ExampleLocker_Inspect() {
 	// holders: 0
 }
 
-// Events become metrics. Names of locks make poor labels: there are too many.
+// The program counts events by outcome. The name of a lock makes a poor label for a metric, because
+// there are too many names.
 func ExampleOnEvent() {
 	var acquired, refused, lost atomic.Int64
 	locker := padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
 		switch e.Kind {
 		case padlock.EventAcquired:
-			acquired.Add(1) // and observe e.Took, how long the wait was
+			acquired.Add(1) // e.Took is the time of the wait
 		case padlock.EventRefused:
-			refused.Add(1)
+			refused.Add(1) // e.Outcome says why: held, timeout, canceled, unavailable, …
 		case padlock.EventLost:
 			lost.Add(1)
 		}
@@ -299,7 +298,41 @@ func ExampleOnEvent() {
 	// 0 held now
 }
 
-// A job that hangs does not keep the lock for ever, though it is renewed.
+// spans is an observer that gives each acquire and each hold a span. Real ones come from a tracer;
+// here a span is its path.
+type spans struct{}
+
+type spanOf struct{}
+
+func (spans) ObserveStart(ctx context.Context, e padlock.Event) context.Context {
+	parent, _ := ctx.Value(spanOf{}).(string)
+	return context.WithValue(ctx, spanOf{}, parent+"/"+e.Kind.String())
+}
+
+func (spans) Observe(ctx context.Context, e padlock.Event) {
+	if e.Kind == padlock.EventRefused {
+		fmt.Println(ctx.Value(spanOf{}), "ends:", e.Outcome)
+	}
+}
+
+// An observer sees where acquires, holds and releases begin and end, with the contexts of their
+// callers, and can add values such as spans to these contexts.
+func ExampleObserve() {
+	locker := padlock.New(memstore.New(), padlock.Observe(spans{}), padlock.Logger(slog.Default()))
+	defer locker.Close(ctx)
+
+	request := context.WithValue(ctx, spanOf{}, "GET /index")
+	locker.Do(request, "index", func(ctx context.Context) error {
+		fmt.Println("the work runs in", ctx.Value(spanOf{}))
+		_, err := locker.TryAcquire(request, "index")
+		return err
+	})
+	// Output:
+	// the work runs in GET /index/acquiring/acquired
+	// GET /index/acquiring ends: held
+}
+
+// A job that hangs does not keep the lock for ever, although its lease is renewed.
 func ExampleMaxHold() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)

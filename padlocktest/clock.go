@@ -16,9 +16,9 @@ import (
 //	store := memstore.New(memstore.WithClock(clock))
 //	locker := padlock.New(store, padlock.WithClock(clock))
 //
-// In a testing/synctest bubble time goes by as the bubble says, without any of this; Clock is for
-// what a bubble cannot do, a machine that was suspended, and for tests that cannot run in a bubble.
-// It is safe for concurrent use, but only one goroutine at a time may move it.
+// In a testing/synctest bubble you do not need it, because a Locker follows the time of the bubble.
+// Clock is for tests that cannot run in a bubble, and for the suspend of a machine, which a bubble
+// cannot imitate. It is safe for concurrent use, but only one goroutine at a time may move it.
 type Clock struct {
 	mu     sync.Mutex
 	now    driver.Instant
@@ -30,10 +30,10 @@ type timer struct {
 	f    func()
 }
 
-// The first instant of a Clock: after some time since the machine was started.
+// epoch is the first instant of a Clock: some time after the machine was started.
 const epoch = driver.Instant(time.Hour)
 
-// napping is how late a program notices a suspend by this clock, as on Linux.
+// napping is how late a program notices a suspend with this clock, as on Linux.
 const napping = 500 * time.Millisecond
 
 // NewClock returns a clock that stands still.
@@ -49,8 +49,8 @@ func (c *Clock) Now() driver.Instant {
 // Nap implements driver.Clock: timers do not notice a Suspend.
 func (c *Clock) Nap() time.Duration { return napping }
 
-// AfterFunc implements driver.Clock. A time that is not positive is over at once; other timers fire
-// in Advance.
+// AfterFunc implements driver.Clock. If d is not positive, f is called at once; otherwise Advance
+// calls it.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	if d <= 0 {
 		go f()
@@ -80,10 +80,10 @@ func (c *Clock) stop(t *timer) bool {
 	return true
 }
 
-// Advance lets d go by. Timers fire in their order, each in its own goroutine and at its own time;
-// Advance goes on when it has returned and, in a synctest bubble, when all that it began is done or
-// waits. Outside of a bubble nothing can know that: there, advance by less than a third of the
-// shortest TTL, and wait for what you expect.
+// Advance moves the clock by d. Timers fire in their order, each at its own time. Advance goes on
+// when the function of a timer has returned and, in a synctest bubble, when every goroutine of the
+// bubble is blocked. Outside a bubble Advance cannot know what a timer has started: there, advance
+// by less than a third of the shortest TTL at a time, and wait for the effect that you expect.
 func (c *Clock) Advance(d time.Duration) {
 	for {
 		f, step, ok := c.step(d)
@@ -98,7 +98,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// step goes to the next timer if it fires within d, else to the end of d.
+// step moves the clock to the next timer if it fires within d, else by d.
 func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,15 +113,15 @@ func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	return f, step, ok
 }
 
-// Suspend lets d go by as a suspended machine does: the clock has moved, and no timer has.
+// Suspend moves the clock by d as the suspend of a machine does: no timer notices it.
 func (c *Clock) Suspend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// settle waits until the bubble is at rest, if this is one: only there have times no monotonic
-// reading.
+// settle waits until every goroutine of the bubble is blocked, if this is a bubble: only there
+// times have no monotonic reading.
 func settle() {
 	if now := time.Now(); now == now.Round(0) {
 		synctest.Wait()

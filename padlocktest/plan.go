@@ -3,75 +3,93 @@ package padlocktest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Op is a kind of request that a Locker sends to its store, or several of them in one:
+// Request is a kind of request that a Locker sends to its store, or several kinds in one:
 // Acquire|Extend.
-type Op int
+type Request int
 
 // The kinds of requests.
 const (
-	Acquire Op = 1 << iota // also of Do, TryAcquire and Adopt, and each try of a wait
-	Extend                 // also each renewal, and Check
-	Release                // also each clean-up
-	Convert                // Promote and Demote
-	Wait                   // for a name that is held; a store is asked once for many waiters
-	All     Op = 1<<iota - 1
+	Acquire Request = 1 << iota // of Acquire, TryAcquire, Do and Adopt, and each try of a wait
+	Extend                      // of Extend and Check, and each renewal
+	Release                     // of Release, and each clean-up
+	Convert                     // of Promote and Demote
+	Wait                        // for a name that is held: one request for all waiters of a Locker
+	All     Request = 1<<iota - 1
 )
 
-// Always stands for a number of times without end: until Heal.
+// String returns the kinds with a "|" between them.
+func (r Request) String() string {
+	var kinds []string
+	for i, kind := range []string{"Acquire", "Extend", "Release", "Convert", "Wait"} {
+		if r&(1<<i) != 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	if r&^All != 0 || r == 0 {
+		kinds = append(kinds, fmt.Sprintf("Request(%d)", int(r&^All)))
+	}
+	return strings.Join(kinds, "|")
+}
+
+// Always is a number of times without end: the trouble lasts until Heal.
 const Always = -1
 
-// plan is what becomes of some requests.
+// plan is the trouble that some requests have.
 type plan struct {
-	op    Op
-	left  int // times; negative = always
+	kind  Request
+	left  int // how many times; negative = always
 	delay time.Duration
 	err   error
 	after bool // the request is carried out, and then err
 }
 
-// Fail makes the next n requests of kind op fail with err, and the store does nothing.
-// ErrUnavailable tells the Locker so; after ErrUncertain, or an error that the package does not
-// know, the Locker cannot know whether anything was done.
-func (s *Script) Fail(op Op, n int, err error) { s.plan(plan{op: op, left: n, err: err}) }
+// Fail makes the next n requests of a kind fail with err; the store does nothing. With
+// ErrUnavailable the Locker knows that. With ErrUncertain, or an error that the package does not
+// know, the Locker must assume that the request may have been carried out.
+func (s *Script) Fail(kind Request, n int, err error) { s.plan(plan{kind: kind, left: n, err: err}) }
 
-// LoseReplies makes the store carry out the next n requests of kind op, and lose its replies.
-func (s *Script) LoseReplies(op Op, n int) {
-	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the reply is lost, as the script says"))
-	s.plan(plan{op: op, left: n, err: err, after: true})
+// LoseReplies makes the store carry out the next n requests of a kind and lose its replies.
+func (s *Script) LoseReplies(kind Request, n int) {
+	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script lost the reply"))
+	s.plan(plan{kind: kind, left: n, err: err, after: true})
 }
 
-// Delay makes each request of kind op take d before the store sees it, until Heal. The caller gives
+// Delay makes each request of a kind take d before the store sees it, until Heal. The caller gives
 // up when its context ends.
-func (s *Script) Delay(op Op, d time.Duration) { s.plan(plan{op: op, left: Always, delay: d}) }
-
-// Down makes the store say nothing at all until Heal, as one whose machine is gone: each request
-// hangs until its context ends or driver.MaxSilence is over. Use Fail with ErrUnavailable for one
-// that refuses at once.
-func (s *Script) Down() {
-	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the store is silent, as the script says"))
-	s.plan(plan{op: All, left: Always, delay: driver.MaxSilence, err: err})
+func (s *Script) Delay(kind Request, d time.Duration) {
+	s.plan(plan{kind: kind, left: Always, delay: d})
 }
 
-// Heal ends all that Fail, LoseReplies, Delay and Down began.
+// Down makes the store silent until Heal, like a server whose machine is gone: each request hangs
+// until its context ends or driver.MaxSilence is over. For a store that refuses at once use Fail
+// with ErrUnavailable.
+func (s *Script) Down() {
+	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script is silent"))
+	s.plan(plan{kind: All, left: Always, delay: driver.MaxSilence, err: err})
+}
+
+// Heal ends the trouble from Fail, LoseReplies, Delay and Down.
 func (s *Script) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plans = nil
 }
 
-// Requests returns how many requests of kind op have come so far.
-func (s *Script) Requests(op Op) int {
+// Requests returns the number of requests of a kind so far.
+func (s *Script) Requests(kind Request) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
 	for of, count := range s.requests {
-		if of&op != 0 {
+		if of&kind != 0 {
 			n += count
 		}
 	}
@@ -84,10 +102,10 @@ func (s *Script) plan(p plan) {
 	s.plans = append(s.plans, &p)
 }
 
-// on sends a request through what is planned for it, with serve in the middle.
-func (s *Script) on(ctx context.Context, op Op, serve func(context.Context) error) error {
+// on carries out a request with serve, with the trouble that is planned for its kind.
+func (s *Script) on(ctx context.Context, kind Request, serve func(context.Context) error) error {
 	var lost error
-	for _, p := range s.take(op) {
+	for _, p := range s.take(kind) {
 		if p.delay > 0 {
 			if err := pause(ctx, p.delay); err != nil {
 				return errors.Join(padlock.ErrUncertain, err)
@@ -105,14 +123,14 @@ func (s *Script) on(ctx context.Context, op Op, serve func(context.Context) erro
 	return err
 }
 
-// take returns the plans for one request of kind op: all delays, and the first failure.
-func (s *Script) take(op Op) []plan {
+// take returns the plans for one request of a kind: all delays, and the first failure.
+func (s *Script) take(kind Request) []plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests[op]++
+	s.requests[kind]++
 	var due []plan
 	for _, p := range s.plans {
-		if p.op&op == 0 || p.left == 0 {
+		if p.kind&kind == 0 || p.left == 0 {
 			continue
 		}
 		due = append(due, *p)

@@ -13,28 +13,29 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A Script is a store in memory that does what the test says. Its methods may be called at any
-// time, from any goroutine. Otherwise it works as memstore does, but like a server: behind a
-// network, and without knowing which process asks.
+// A Script is a store in memory with trouble that the test makes. Its methods may be called at any
+// time, from any goroutine. Otherwise it works like memstore, but as if it were a server behind a
+// network.
 type Script struct {
 	mem *memstore.Store
 
 	mu       sync.Mutex
 	plans    []*plan
-	requests map[Op]int
+	requests map[Request]int
 	bounds   map[string]bound // of live holds, by token
 	actors   map[string]padlock.Hold
 	made     int // tokens of Hold
 }
 
-// bound ends a hold at once. Without it a Locker would notice at its next renewal.
+// bound ends a hold at once. Without it a Locker would notice the loss at its next renewal.
 type bound struct {
 	name string
 	ctx  context.Context
 	end  context.CancelCauseFunc
 }
 
-// New returns a Locker on a new Script. It is closed, without any trouble, at the end of the test.
+// New returns a Locker on a new Script. At the end of the test, the Script is healed and the Locker
+// is closed.
 func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) {
 	t.Helper()
 	s := NewScript()
@@ -53,18 +54,17 @@ func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) 
 func NewScript(opts ...memstore.Option) *Script { return script(memstore.New(opts...)) }
 
 func script(mem *memstore.Store) *Script {
-	return &Script{mem: mem, requests: map[Op]int{}, bounds: map[string]bound{}, actors: map[string]padlock.Hold{}}
+	return &Script{mem: mem, requests: map[Request]int{}, bounds: map[string]bound{}, actors: map[string]padlock.Hold{}}
 }
 
-// Peer returns a store on the same locks for another Locker, which stands for another process. The
-// trouble that the Script makes for requests does not concern it, and it notices a Lose at its next
-// renewal.
+// Peer returns a store on the same locks for another Locker, which stands for another process. It
+// has no part in the trouble of the Script, and notices a Lose at its next renewal.
 func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
-var errScript = errors.New("padlocktest: lost, as the script says")
+var errScript = errors.New("padlocktest: Script.Lose")
 
-// Lose ends all locks on name, at once, as if somebody had taken it and was gone again: their
-// contexts end, and every call says ErrLost. It panics if nobody holds the name.
+// Lose ends all locks on name at once, as if another client had taken and released it: their
+// contexts end, and their methods return ErrLost. It panics if nobody holds the name.
 func (s *Script) Lose(name string) {
 	ctx := context.Background()
 	state, err := s.mem.Inspect(ctx, name)
@@ -87,9 +87,9 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes somebody else hold name until free is called. Others see by as the holder; a Since of
-// zero stands for now. The hold ends by itself at by.Until, or after a day if that is zero. Hold
-// panics if the name is not free for it.
+// Hold lets another client hold name until free is called. Lockers see by as the holder; if
+// by.Since is zero, that is now. The hold ends by itself at by.Until, or after a day if that is
+// zero. Hold panics if the name is not free for it.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++
@@ -113,8 +113,8 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// told replaces the holders that Hold made by what others are to see of them.
-func (s *Script) told(holds []padlock.Hold) {
+// disguise replaces the holders that Hold made with those that the test gave to it.
+func (s *Script) disguise(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range holds {
@@ -124,7 +124,7 @@ func (s *Script) told(holds []padlock.Hold) {
 	}
 }
 
-// bind makes it possible to Lose the hold of token.
+// bind gives the hold of token a context that Lose ends.
 func (s *Script) bind(name, token string, g *driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -234,3 +234,36 @@ func TestTheEndOfATestHeals(t *testing.T) {
 		script.Down()
 	})
 }
+
+// A kind of request has a name, whatever bits it has.
+func TestNamesOfRequests(t *testing.T) {
+	for want, r := range map[string]padlocktest.Request{
+		"Acquire": padlocktest.Acquire, "Extend|Wait": padlocktest.Wait | padlocktest.Extend, "Request(0)": 0,
+		"Acquire|Extend|Release|Convert|Wait": padlocktest.All, "Release|Request(64)": padlocktest.Release | 64,
+		"Acquire|Extend|Release|Convert|Wait|Request(-32)": padlocktest.Always,
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A key of one Script is refused at another one.
+func TestKeyOfAnotherScript(t *testing.T) {
+	l, _ := padlocktest.New(t)
+	other, _ := padlocktest.New(t)
+	h, err := l.Acquire(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := h.Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.ReleaseKey(t.Context(), key); !errors.Is(err, padlock.ErrInvalid) {
+		t.Error(err)
+	}
+	if err := l.ReleaseKey(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+}

@@ -40,7 +40,7 @@ func (s *Script) heldBy(err error) error {
 	if !errors.As(err, &held) {
 		return err
 	}
-	s.told(held.Holds)
+	s.disguise(held.Holds)
 	held.Until = time.Time{}
 	for i := range held.Holds {
 		u := held.Holds[i].Until
@@ -55,7 +55,7 @@ func (s *Script) heldBy(err error) error {
 	return err
 }
 
-// only keeps a grant whose reply is lost from being seen.
+// only hides a grant whose reply is lost.
 func only(g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
@@ -106,7 +106,7 @@ func (s *Script) Convert(ctx context.Context, r driver.Request) (g driver.Grant,
 // Inspect implements driver.Inspector.
 func (s *Script) Inspect(ctx context.Context, name string) (driver.State, error) {
 	state, err := s.mem.Inspect(ctx, name)
-	s.told(state.Holds)
+	s.disguise(state.Holds)
 	return state, err
 }
 
@@ -114,7 +114,7 @@ func (s *Script) Inspect(ctx context.Context, name string) (driver.State, error)
 func (s *Script) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	states, err := s.mem.List(ctx, prefix)
 	for _, state := range states {
-		s.told(state.Holds)
+		s.disguise(state.Holds)
 	}
 	return states, err
 }
@@ -123,3 +123,6 @@ func (s *Script) List(ctx context.Context, prefix string) ([]driver.State, error
 func (s *Script) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	return s.mem.Break(ctx, name, seenFence)
 }
+
+// StoreID implements driver.Identifier.
+func (s *Script) StoreID(ctx context.Context) (string, error) { return s.mem.StoreID(ctx) }
