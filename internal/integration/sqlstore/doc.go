@@ -1,0 +1,2 @@
+// Package sqlstore tries padlock's sqlstore on real databases.
+package sqlstore

@@ -1,0 +1,63 @@
+package sqlstore_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// mariaDB starts a server into which root is let without a password. env is
+// added to its environment.
+func mariaDB(t testing.TB, env ...string) *server.Server {
+	t.Helper()
+	return server.Start(t, server.Spec{
+		Name: "mariadb", Package: "mariadb-server", Binary: []string{"mariadbd", "/usr/sbin/mariadbd", "mysqld"},
+		Env: env, Timeout: 3 * time.Minute,
+		Prepare: func(ctx context.Context, p server.Place) error {
+			return p.Run(ctx, "mariadb-install-db", asRoot("--no-defaults", "--datadir="+p.Path("data"),
+				"--auth-root-authentication-method=normal", "--skip-test-db")...)
+		},
+		Args: func(p server.Place) []string {
+			return asRoot("--no-defaults", "--datadir="+p.Path("data"), "--port="+strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
+				"--socket="+p.Path("s.sock"), "--pid-file="+p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--max-connections=300")
+		},
+		Ready: mariaReady,
+		URL:   func(p server.Place) string { return "root@tcp(" + p.Addr() + ")/mysql" },
+	})
+}
+
+// asRoot tells a program of MariaDB's that it may run as root, if it does.
+func asRoot(args ...string) []string {
+	if os.Geteuid() == 0 {
+		args = append(args, "--user=root")
+	}
+	return args
+}
+
+// mariaReady waits for the greeting, which a server that still starts does not
+// send.
+func mariaReady(ctx context.Context, p server.Place) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	var head [5]byte // of a packet: its length and number, then the protocol's version
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		return err
+	}
+	if head[4] != 10 {
+		return fmt.Errorf("it greets with %x", head)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Convert implements driver.Converter.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(s.guarantees()); err != nil {
+		return driver.Grant{}, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer done()
+	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
+		before := st.fence
+		h, write, err := st.convert(&r, now)
+		return result{hold: h, write: write, grant: st.fence != before, err: err}
+	})
+	if err == errRowLocked {
+		return driver.Grant{}, st.lockedByTx(now)
+	}
+	return res.answer(now), err
+}
+
+// Pass implements driver.Passer.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	if err := cmp.Or(driver.CheckToken(token), next.Validate(s.guarantees())); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if next.Shared || next.Replaces != "" || next.Token == token {
+		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	defer done()
+	out, leaveOut := driver.Gone, false
+	pass := func(st *state, now micros) result {
+		if h := st.live(opaque(next.Token), now); h != nil && !h.Reserved {
+			out = driver.Released
+			return result{hold: st.repeat(h, &next, now), write: true}
+		}
+		h := st.live(opaque(token), now)
+		follows := h != nil && !h.Shared && !leaveOut
+		out = st.release(opaque(token), 0, now)
+		if !follows {
+			return result{write: true}
+		}
+		g, err := st.acquire(&next, now)
+		return result{hold: g, write: true, grant: err == nil}
+	}
+	_, res, now, err := s.change(ctx, next.Name, pass)
+	if err == errRowLocked { // a transaction keeps the name: release alone
+		leaveOut = true
+		_, res, now, err = s.change(ctx, next.Name, pass)
+	}
+	if err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	return out, res.answer(now), nil
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := cmp.Or(driver.CheckName(name), driver.CheckToken(token), driver.CheckFence(fence)); err != nil {
+		return err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
+		h, err := st.held(opaque(token), now)
+		if err != nil || h.Fence >= fence {
+			return result{err: err}
+		}
+		h.Fence, st.fence = fence, max(st.fence, fence)
+		return result{write: true, grant: true}
+	})
+	if err == errRowLocked {
+		return fmt.Errorf("%w: a transaction has locked the row of the last grant", driver.ErrUnavailable)
+	}
+	return err
+}
+
+// Break implements driver.Breaker.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name); err != nil {
+		return 0, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	var fence uint64
+	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
+		if st.fence != seenFence || seenFence == 0 {
+			return result{err: driver.ErrLost}
+		}
+		if err := st.mint(0, now); err != nil {
+			return result{err: err}
+		}
+		st.drop(func(hold) bool { return false })
+		st.cool, fence = 0, st.fence
+		return result{write: true}
+	})
+	return fence, err
+}
+
+// Inspect implements driver.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name); err != nil {
+		return driver.State{}, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.State{}, err
+	}
+	defer done()
+	st, now, err := s.peek(ctx, name)
+	if err != nil {
+		return driver.State{}, failure(ctx, err, false)
+	}
+	return st.report(name, now), nil
+}
+
+// List implements driver.Lister.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	rows, err := s.db.QueryContext(ctx, s.sql.list, []byte(prefix), []byte{})
+	if err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	defer rows.Close()
+	var out []driver.State
+	for rows.Next() {
+		name, st, now, err := scan(rows)
+		if err != nil {
+			return nil, failure(ctx, err, false)
+		}
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if state := st.report(name, now); !st.idle(now) {
+			out = append(out, state)
+		}
+	}
+	return out, failure(ctx, rows.Err(), false)
+}
+
+// StoreID implements driver.Identifier. The id stands in the table of padlock's own settings.
+func (s *Store) StoreID(context.Context) (string, error) { return s.id, nil }

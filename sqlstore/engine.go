@@ -1,0 +1,208 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Engine is the kind of database.
+type Engine int
+
+const (
+	// PostgreSQL is PostgreSQL 12 or later, and what speaks its dialect.
+	PostgreSQL Engine = iota + 1
+	// MySQL is MariaDB 10.6 or later, or MySQL 8.
+	MySQL
+	// SQLite is SQLite 3.35 or later.
+	SQLite
+)
+
+// String returns "PostgreSQL", "MySQL" or "SQLite".
+func (e Engine) String() string {
+	switch e {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case MySQL:
+		return "MySQL"
+	case SQLite:
+		return "SQLite"
+	}
+	return "Engine(" + strconv.Itoa(int(e)) + ")"
+}
+
+// A dialect is what differs between the engines.
+type dialect struct {
+	now     string // the server's clock, microseconds since 1970
+	numbers bool   // placeholders are $1, $2, …
+	grants  bool   // CheckTx locks a row of a second table
+	nowait  string // how SELECT … FOR UPDATE is told not to wait
+	minPool int    // connections
+
+	serverNow string // a statement that returns what the server is
+	binary    string // the type of a short byte string
+	text      string // the type of a long text
+	suffix    string // of CREATE TABLE
+}
+
+var dialects = map[Engine]*dialect{
+	PostgreSQL: {
+		now:     "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+		numbers: true, grants: true, nowait: " FOR UPDATE NOWAIT", minPool: 2,
+		binary: "bytea", text: "text",
+	},
+	MySQL: {
+		// The time zone of the session must not matter, and neither the hour that
+		// the end of summer time repeats.
+		now:    "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+		grants: true, nowait: " FOR UPDATE NOWAIT", minPool: 2,
+		binary: "varbinary(1024)", text: "mediumtext",
+		suffix: " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+	},
+	SQLite: {
+		now:     "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+		minPool: 1,
+		binary:  "blob", text: "text",
+		suffix: " WITHOUT ROWID",
+	},
+}
+
+// bind replaces each ? by what the engine writes there.
+func (d *dialect) bind(query string) string {
+	if !d.numbers {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitAfterSeq(query, "?") {
+		text, found := strings.CutSuffix(part, "?")
+		b.WriteString(text)
+		if found {
+			n++
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+	}
+	return b.String()
+}
+
+// A verdict is what an error of the database means for a statement that was sent.
+type verdict int
+
+const (
+	unknown   verdict = iota // the statement may have been carried out
+	refused                  // the server refused it, and nothing was changed
+	again                    // nothing was changed, and another try may succeed at once
+	rowLocked                // a transaction of somebody else has the row
+	noTable                  // the table is not there
+)
+
+// judge tells refusals from errors that leave the outcome open. Drivers are not imported, so their
+// errors are known by the methods and fields that they have.
+func judge(err error) verdict {
+	if state := sqlState(err); state != "" {
+		return judgeState(state)
+	}
+	if n := mysqlNumber(err); n != 0 {
+		return judgeMySQL(n)
+	}
+	if n, ok := sqliteCode(err); ok {
+		return judgeSQLite(n)
+	}
+	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) {
+		return refused
+	}
+	return unknown
+}
+
+func judgeState(state string) verdict {
+	switch state {
+	case "40001", "40P01", "55006", "57014":
+		return again
+	case "55P03":
+		return rowLocked
+	case "42P01", "3F000":
+		return noTable
+	}
+	if strings.HasPrefix(state, "08") {
+		return unknown
+	}
+	return refused
+}
+
+func judgeMySQL(n uint64) verdict {
+	switch n {
+	case 1213, 1020:
+		return again
+	case 1205, 3572:
+		return rowLocked
+	case 1146, 1049:
+		return noTable
+	case 1317, 1969, 3024: // the statement was interrupted
+		return refused
+	}
+	return refused
+}
+
+func judgeSQLite(code int) verdict {
+	switch code & 0xff {
+	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
+		return again
+	}
+	return refused
+}
+
+// sqlState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
+func sqlState(err error) string {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}
+
+// errSilent ends the context of a call whose server does not answer.
+var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
+
+// ended returns the error of the caller's context, also when its deadline has passed and its timer
+// has not run yet: drivers look at the deadline.
+func ended(ctx context.Context) error {
+	if context.Cause(ctx) == errSilent {
+		return nil
+	}
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) && ctx.Value(ownDeadline{}) != at {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// ownDeadline is the key of the deadline that begin set, in the context of a call.
+type ownDeadline struct{}
+
+// failure is the error of a call whose statement failed with err. sent says that it may have
+// changed something.
+func failure(ctx context.Context, err error, sent bool) error {
+	if err == nil {
+		return nil
+	}
+	over := ended(ctx)
+	open := sent && judge(err) == unknown
+	switch {
+	case over != nil && open:
+		return errors.Join(over, driver.ErrUncertain)
+	case over != nil:
+		return over
+	}
+	if context.Cause(ctx) == errSilent {
+		err = errSilent // and not the deadline of a caller who gave none
+	}
+	if open {
+		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}

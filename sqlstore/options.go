@@ -1,0 +1,56 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	schema string
+	ownsDB bool
+	clock  driver.Clock
+}
+
+// InSchema puts the tables into a schema other than public (PostgreSQL), the database of the
+// connection (MySQL) or main (SQLite).
+func InSchema(name string) Option { return func(c *config) { c.schema = name } }
+
+// WithClock sets the clock by which waits are measured, instead of driver.SystemClock. Leases are
+// judged by the server's clock.
+func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
+
+// Open returns a store that keeps its locks in tables of db. The tables are made if they are not
+// there. ctx bounds the opening only. Close leaves db open.
+func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, error) {
+	d := dialects[e]
+	if d == nil {
+		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
+	}
+	s := &Store{db: db, engine: e, dialect: d}
+	for _, o := range opts {
+		o(&s.cfg)
+	}
+	if s.clock = s.cfg.clock; s.clock == nil {
+		s.clock = driver.SystemClock()
+	}
+	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
+		return nil, fmt.Errorf("%w: the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise SetMaxOpenConns", driver.ErrInvalid, n, d.minPool)
+	}
+	t, err := tablesIn(e, s.cfg.schema)
+	if err != nil {
+		return nil, err
+	}
+	s.tables, s.sql = t, newStatements(d, t)
+	s.closing, s.end = context.WithCancel(context.Background())
+	if err := s.prepare(ctx); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}

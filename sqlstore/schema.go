@@ -1,0 +1,142 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// schemaVersion is the version of the tables that this package reads and writes.
+const schemaVersion = 1
+
+// tables are the names of the tables, qualified and quoted.
+type tables struct{ locks, grants, meta string }
+
+// Schema returns the statements that make the tables of an engine in a schema ("" for the usual
+// one), in order.
+func Schema(e Engine, schema string) ([]string, error) {
+	d := dialects[e]
+	if d == nil {
+		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
+	}
+	t, err := tablesIn(e, schema)
+	if err != nil {
+		return nil, err
+	}
+	out := []string{
+		"CREATE TABLE IF NOT EXISTS " + t.meta + " (setting varchar(64) NOT NULL PRIMARY KEY, value varchar(255) NOT NULL)" + d.suffix,
+		"CREATE TABLE IF NOT EXISTS " + t.locks + " (" +
+			"name " + d.binary + " NOT NULL PRIMARY KEY, version bigint NOT NULL, fence bigint NOT NULL, " +
+			"token " + shortBinary(e) + " NOT NULL, reserved smallint NOT NULL, since bigint NOT NULL, until bigint NOT NULL, " +
+			"least bigint NOT NULL, holder " + d.text + " NOT NULL, busy bigint NOT NULL, more " + d.text + " NOT NULL)" + d.suffix,
+	}
+	if d.grants {
+		out = append(out, "CREATE TABLE IF NOT EXISTS "+t.grants+" (name "+d.binary+" NOT NULL PRIMARY KEY, fence bigint NOT NULL)"+d.suffix)
+	}
+	for _, setting := range []string{"'schema', '" + strconv.Itoa(schemaVersion) + "'"} {
+		if e == MySQL {
+			out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON DUPLICATE KEY UPDATE setting = setting")
+			continue
+		}
+		out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON CONFLICT (setting) DO NOTHING")
+	}
+	return out, nil
+}
+
+func shortBinary(e Engine) string {
+	if e == MySQL {
+		return "varbinary(128)"
+	}
+	return dialects[e].binary
+}
+
+// tablesIn qualifies the names of the tables. Without a schema, PostgreSQL's search path would
+// give two users two tables, and so two holders.
+func tablesIn(e Engine, schema string) (tables, error) {
+	if schema == "" && e == PostgreSQL {
+		schema = "public"
+	}
+	for _, c := range schema {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return tables{}, fmt.Errorf("%w: the schema %q has a character other than letters, digits, _ and -", driver.ErrInvalid, schema)
+		}
+	}
+	quote := `"`
+	if e == MySQL {
+		quote = "`"
+	}
+	in := ""
+	if schema != "" {
+		in = quote + schema + quote + "."
+	}
+	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta"}, nil
+}
+
+// prepare makes the tables if they are not there, checks their version and reads the id.
+func (s *Store) prepare(ctx context.Context) error {
+	version, err := s.setting(ctx, "schema")
+	if judge(err) == noTable || err != nil && s.engine == SQLite && !errors.Is(err, sql.ErrNoRows) || errors.Is(err, sql.ErrNoRows) {
+		if err := s.makeTables(ctx); err != nil {
+			return err
+		}
+		version, err = s.setting(ctx, "schema")
+	}
+	if err != nil {
+		return failure(ctx, err, false)
+	}
+	if n, err := strconv.Atoi(version); err != nil || n != schemaVersion {
+		return fmt.Errorf("%w: the tables of %s have version %q and this padlock knows version %d; use the newest padlock of all that share them",
+			driver.ErrUnavailable, s.tables.locks, version, schemaVersion)
+	}
+	return s.readID(ctx)
+}
+
+func (s *Store) setting(ctx context.Context, name string) (value string, err error) {
+	err = s.db.QueryRowContext(ctx, s.dialect.bind("SELECT value FROM "+s.tables.meta+" WHERE setting = ?"), name).Scan(&value)
+	return value, err
+}
+
+func (s *Store) makeTables(ctx context.Context) error {
+	list, err := Schema(s.engine, s.cfg.schema)
+	if err != nil {
+		return err
+	}
+	for _, text := range list {
+		if _, err := s.db.ExecContext(ctx, text); err != nil {
+			if s.madeMeanwhile(ctx, err) {
+				continue
+			}
+			return fmt.Errorf("%w: the tables for locks cannot be made; make them with the statements of `padlock schema`: %w", driver.ErrUnavailable, err)
+		}
+	}
+	return nil
+}
+
+// madeMeanwhile reports whether the error is that of two processes that make the same table at
+// once, which PostgreSQL does not allow even with IF NOT EXISTS.
+func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
+	state := sqlState(err)
+	return state == "23505" || state == "42P07" || judge(err) == again && s.pause(ctx, 5)
+}
+
+// readID reads the id of this place, and makes one the first time.
+func (s *Store) readID(ctx context.Context) error {
+	id, err := s.setting(ctx, "id")
+	if errors.Is(err, sql.ErrNoRows) {
+		insert := "INSERT INTO " + s.tables.meta + " (setting, value) VALUES ('id', ?) ON CONFLICT (setting) DO NOTHING"
+		if s.engine == MySQL {
+			insert = "INSERT INTO " + s.tables.meta + " (setting, value) VALUES ('id', ?) ON DUPLICATE KEY UPDATE setting = setting"
+		}
+		if _, err := s.db.ExecContext(ctx, s.dialect.bind(insert), rand.Text()); err != nil {
+			return failure(ctx, err, false)
+		}
+		id, err = s.setting(ctx, "id")
+	}
+	s.id = id
+	return failure(ctx, err, false)
+}

@@ -1,0 +1,223 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Wait implements driver.Waiter. With reserve the queue is in order of arrival over all processes.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := r.Validate(s.guarantees()); err != nil {
+		return driver.Grant{}, err
+	}
+	_, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	w := &wait{s: s, r: &r, reserve: reserve, woken: make(chan struct{}, 1)}
+	g, err := w.run(ctx)
+	if err != nil {
+		w.leave(ctx)
+		if s.closing.Err() != nil {
+			err = driver.ErrClosed
+		}
+	}
+	return g, err
+}
+
+// A wait is one call of Wait.
+type wait struct {
+	s       *Store
+	r       *driver.Request
+	reserve bool
+	woken   chan struct{}
+
+	joined bool      // it has a place
+	renew  time.Time // when the place has to be renewed
+
+	at    int           // others ahead at the last look
+	moved time.Time     // when that number last changed
+	step  time.Duration // the time that one step took then
+}
+
+// silence is how long a wait goes on without an answer of the database.
+const silence = 30 * time.Second
+
+func (w *wait) run(ctx context.Context) (driver.Grant, error) {
+	defer w.s.waits.add(w.r.Name, w.woken)()
+	answered := time.Now()
+	for {
+		g, over, pause, err := w.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return driver.Grant{}, ctx.Err()
+		case err == nil && over:
+			return g, nil
+		case err == nil:
+			answered = time.Now()
+		case time.Since(answered) > silence:
+			return driver.Grant{}, err
+		default:
+			pause = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return driver.Grant{}, ctx.Err()
+		case <-w.woken:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// look asks once. over means that Wait returns g.
+func (w *wait) look(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	if w.reserve && time.Now().After(w.renew) {
+		return w.join(ctx)
+	}
+	st, now, err := w.s.peek(ctx, w.r.Name)
+	if err != nil {
+		return g, false, 0, failure(ctx, err, false)
+	}
+	st.trim(now)
+	token := opaque(w.r.Token)
+	free := !st.excluded(token, w.r.Shared, now)
+	if !w.reserve {
+		return g, free, headPause, nil
+	}
+	at := st.ahead(token)
+	if st.live(token, now) == nil && at < len(st.queue) && !(free && st.turn(at, now)) {
+		return g, false, w.pause(st, at, now), nil
+	}
+	return w.join(ctx) // it is this waiter's turn, or its place is gone
+}
+
+// join takes a place, or renews it, or takes the name if it is this waiter's turn: then Wait
+// returns the hold itself.
+func (w *wait) join(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
+	var gone bool
+	sent := w.s.clock.Now()
+	token := opaque(w.r.Token)
+	st, res, now, err := w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
+		if h := st.live(token, now); h != nil {
+			return result{hold: h}
+		}
+		at := st.ahead(token)
+		if gone = w.joined && at == len(st.queue); gone {
+			return result{} // the place lapsed, or a reservation that was not seen in time
+		}
+		if !st.excluded(token, w.r.Shared, now) && st.turn(at, now) {
+			before := st.fence
+			h, err := st.acquire(w.r, now)
+			return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
+		}
+		st.join(w.r, false, now)
+		return result{write: true, quiet: true}
+	})
+	switch {
+	case errors.Is(err, errRowLocked): // a transaction keeps the name
+		return g, false, headPause, nil
+	case err != nil:
+		return g, false, 0, err
+	case gone:
+		return g, true, 0, nil
+	case res.hold != nil && res.hold.Reserved:
+		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.until(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
+	case res.hold != nil:
+		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.until(now), Shared: res.hold.Shared}, true, 0, nil
+	}
+	w.joined = true
+	w.renew = time.Now().Add(placeFor / 2)
+	return g, false, w.pause(st, st.ahead(token), now), nil
+}
+
+const (
+	headPause = 70 * time.Millisecond  // of the first in the queue
+	nextPause = 400 * time.Millisecond // of the second, at most
+	lastPause = 8 * time.Second        // of the others, at most
+)
+
+// pause is how long a waiter sleeps that has ahead others before it. The first looks often. The
+// others look often enough to see that they have become the first: the further back they are and
+// the longer one step takes, the less often. None sleeps past the end of the lease that it waits for.
+func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
+	if ahead != w.at || w.moved.IsZero() {
+		if steps := w.at - ahead; steps > 0 {
+			w.step = time.Since(w.moved) / time.Duration(steps)
+		}
+		w.at, w.moved = ahead, time.Now()
+	}
+	if ahead == 0 {
+		d := headPause
+		if end := st.nextEnd(now); end != 0 {
+			d = min(d, end.until(now)+time.Millisecond)
+		}
+		return max(d, time.Millisecond)
+	}
+	most := lastPause
+	if ahead == 1 {
+		most = nextPause
+	}
+	step := max(w.step, time.Since(w.moved))
+	return min(max(time.Duration(ahead)*step/2, headPause), most)
+}
+
+// leave gives the place up, on a context of its own.
+func (w *wait) leave(ctx context.Context) {
+	if !w.reserve {
+		return
+	}
+	ctx, cancel := bound(context.WithoutCancel(ctx))
+	defer cancel()
+	_, _, _, _ = w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
+		st.release(opaque(w.r.Token), 0, now)
+		return result{write: true}
+	})
+}
+
+// waits are the waiters of this process by name. A change by this process wakes them without the
+// database.
+type waits struct {
+	mu     sync.Mutex
+	byName map[string][]chan struct{}
+}
+
+// add returns the function that removes the waiter.
+func (w *waits) add(name string, woken chan struct{}) (remove func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byName == nil {
+		w.byName = map[string][]chan struct{}{}
+	}
+	w.byName[name] = append(w.byName[name], woken)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		left := slices.DeleteFunc(w.byName[name], func(c chan struct{}) bool { return c == woken })
+		if w.byName[name] = left; len(left) == 0 {
+			delete(w.byName, name)
+		}
+	}
+}
+
+// wake makes the waiters of this process for a name look.
+func (s *Store) wake(name string) {
+	s.waits.mu.Lock()
+	defer s.waits.mu.Unlock()
+	for _, c := range s.waits.byName[name] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
