@@ -25,7 +25,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		return result{hold: h, write: write, grant: st.fence != before, err: err}
 	})
 	if err == errRowLocked {
-		return driver.Grant{}, st.lockedByTx(now)
+		return driver.Grant{}, st.lockedByTx()
 	}
 	return res.answer(now), err
 }

@@ -43,6 +43,7 @@ type dialect struct {
 	numbers bool   // placeholders are $1, $2, …
 	grants  bool   // CheckTx locks a row of a second table
 	nowait  string // how SELECT … FOR UPDATE is told not to wait
+	share   string // how SELECT locks a row against writers only
 	minPool int    // connections
 
 	serverNow string // a statement that returns what the server is
@@ -61,7 +62,7 @@ var dialects = map[Engine]*dialect{
 		// The time zone of the session must not matter, and neither the hour that
 		// the end of summer time repeats.
 		now:    "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
-		grants: true, nowait: " FOR UPDATE NOWAIT", minPool: 2,
+		grants: true, nowait: " FOR UPDATE NOWAIT", share: "LOCK IN SHARE MODE", minPool: 2,
 		binary: "varbinary(1024)", text: "mediumtext",
 		suffix: " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
 	},
@@ -71,6 +72,14 @@ var dialects = map[Engine]*dialect{
 		binary:  "blob", text: "text",
 		suffix: " WITHOUT ROWID",
 	},
+}
+
+// max is the greater of two numbers, neither of which is NULL.
+func (d *dialect) max(a, b string) string {
+	if d == dialects[SQLite] {
+		return "MAX(" + a + ", " + b + ")"
+	}
+	return "GREATEST(" + a + ", " + b + ")"
 }
 
 // bind replaces each ? by what the engine writes there.

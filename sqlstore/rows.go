@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -30,9 +31,9 @@ import (
 // statements are the texts for one store, made once.
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
-	list, prune, pruneGrants                                        string
+	list, readGrant                                                 string
 	acquire, extend, release                                        string
-	readGrant, shareGrant                                           string
+	tx                                                              txStatements
 }
 
 // assignment is what save writes.
@@ -55,8 +56,9 @@ func newStatements(d *dialect, t tables) statements {
 	}
 	st.ensure = insert(t.locks, columns, "?, 1, 0, ?, 0, 0, 0, 0, '', 0, ''")
 	if d.grants {
-		st.ensureGrant = insert(t.grants, "name, fence", "?, 0")
+		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
+		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
 		st.setGrant = b("UPDATE " + t.grants + " SET fence = ? WHERE name = ?")
 	}
 	if d == dialects[PostgreSQL] {
@@ -65,7 +67,29 @@ func newStatements(d *dialect, t tables) statements {
 			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
 	}
+	st.fast(d, t)
+	st.tx = newTxStatements(d, t)
 	return st
+}
+
+// fast makes the statements for what happens most: a free name is taken, and a hold is extended or
+// given back while nobody waits. They change nothing where more than the columns decides.
+func (st *statements) fast(d *dialect, t tables) {
+	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
+		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
+	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
+	switch {
+	case d.numbers:
+		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
+			"l AS (" + take + " FROM g WHERE l.name = g.name AND " + free + " RETURNING l.name, l.fence), " +
+			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) SELECT fence FROM l")
+	case !d.grants:
+		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
+	}
+	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
+	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
+	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, since = 0, until = 0, least = 0, holder = ''" +
+		mine + " AND least <= " + d.now + " AND busy <= " + d.now)
 }
 
 // more is what the column of that name has.

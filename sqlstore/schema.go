@@ -36,7 +36,7 @@ func Schema(e Engine, schema string) ([]string, error) {
 			"least bigint NOT NULL, holder " + d.text + " NOT NULL, busy bigint NOT NULL, more " + d.text + " NOT NULL)" + d.suffix,
 	}
 	if d.grants {
-		out = append(out, "CREATE TABLE IF NOT EXISTS "+t.grants+" (name "+d.binary+" NOT NULL PRIMARY KEY, fence bigint NOT NULL)"+d.suffix)
+		out = append(out, "CREATE TABLE IF NOT EXISTS "+t.grants+" (name "+d.binary+" NOT NULL PRIMARY KEY, fence bigint NOT NULL, locked bigint NOT NULL)"+d.suffix)
 	}
 	for _, setting := range []string{"'schema', '" + strconv.Itoa(schemaVersion) + "'"} {
 		if e == MySQL {

@@ -181,13 +181,16 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
+	if g, ok, err := s.take(ctx, &r); ok || err != nil {
+		return g, err
+	}
 	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
 		before := st.fence
 		h, err := st.acquire(&r, now)
 		return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
 	})
 	if errors.Is(err, errRowLocked) {
-		return driver.Grant{}, st.lockedByTx(now)
+		return driver.Grant{}, st.lockedByTx()
 	}
 	return res.answer(now), err
 }
@@ -201,7 +204,7 @@ func (r *result) answer(now micros) driver.Grant {
 }
 
 // lockedByTx is the refusal while a transaction keeps the name.
-func (s *state) lockedByTx(now micros) error {
+func (s *state) lockedByTx() error {
 	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
 }
 
@@ -219,6 +222,11 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		return driver.Grant{}, err
 	}
 	defer done()
+	if ttl != 0 {
+		if ok, err := s.prolong(ctx, name, token, ttl.Microseconds()); ok || err != nil {
+			return driver.Grant{TTL: ttl}, err
+		}
+	}
 	_, res, now, err := s.change(ctx, name, func(st *state, now micros) result {
 		h, err := st.held(opaque(token), now)
 		if err == nil && h.Reserved {
@@ -243,6 +251,14 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	defer done()
+	if keep == 0 {
+		if ok, err := s.drop(ctx, name, token); err != nil {
+			return driver.Gone, err
+		} else if ok {
+			s.wake(name)
+			return driver.Released, nil
+		}
+	}
 	out := driver.Gone
 	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
 		out = st.release(opaque(token), keep, now)

@@ -1,0 +1,57 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// take takes a free name in one statement. ok is false if the name is not plainly free, or the
+// engine has no such statement: then nothing was changed, and the state has to decide.
+func (s *Store) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
+	if s.sql.acquire == "" || r.Shared || r.Replaces != "" {
+		return g, false, nil
+	}
+	holder, err := json.Marshal(r.Holder)
+	if err != nil {
+		return g, false, err
+	}
+	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
+	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), ttl.Microseconds(), least, least, string(holder), []byte{}}
+	if s.dialect.grants {
+		args = append([]any{[]byte(r.Name)}, args...)
+	} else {
+		args = append(args, []byte(r.Name))
+	}
+	err = s.db.QueryRowContext(ctx, s.sql.acquire, args...).Scan(&g.Fence)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) == again:
+		return driver.Grant{}, false, nil
+	case err != nil:
+		return driver.Grant{}, false, failure(ctx, err, true)
+	}
+	g.TTL = ttl
+	return g, true, nil
+}
+
+// prolong extends a live exclusive hold in one statement. ok is false if there is none.
+func (s *Store) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
+	ok, err = changed(s.db.ExecContext(ctx, s.sql.extend, micros, []byte(name), []byte(token)))
+	if err != nil && judge(err) == again {
+		return false, nil
+	}
+	return ok, failure(ctx, err, true)
+}
+
+// drop gives a live exclusive hold back in one statement. ok is false if there is none, or somebody
+// waits.
+func (s *Store) drop(ctx context.Context, name, token string) (ok bool, err error) {
+	ok, err = changed(s.db.ExecContext(ctx, s.sql.release, []byte{}, []byte(name), []byte(token)))
+	if err != nil && judge(err) == again {
+		return false, nil
+	}
+	return ok, failure(ctx, err, true)
+}

@@ -1,0 +1,224 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A Granted lock is what CheckTx needs to know of a lock. *padlock.Lock is one.
+type Granted interface {
+	Name() string
+	Fence() uint64
+}
+
+// txStatements are for transactions of the caller's.
+type txStatements struct {
+	plain string // reads the row of the last grant as the transaction sees it; "" if that is not asked
+	share string // reads and locks it, so that nobody gets the name before the end of the transaction
+	write string // makes a new version of it
+	own   string // locks it against those who check, too
+}
+
+func newTxStatements(d *dialect, t tables) txStatements {
+	b := d.bind
+	switch d {
+	case dialects[PostgreSQL]:
+		return txStatements{
+			share: b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR SHARE SKIP LOCKED"),
+			own:   b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED"),
+			write: b("UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?"),
+		}
+	case dialects[MySQL]:
+		return txStatements{
+			plain: "SELECT fence, locked FROM " + t.grants + " WHERE name = ?",
+			share: "SELECT fence, locked FROM " + t.grants + " WHERE name = ? " + d.share + " SKIP LOCKED",
+			own:   "SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED",
+			write: "UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?",
+		}
+	}
+	return txStatements{write: "UPDATE " + t.locks + " SET fence = fence WHERE name = ?"}
+}
+
+// CheckTx makes sure that nothing which tx writes is written after somebody else got the lock: it
+// returns nil only if lock is held now, and keeps everybody else from getting its name until tx has
+// ended. So a process that was paused before the commit does no harm, and nobody has to check a
+// fence. Call it at the start of the transaction; under REPEATABLE READ and above, the transaction
+// has to begin after Acquire.
+//
+// While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
+// renewal, Release and Break do not wait for tx; on SQLite every write does, so keep tx shorter than
+// a third of the TTL.
+//
+// The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, or another one
+// if the database cannot tell: roll tx back then. lock must have been taken from this store, and
+// must not be a shared one that was promoted meanwhile. tx must be of the same database.
+func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
+	name, fence := lock.Name(), lock.Fence()
+	if err := driver.CheckName(name); err != nil {
+		return err
+	}
+	if fence == 0 {
+		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
+	}
+	err := s.pin(ctx, tx, name, s.sql.tx.share)
+	if errors.Is(err, errNoRow) {
+		err = driver.ErrLost
+	}
+	if err != nil {
+		return fmt.Errorf("check in a transaction: %w", err)
+	}
+	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
+	case err != nil:
+		return fmt.Errorf("check in a transaction: %w", failure(ctx, err, false))
+	}
+	for i := range st.holds {
+		h := &st.holds[i]
+		if h.Fence != fence || h.Reserved {
+			continue
+		}
+		if h.Until <= now {
+			return fmt.Errorf("check in a transaction: %w", driver.ErrExpired)
+		}
+		return nil
+	}
+	return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
+}
+
+// ErrAlreadyHeld is the answer of LockTx for a name that this process holds: it would wait for
+// itself.
+var ErrAlreadyHeld = errors.New("lock is already held by this process")
+
+// LockTx takes the lock on name until tx ends, without a lease and without a fence: whoever breaks
+// in has to end the transaction, and then nothing of it is written. It never waits. A
+// *driver.HeldError says that somebody else has the name, in a transaction or under a lease, or
+// waits for it; ErrAlreadyHeld, that this process does.
+//
+// While tx is open, others who try the name get a *driver.HeldError. Call it at the start of the
+// transaction: under REPEATABLE READ and above, it fails if the transaction has read before and may
+// have seen what an earlier holder changed since.
+func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
+	if err := driver.CheckName(name); err != nil {
+		return err
+	}
+	err := s.pin(ctx, tx, name, s.sql.tx.own)
+	if errors.Is(err, errNoRow) {
+		if err := s.makeRowsFor(ctx, tx, name); err != nil {
+			return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
+		}
+		err = s.pin(ctx, tx, name, s.sql.tx.own)
+	}
+	if err == nil && s.dialect.grants {
+		_, err = tx.ExecContext(ctx, s.sql.tx.write, []byte(name))
+		err = s.stale(ctx, err)
+	}
+	if err != nil {
+		return fmt.Errorf("lock in a transaction: %w", err)
+	}
+	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
+	if err != nil {
+		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
+	}
+	if err := s.same(ctx, name, st); err != nil {
+		return fmt.Errorf("lock in a transaction: %w", err)
+	}
+	st.trim(now)
+	if !st.excluded("", false, now) && len(st.queue) == 0 {
+		return nil
+	}
+	for _, h := range st.reports("", now) {
+		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
+			return fmt.Errorf("lock in a transaction: %w", ErrAlreadyHeld)
+		}
+	}
+	return st.heldError("", now)
+}
+
+var (
+	errNoRow = errors.New("there is no row for the name")
+	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
+)
+
+// pin locks the row of the last grant for the transaction, in the way that text says, and makes
+// sure that the transaction sees it as it is now.
+func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
+	if text == "" { // SQLite: any write keeps all other writers out
+		ok, err := changed(tx.ExecContext(ctx, s.sql.tx.write, []byte(name)))
+		if err == nil && !ok {
+			return errNoRow
+		}
+		return s.stale(ctx, err)
+	}
+	type row struct{ fence, locked int64 }
+	var seen, is row
+	if s.sql.tx.plain != "" {
+		err := tx.QueryRowContext(ctx, s.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return failure(ctx, err, false)
+		}
+	}
+	err := tx.QueryRowContext(ctx, text, []byte(name)).Scan(&is.fence, &is.locked)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return s.whyNoRow(ctx, name)
+	case err != nil:
+		return s.stale(ctx, err)
+	case s.sql.tx.plain != "" && seen != is:
+		return errStale
+	}
+	return nil
+}
+
+// whyNoRow tells a row that another transaction has locked from one that is not there.
+func (s *Store) whyNoRow(ctx context.Context, name string) error {
+	var fence int64
+	err := s.db.QueryRowContext(ctx, s.sql.readGrant, []byte(name)).Scan(&fence)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return errNoRow
+	case err != nil:
+		return failure(ctx, err, false)
+	}
+	return (&state{}).lockedByTx()
+}
+
+// stale says what to do about a transaction that is too old for the lock.
+func (s *Store) stale(ctx context.Context, err error) error {
+	if err != nil && judge(err) == again {
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	return failure(ctx, err, false)
+}
+
+// same makes sure that the transaction sees the row of the lock as it is now. Under MySQL's
+// REPEATABLE READ it sees the row as it was when it first read.
+func (s *Store) same(ctx context.Context, name string, st *state) error {
+	if s.sql.tx.plain == "" {
+		return nil
+	}
+	is, _, err := s.peek(ctx, name)
+	if err != nil {
+		return failure(ctx, err, false)
+	}
+	if is.version != st.version {
+		return errStale
+	}
+	return nil
+}
+
+// makeRowsFor makes the rows of a name for a transaction that found none. They stay when it is
+// rolled back; only SQLite, which has one writer, has to make them in the transaction itself.
+func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
+	if s.dialect.grants {
+		return s.makeRows(ctx, name)
+	}
+	_, err := tx.ExecContext(ctx, s.sql.ensure, []byte(name), []byte{})
+	return err
+}
