@@ -237,11 +237,24 @@ func (s *Store) save(ctx context.Context, name string, st *state, grant bool) (b
 // whyNoGrant tells a row of the table of grants that is locked from one that is not there, which
 // it makes.
 func (s *Store) whyNoGrant(ctx context.Context, name string) error {
-	res, err := s.db.ExecContext(ctx, s.sql.ensureGrant, []byte(name))
-	if made, err := changed(res, err); made || err != nil {
+	switch there, err := s.hasGrant(ctx, name); {
+	case err != nil:
 		return err
+	case !there:
+		return s.makeRows(ctx, name)
 	}
 	return errRowLocked
+}
+
+// hasGrant reports whether a name has a row in the table of grants. An INSERT would wait for a
+// transaction that has the row.
+func (s *Store) hasGrant(ctx context.Context, name string) (bool, error) {
+	var fence int64
+	err := s.db.QueryRowContext(ctx, s.sql.readGrant, []byte(name)).Scan(&fence)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // saveInTx is save with a grant where no single statement can write to both tables.

@@ -72,11 +72,8 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
-	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
-	case err != nil:
+	st, now, err := s.peekBeside(ctx, tx, name)
+	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", failure(ctx, err, false))
 	}
 	for i := range st.holds {
@@ -108,13 +105,10 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name); err != nil {
 		return err
 	}
-	err := s.pin(ctx, tx, name, s.sql.tx.own)
-	if errors.Is(err, errNoRow) {
-		if err := s.makeRowsFor(ctx, tx, name); err != nil {
-			return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
-		}
-		err = s.pin(ctx, tx, name, s.sql.tx.own)
+	if err := s.makeRowsFor(ctx, tx, name); err != nil {
+		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}
+	err := s.pin(ctx, tx, name, s.sql.tx.own)
 	if err == nil && s.dialect.grants {
 		_, err = tx.ExecContext(ctx, s.sql.tx.write, []byte(name))
 		err = s.stale(ctx, err)
@@ -139,6 +133,17 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 		}
 	}
 	return st.heldError("", now)
+}
+
+// peekBeside reads the state of a name after tx has locked the row of its last grant: with another
+// connection, because under MySQL's SERIALIZABLE each row that tx reads is locked. SQLite's pool may
+// have one connection only.
+func (s *Store) peekBeside(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
+	if s.dialect.grants {
+		return s.peek(ctx, name)
+	}
+	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
+	return st, now, err
 }
 
 var (
@@ -178,13 +183,11 @@ func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
 
 // whyNoRow tells a row that another transaction has locked from one that is not there.
 func (s *Store) whyNoRow(ctx context.Context, name string) error {
-	var fence int64
-	err := s.db.QueryRowContext(ctx, s.sql.readGrant, []byte(name)).Scan(&fence)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return errNoRow
+	switch there, err := s.hasGrant(ctx, name); {
 	case err != nil:
 		return failure(ctx, err, false)
+	case !there:
+		return errNoRow
 	}
 	return (&state{}).lockedByTx()
 }
@@ -213,12 +216,17 @@ func (s *Store) same(ctx context.Context, name string, st *state) error {
 	return nil
 }
 
-// makeRowsFor makes the rows of a name for a transaction that found none. They stay when it is
-// rolled back; only SQLite, which has one writer, has to make them in the transaction itself.
+// makeRowsFor makes the rows of a name before a transaction looks for them: MySQL would lock the
+// place where a missing row belongs. They stay when the transaction is rolled back; only SQLite,
+// which has one writer, has to make them in the transaction itself.
 func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
-	if s.dialect.grants {
-		return s.makeRows(ctx, name)
+	if !s.dialect.grants {
+		_, err := tx.ExecContext(ctx, s.sql.ensure, []byte(name), []byte{})
+		return err
 	}
-	_, err := tx.ExecContext(ctx, s.sql.ensure, []byte(name), []byte{})
-	return err
+	there, err := s.hasGrant(ctx, name)
+	if there || err != nil {
+		return err
+	}
+	return s.makeRows(ctx, name)
 }

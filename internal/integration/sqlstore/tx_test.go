@@ -1,0 +1,272 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore"
+)
+
+// A party is one process: a pool, a store and a Locker over it.
+type party struct {
+	db     *sql.DB
+	store  *sqlstore.Store
+	locker *padlock.Locker
+}
+
+func (d database) party(t *testing.T) *party {
+	t.Helper()
+	db, err := d.pool()
+	noError(t, err)
+	s, err := sqlstore.Open(t.Context(), db, d.engine)
+	noError(t, err)
+	l := padlock.New(s)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		l.Close(ctx)
+		db.Close()
+	})
+	return &party{db, s, l}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v; want %v", what, err, want)
+	}
+}
+
+func (p *party) begin(t *testing.T, level sql.IsolationLevel) *sql.Tx {
+	t.Helper()
+	tx, err := p.db.BeginTx(context.Background(), &sql.TxOptions{Isolation: level})
+	noError(t, err)
+	t.Cleanup(func() { tx.Rollback() })
+	return tx
+}
+
+// lapse takes a lock that is not renewed.
+func (p *party) lapse(t *testing.T, name string, ttl time.Duration) *padlock.Lock {
+	t.Helper()
+	lock, err := p.locker.TryAcquire(t.Context(), name, padlock.TTL(ttl), padlock.NoRenewal())
+	noError(t, err)
+	return lock
+}
+
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	for name, start := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			a, b := d.party(t), d.party(t)
+			t.Run("check", func(t *testing.T) { check(t, a, b) })
+			t.Run("check of a lock that is over", func(t *testing.T) { checkLate(t, a, b) })
+			t.Run("lapse in a transaction", func(t *testing.T) { lapseInTx(t, a, b) })
+			t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
+			t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
+			if d.engine == sqlstore.SQLite {
+				return
+			}
+			t.Run("nothing waits for a check", func(t *testing.T) { noWait(t, a, b) })
+			levels := []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable}
+			if d.engine == sqlstore.MySQL {
+				levels = levels[:1] // SERIALIZABLE locks what it reads, so nothing that it has read is old
+			}
+			for _, level := range levels {
+				t.Run(level.String(), func(t *testing.T) { oldSnapshot(t, a, b, level) })
+			}
+		})
+	}
+}
+
+// check keeps others out from the check to the end of the transaction, and no longer.
+func check(t *testing.T, a, b *party) {
+	lock, err := a.locker.TryAcquire(t.Context(), "check")
+	noError(t, err)
+	tx := a.begin(t, sql.LevelDefault)
+	noError(t, a.store.CheckTx(t.Context(), tx, lock))
+	noError(t, a.store.CheckTx(t.Context(), tx, lock))
+	noError(t, tx.Commit())
+	noError(t, lock.Release())
+	tx = a.begin(t, sql.LevelDefault)
+	wantError(t, "a check after the release", a.store.CheckTx(t.Context(), tx, lock), driver.ErrLost)
+	noError(t, tx.Rollback())
+	lock, err = b.locker.TryAcquire(t.Context(), "check")
+	noError(t, err)
+	noError(t, lock.Release())
+}
+
+// checkLate is the process that was paused: by the time it writes, its lease is over and somebody
+// else has been in.
+func checkLate(t *testing.T, a, b *party) {
+	lock := a.lapse(t, "late", 200*time.Millisecond)
+	other, err := b.locker.Acquire(t.Context(), "late", padlock.Wait(10*time.Second))
+	noError(t, err)
+	tx := a.begin(t, sql.LevelDefault)
+	wantError(t, "a check by the holder of before", a.store.CheckTx(t.Context(), tx, lock), driver.ErrLost)
+	noError(t, tx.Rollback())
+	tx = b.begin(t, sql.LevelDefault)
+	noError(t, b.store.CheckTx(t.Context(), tx, other))
+	noError(t, tx.Commit())
+	fence := other.Fence()
+	if _, err := a.locker.Break(t.Context(), "late", fence); err != nil {
+		t.Fatal(err)
+	}
+	tx = b.begin(t, sql.LevelDefault)
+	wantError(t, "a check by a holder that was evicted", b.store.CheckTx(t.Context(), tx, other), driver.ErrLost)
+	noError(t, tx.Rollback())
+	wantError(t, "its release", other.Release(), driver.ErrLost)
+}
+
+// lapseInTx lets the lease end between the check and the commit: nobody else gets the name before.
+func lapseInTx(t *testing.T, a, b *party) {
+	lock := a.lapse(t, "lapse", 300*time.Millisecond)
+	tx := a.begin(t, sql.LevelDefault)
+	noError(t, a.store.CheckTx(t.Context(), tx, lock))
+	time.Sleep(600 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	if l, err := b.locker.TryAcquire(ctx, "lapse"); err == nil {
+		t.Errorf("the name was granted (fence %d) while a transaction had checked fence %d", l.Fence(), lock.Fence())
+	}
+	noError(t, tx.Commit())
+	l, err := b.locker.Acquire(t.Context(), "lapse", padlock.Wait(10*time.Second))
+	noError(t, err)
+	noError(t, l.Release())
+}
+
+func lockTx(t *testing.T, a, b *party) {
+	ctx := t.Context()
+	tx := a.begin(t, sql.LevelDefault)
+	noError(t, a.store.LockTx(ctx, tx, "tx"))
+	if a.db.Stats().MaxOpenConnections > 1 && !isSQLite(a) {
+		tx2 := b.begin(t, sql.LevelDefault)
+		wantError(t, "a second transaction", b.store.LockTx(ctx, tx2, "tx"), driver.ErrHeld)
+		noError(t, b.store.LockTx(ctx, tx2, "another name")) // the refusal did not spoil the transaction
+		noError(t, tx2.Commit())
+		_, err := b.locker.TryAcquire(ctx, "tx")
+		wantError(t, "TryAcquire meanwhile", err, driver.ErrHeld)
+	}
+	noError(t, tx.Commit())
+	lock, err := b.locker.Acquire(ctx, "tx", padlock.Wait(10*time.Second))
+	noError(t, err)
+	tx = a.begin(t, sql.LevelDefault)
+	wantError(t, "a transaction, under a lease of this process", a.store.LockTx(ctx, tx, "tx"), sqlstore.ErrAlreadyHeld)
+	noError(t, tx.Rollback())
+	noError(t, lock.Release())
+	// Another process has it.
+	g, err := b.store.Acquire(ctx, driver.Request{Name: "tx", Token: "another", TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere", PID: 1}})
+	noError(t, err)
+	tx = a.begin(t, sql.LevelDefault)
+	err = a.store.LockTx(ctx, tx, "tx")
+	wantError(t, "a transaction, under a lease of another process", err, driver.ErrHeld)
+	if held := new(driver.HeldError); !errors.As(err, &held) || len(held.Holds) != 1 || held.Holds[0].Host != "elsewhere" {
+		t.Errorf("the refusal does not say who: %v (fence %d)", err, g.Fence)
+	}
+	noError(t, tx.Rollback())
+	_, err = b.store.Release(ctx, "tx", "another", 0)
+	noError(t, err)
+}
+
+func isSQLite(p *party) bool { return p.store.Guarantees().Store == "sqlite" }
+
+// rollback: a transaction of the caller's neither frees nor takes a lock when it is undone.
+func rollback(t *testing.T, a, b *party) {
+	tx := a.begin(t, sql.LevelDefault)
+	lock, err := a.locker.TryAcquire(t.Context(), "rollback")
+	noError(t, err)
+	noError(t, tx.Rollback())
+	_, err = b.locker.TryAcquire(t.Context(), "rollback")
+	wantError(t, "TryAcquire of others after the rollback", err, driver.ErrHeld)
+	noError(t, lock.Release())
+}
+
+// noWait: what the holder and the operator do while a transaction has checked the lock.
+func noWait(t *testing.T, a, b *party) {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	for what, f := range map[string]func(lock *padlock.Lock) error{
+		"Extend":  func(lock *padlock.Lock) error { return lock.Extend(ctx, time.Minute) },
+		"Check":   func(lock *padlock.Lock) error { return lock.Check(ctx) },
+		"Release": func(lock *padlock.Lock) error { return lock.Release() },
+		"Break": func(lock *padlock.Lock) error {
+			_, err := b.locker.Break(ctx, lock.Name(), lock.Fence())
+			return err
+		},
+		"Inspect": func(lock *padlock.Lock) error { _, err := b.locker.Inspect(ctx, lock.Name()); return err },
+		"a check by another transaction": func(lock *padlock.Lock) error {
+			tx := b.begin(t, sql.LevelDefault)
+			defer tx.Rollback()
+			return a.store.CheckTx(ctx, tx, lock)
+		},
+	} {
+		lock, err := a.locker.Acquire(ctx, "no wait", padlock.Wait(10*time.Second))
+		noError(t, err)
+		tx := a.begin(t, sql.LevelDefault)
+		noError(t, a.store.CheckTx(ctx, tx, lock))
+		if err := f(lock); err != nil {
+			t.Errorf("%s while a transaction has checked the lock: %v", what, err)
+		}
+		if l, err := b.locker.TryAcquire(ctx, "no wait"); err == nil {
+			t.Errorf("after %s the name was granted before the end of the transaction (fence %d)", what, l.Fence())
+		}
+		noError(t, tx.Commit())
+		lock.Release()
+	}
+}
+
+// oldSnapshot: the transaction has read before the lock was taken, or before it became free.
+func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
+	ctx := t.Context()
+	name := "snapshot " + level.String()
+	lock, err := a.locker.TryAcquire(ctx, name)
+	noError(t, err)
+	noError(t, lock.Release())
+
+	read := func() *sql.Tx {
+		tx := a.begin(t, level)
+		var n int
+		noError(t, tx.QueryRow("SELECT count(*) FROM padlock_meta").Scan(&n))
+		return tx
+	}
+	tx := read()
+	lock, err = a.locker.TryAcquire(ctx, name)
+	noError(t, err)
+	if err := a.store.CheckTx(ctx, tx, lock); err == nil {
+		t.Error("CheckTx in a transaction that began before the lock was taken")
+	}
+	tx.Rollback()
+
+	tx = read() // under the lease of another: what it changes is not seen
+	noError(t, lock.Release())
+	if err := a.store.LockTx(ctx, tx, name); err == nil {
+		t.Error("LockTx in a transaction that has read under the lease of another")
+	}
+	tx.Rollback()
+
+	tx = read()
+	inner := b.begin(t, sql.LevelDefault)
+	noError(t, b.store.LockTx(ctx, inner, name))
+	noError(t, inner.Commit())
+	if err := a.store.LockTx(ctx, tx, name); err == nil {
+		t.Error("LockTx in a transaction that has read before another one had the lock")
+	}
+	tx.Rollback()
+
+	tx = a.begin(t, level)
+	noError(t, a.store.LockTx(ctx, tx, name))
+	noError(t, tx.Commit())
+}
