@@ -117,6 +117,9 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
 	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is younger than what it sees
+	}
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}

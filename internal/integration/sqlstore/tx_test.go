@@ -151,6 +151,9 @@ func lapseInTx(t *testing.T, a, b *party) {
 func lockTx(t *testing.T, a, b *party) {
 	ctx := t.Context()
 	tx := a.begin(t, sql.LevelDefault)
+	noError(t, a.store.LockTx(ctx, tx, "another name"))
+	noError(t, tx.Commit())
+	tx = a.begin(t, sql.LevelDefault)
 	noError(t, a.store.LockTx(ctx, tx, "tx"))
 	if a.db.Stats().MaxOpenConnections > 1 && !isSQLite(a) {
 		tx2 := b.begin(t, sql.LevelDefault)
