@@ -11,7 +11,7 @@ import (
 
 // Convert implements driver.Converter.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := r.Validate(s.guarantees()); err != nil {
+	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
 	}
 	ctx, done, err := s.begin(ctx)
@@ -32,7 +32,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // Pass implements driver.Passer.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	if err := cmp.Or(driver.CheckToken(token), next.Validate(s.guarantees())); err != nil {
+	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises)); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
@@ -71,7 +71,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := cmp.Or(driver.CheckName(name), driver.CheckToken(token), driver.CheckFence(fence)); err != nil {
+	if err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckFence(fence)); err != nil {
 		return err
 	}
 	ctx, done, err := s.begin(ctx)
@@ -95,7 +95,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 
 // Break implements driver.Breaker.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.promises); err != nil {
 		return 0, err
 	}
 	ctx, done, err := s.begin(ctx)
@@ -120,7 +120,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 
 // Inspect implements driver.Inspector.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
 	}
 	ctx, done, err := s.begin(ctx)

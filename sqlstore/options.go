@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -25,6 +26,28 @@ func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 // judged by the server's clock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
+// promised is what a store of an engine promises.
+func promised(e Engine) driver.Guarantees {
+	return driver.Guarantees{
+		Store:            strings.ToLower(e.String()),
+		SurvivesRestart:  driver.Partly,
+		SurvivesFailover: driver.No,
+		SafeClockJump:    driver.No,
+		SafeEviction:     driver.Yes,
+		Fence:            driver.DurableFence,
+		SharedFence:      driver.Yes,
+		Lease:            true,
+		Shared:           true,
+		Promotion:        driver.Atomic,
+		FIFO:             true,
+		CoolDown:         true,
+		Notes: []string{
+			"A restart keeps the locks if the database writes each commit to disk before it answers.",
+			"A failover to a replica keeps them only if replication is synchronous.",
+		},
+	}
+}
+
 // Open returns a store that keeps its locks in tables of db. The tables are made if they are not
 // there. ctx bounds the opening only. Close leaves db open.
 func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, error) {
@@ -32,7 +55,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if d == nil {
 		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
 	}
-	s := &Store{db: db, engine: e, dialect: d}
+	s := &Store{db: db, engine: e, dialect: d, promises: promised(e)}
 	for _, o := range opts {
 		o(&s.cfg)
 	}

@@ -6,7 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
-	"strings"
+
 	"sync"
 	"time"
 
@@ -15,14 +15,15 @@ import (
 
 // Store keeps locks in a table. It is safe for concurrent use.
 type Store struct {
-	db      *sql.DB
-	engine  Engine
-	dialect *dialect
-	tables  tables
-	sql     statements
-	cfg     config
-	clock   driver.Clock
-	id      string
+	db       *sql.DB
+	engine   Engine
+	dialect  *dialect
+	tables   tables
+	sql      statements
+	cfg      config
+	clock    driver.Clock
+	promises driver.Guarantees
+	id       string
 
 	closing context.Context // ends with Close
 	end     context.CancelFunc
@@ -76,28 +77,7 @@ func (s *Store) Close() error {
 }
 
 // Guarantees implements driver.Store.
-func (s *Store) Guarantees() driver.Guarantees { return *s.guarantees() }
-
-func (s *Store) guarantees() *driver.Guarantees {
-	return &driver.Guarantees{
-		Store:            strings.ToLower(s.engine.String()),
-		SurvivesRestart:  driver.Partly,
-		SurvivesFailover: driver.No,
-		SafeClockJump:    driver.No,
-		SafeEviction:     driver.Yes,
-		Fence:            driver.DurableFence,
-		SharedFence:      driver.Yes,
-		Lease:            true,
-		Shared:           true,
-		Promotion:        driver.Atomic,
-		FIFO:             true,
-		CoolDown:         true,
-		Notes: []string{
-			"A restart keeps the locks if the database writes each commit to disk before it answers.",
-			"A failover to a replica keeps them only if replication is synchronous.",
-		},
-	}
-}
+func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
 // String names the store.
 func (s *Store) String() string { return s.engine.String() + " " + s.tables.locks }
@@ -173,7 +153,7 @@ func (s *Store) pause(ctx context.Context, try int) bool {
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := r.Validate(s.guarantees()); err != nil {
+	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
 	}
 	ctx, done, err := s.begin(ctx)
@@ -210,9 +190,9 @@ func (s *state) lockedByTx() error {
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	err := cmp.Or(driver.CheckName(name), driver.CheckToken(token))
+	err := driver.CheckHold(name, token, &s.promises)
 	if err == nil && ttl != 0 {
-		err = driver.CheckTTL("TTL", ttl, s.guarantees())
+		err = driver.CheckTTL("TTL", ttl, &s.promises)
 	}
 	if err != nil {
 		return driver.Grant{}, err
@@ -242,7 +222,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := cmp.Or(driver.CheckName(name), driver.CheckToken(token), driver.CheckKeep("cool-down", keep, s.guarantees()))
+	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
 	if err != nil {
 		return driver.Gone, err
 	}

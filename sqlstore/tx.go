@@ -59,7 +59,7 @@ func newTxStatements(d *dialect, t tables) txStatements {
 // must not be a shared one that was promoted meanwhile. tx must be of the same database.
 func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	name, fence := lock.Name(), lock.Fence()
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
 	if fence == 0 {
@@ -102,7 +102,7 @@ var ErrAlreadyHeld = errors.New("lock is already held by this process")
 // transaction: under REPEATABLE READ and above, it fails if the transaction has read before and may
 // have seen what an earlier holder changed since.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
-	if err := driver.CheckName(name); err != nil {
+	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
 	if err := s.makeRowsFor(ctx, tx, name); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Wait implements driver.Waiter. With reserve the queue is in order of arrival over all processes.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if err := r.Validate(s.guarantees()); err != nil {
+	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
 	}
 	_, done, err := s.begin(ctx)
