@@ -128,7 +128,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		return driver.State{}, err
 	}
 	defer done()
-	st, now, err := s.peek(ctx, name)
+	st, now, err := s.rows.peek(ctx, name)
 	if err != nil {
 		return driver.State{}, failure(ctx, err, false)
 	}
@@ -142,7 +142,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		return nil, err
 	}
 	defer done()
-	rows, err := s.db.QueryContext(ctx, s.sql.list, []byte(prefix), []byte{})
+	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.list, []byte(prefix), []byte{})
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}
@@ -164,4 +164,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 }
 
 // StoreID implements driver.Identifier. The id stands in the table of padlock's own settings.
-func (s *Store) StoreID(context.Context) (string, error) { return s.id, nil }
+func (s *Store) StoreID(ctx context.Context) (string, error) {
+	_, done, err := s.begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return s.id, nil
+}

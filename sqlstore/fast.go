@@ -11,8 +11,8 @@ import (
 
 // take takes a free name in one statement. ok is false if the name is not plainly free, or the
 // engine has no such statement: then nothing was changed, and the state has to decide.
-func (s *Store) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
-	if s.sql.acquire == "" || r.Shared || r.Replaces != "" {
+func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
+	if t.sql.acquire == "" || r.Shared || r.Replaces != "" {
 		return g, false, nil
 	}
 	holder, err := json.Marshal(r.Holder)
@@ -21,12 +21,12 @@ func (s *Store) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	}
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
 	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), ttl.Microseconds(), least, least, string(holder), []byte{}}
-	if s.dialect.grants {
+	if t.dialect.grants {
 		args = append([]any{[]byte(r.Name)}, args...)
 	} else {
 		args = append(args, []byte(r.Name))
 	}
-	err = s.db.QueryRowContext(ctx, s.sql.acquire, args...).Scan(&g.Fence)
+	err = t.db.QueryRowContext(ctx, t.sql.acquire, args...).Scan(&g.Fence)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) == again:
 		return driver.Grant{}, false, nil
@@ -38,8 +38,8 @@ func (s *Store) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 }
 
 // prolong extends a live exclusive hold in one statement. ok is false if there is none.
-func (s *Store) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
-	ok, err = changed(s.db.ExecContext(ctx, s.sql.extend, micros, []byte(name), []byte(token)))
+func (t *table) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
+	ok, err = changed(t.db.ExecContext(ctx, t.sql.extend, micros, []byte(name), []byte(token)))
 	if err != nil && judge(err) == again {
 		return false, nil
 	}
@@ -48,8 +48,8 @@ func (s *Store) prolong(ctx context.Context, name, token string, micros int64) (
 
 // drop gives a live exclusive hold back in one statement. ok is false if there is none, or somebody
 // waits.
-func (s *Store) drop(ctx context.Context, name, token string) (ok bool, err error) {
-	ok, err = changed(s.db.ExecContext(ctx, s.sql.release, []byte{}, []byte(name), []byte(token)))
+func (t *table) drop(ctx context.Context, name, token string) (ok bool, err error) {
+	ok, err = changed(t.db.ExecContext(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
 	if err != nil && judge(err) == again {
 		return false, nil
 	}

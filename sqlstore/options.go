@@ -55,7 +55,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if d == nil {
 		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
 	}
-	s := &Store{db: db, engine: e, dialect: d, promises: promised(e)}
+	s := &Store{engine: e, promises: promised(e)}
 	for _, o := range opts {
 		o(&s.cfg)
 	}
@@ -69,7 +69,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s.tables, s.sql = t, newStatements(d, t)
+	s.rows = table{db, d, t, newStatements(d, t)}
 	s.closing, s.end = context.WithCancel(context.Background())
 	if err := s.prepare(ctx); err != nil {
 		s.end()

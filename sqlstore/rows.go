@@ -6,91 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// The table of locks has one row a name.
-//
-//	name      the name
-//	version   is one higher after each change; a change of a row that was read before names it
-//	fence     the highest fence minted for the name
-//	token     of the exclusive hold or of a reservation for one; empty: there is none
-//	reserved  1: it has not been claimed yet
-//	since, until, least   of that hold, microseconds since 1970 by the server's clock
-//	holder    of that hold, JSON
-//	busy      until then, more than these columns decides who may have the name
-//	more      the rest of the state, JSON; empty: there is none
-//
-// The table of grants has one row a name, too, with the fence of the last grant. A grant locks that
-// row; renewal, release and Break do not. So a transaction that locks the row keeps others from
-// getting the name and is in nobody's way otherwise. SQLite has no such table: it has one writer at
-// a time.
-
-// statements are the texts for one store, made once.
-type statements struct {
-	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
-	list, readGrant                                                 string
-	acquire, extend, release                                        string
-	tx                                                              txStatements
-}
-
-// assignment is what save writes.
-const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
-
-const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
-
-func newStatements(d *dialect, t tables) statements {
-	b := d.bind
-	st := statements{
-		load: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = ?"),
-		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND (token <> ? OR busy > " + d.now + ") ORDER BY name"),
-		save: b("UPDATE " + t.locks + " SET " + assignment + " WHERE name = ? AND version = ?"),
-	}
-	insert := func(table, cols, values string) string {
-		if d == dialects[MySQL] {
-			return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON DUPLICATE KEY UPDATE name = name")
-		}
-		return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING")
-	}
-	st.ensure = insert(t.locks, columns, "?, 1, 0, ?, 0, 0, 0, 0, '', 0, ''")
-	if d.grants {
-		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
-		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
-		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
-		st.setGrant = b("UPDATE " + t.grants + " SET fence = ? WHERE name = ?")
-	}
-	if d == dialects[PostgreSQL] {
-		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
-			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name, l.fence), " +
-			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) " +
-			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
-	}
-	st.fast(d, t)
-	st.tx = newTxStatements(d, t)
-	return st
-}
-
-// fast makes the statements for what happens most: a free name is taken, and a hold is extended or
-// given back while nobody waits. They change nothing where more than the columns decides.
-func (st *statements) fast(d *dialect, t tables) {
-	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
-		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
-	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
-	switch {
-	case d.numbers:
-		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
-			"l AS (" + take + " FROM g WHERE l.name = g.name AND " + free + " RETURNING l.name, l.fence), " +
-			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) SELECT fence FROM l")
-	case !d.grants:
-		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
-	}
-	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
-	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
-	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, since = 0, until = 0, least = 0, holder = ''" +
-		mine + " AND least <= " + d.now + " AND busy <= " + d.now)
-}
 
 // more is what the column of that name has.
 type more struct {
@@ -174,14 +92,22 @@ func encodeHolder(h *hold) (string, error) {
 	return string(text), err
 }
 
+// A table is the rows of all names in one database.
+type table struct {
+	db      *sql.DB
+	dialect *dialect
+	tables  tables
+	sql     statements
+}
+
 // load reads the state of a name, and makes its rows if there are none.
-func (s *Store) load(ctx context.Context, name string) (*state, micros, error) {
+func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	for range 3 {
-		_, st, now, err := scan(s.db.QueryRowContext(ctx, s.sql.load, []byte(name)))
+		_, st, now, err := scan(t.db.QueryRowContext(ctx, t.sql.load, []byte(name)))
 		if !errors.Is(err, sql.ErrNoRows) {
 			return st, now, err
 		}
-		if err := s.makeRows(ctx, name); err != nil {
+		if err := t.makeRows(ctx, name); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -189,21 +115,21 @@ func (s *Store) load(ctx context.Context, name string) (*state, micros, error) {
 }
 
 // peek reads the state of a name without making a row for it.
-func (s *Store) peek(ctx context.Context, name string) (*state, micros, error) {
-	_, st, now, err := scan(s.db.QueryRowContext(ctx, s.sql.load, []byte(name)))
+func (t *table) peek(ctx context.Context, name string) (*state, micros, error) {
+	_, st, now, err := scan(t.db.QueryRowContext(ctx, t.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return &state{}, 0, nil
 	}
 	return st, now, err
 }
 
-func (s *Store) makeRows(ctx context.Context, name string) error {
-	if s.dialect.grants {
-		if _, err := s.db.ExecContext(ctx, s.sql.ensureGrant, []byte(name)); err != nil {
+func (t *table) makeRows(ctx context.Context, name string) error {
+	if t.dialect.grants {
+		if _, err := t.db.ExecContext(ctx, t.sql.ensureGrant, []byte(name)); err != nil {
 			return err
 		}
 	}
-	_, err := s.db.ExecContext(ctx, s.sql.ensure, []byte(name), []byte{})
+	_, err := t.db.ExecContext(ctx, t.sql.ensure, []byte(name), []byte{})
 	return err
 }
 
@@ -212,45 +138,45 @@ var errRowLocked = errors.New("a transaction has locked the row of the last gran
 
 // save writes the state if the row is still as it was loaded, and reports whether it was. With
 // grant, it sets the fence of the last grant, too: errRowLocked if a transaction has that row.
-func (s *Store) save(ctx context.Context, name string, st *state, grant bool) (bool, error) {
+func (t *table) save(ctx context.Context, name string, st *state, grant bool) (bool, error) {
 	values, err := st.values()
 	if err != nil {
 		return false, err
 	}
-	if !grant || !s.dialect.grants {
-		return changed(s.db.ExecContext(ctx, s.sql.save, append(values, []byte(name), st.version)...))
+	if !grant || !t.dialect.grants {
+		return changed(t.db.ExecContext(ctx, t.sql.save, append(values, []byte(name), st.version)...))
 	}
-	if s.sql.saveGrant == "" {
-		return s.saveInTx(ctx, name, st, values)
+	if t.sql.saveGrant == "" {
+		return t.saveInTx(ctx, name, st, values)
 	}
 	args := append([]any{[]byte(name)}, append(values, st.version)...)
 	var locked, saved int
-	if err := s.db.QueryRowContext(ctx, s.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
+	if err := t.db.QueryRowContext(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
 	if locked == 0 {
-		return false, s.whyNoGrant(ctx, name)
+		return false, t.whyNoGrant(ctx, name)
 	}
 	return saved == 1, nil
 }
 
 // whyNoGrant tells a row of the table of grants that is locked from one that is not there, which
 // it makes.
-func (s *Store) whyNoGrant(ctx context.Context, name string) error {
-	switch there, err := s.hasGrant(ctx, name); {
+func (t *table) whyNoGrant(ctx context.Context, name string) error {
+	switch there, err := t.hasGrant(ctx, name); {
 	case err != nil:
 		return err
 	case !there:
-		return s.makeRows(ctx, name)
+		return t.makeRows(ctx, name)
 	}
 	return errRowLocked
 }
 
 // hasGrant reports whether a name has a row in the table of grants. An INSERT would wait for a
 // transaction that has the row.
-func (s *Store) hasGrant(ctx context.Context, name string) (bool, error) {
+func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	var fence int64
-	err := s.db.QueryRowContext(ctx, s.sql.readGrant, []byte(name)).Scan(&fence)
+	err := t.db.QueryRowContext(ctx, t.sql.readGrant, []byte(name)).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -258,26 +184,26 @@ func (s *Store) hasGrant(ctx context.Context, name string) (bool, error) {
 }
 
 // saveInTx is save with a grant where no single statement can write to both tables.
-func (s *Store) saveInTx(ctx context.Context, name string, st *state, values []any) (bool, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+func (t *table) saveInTx(ctx context.Context, name string, st *state, values []any) (bool, error) {
+	tx, err := t.db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	defer tx.Rollback()
 	var fence int64
-	switch err := tx.QueryRowContext(ctx, s.sql.lockGrant, []byte(name)).Scan(&fence); {
+	switch err := tx.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
 	case errors.Is(err, sql.ErrNoRows):
-		return false, s.makeRows(ctx, name)
+		return false, t.makeRows(ctx, name)
 	case err != nil && judge(err) == rowLocked:
 		return false, errRowLocked
 	case err != nil:
 		return false, err
 	}
-	ok, err := changed(tx.ExecContext(ctx, s.sql.save, append(values, []byte(name), st.version)...))
+	ok, err := changed(tx.ExecContext(ctx, t.sql.save, append(values, []byte(name), st.version)...))
 	if !ok || err != nil {
 		return false, err
 	}
-	if _, err := tx.ExecContext(ctx, s.sql.setGrant, int64(st.fence), []byte(name)); err != nil {
+	if _, err := tx.ExecContext(ctx, t.sql.setGrant, int64(st.fence), []byte(name)); err != nil {
 		return false, err
 	}
 	return true, tx.Commit()

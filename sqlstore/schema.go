@@ -91,13 +91,13 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	if n, err := strconv.Atoi(version); err != nil || n != schemaVersion {
 		return fmt.Errorf("%w: the tables of %s have version %q and this padlock knows version %d; use the newest padlock of all that share them",
-			driver.ErrUnavailable, s.tables.locks, version, schemaVersion)
+			driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
 	}
 	return s.readID(ctx)
 }
 
 func (s *Store) setting(ctx context.Context, name string) (value string, err error) {
-	err = s.db.QueryRowContext(ctx, s.dialect.bind("SELECT value FROM "+s.tables.meta+" WHERE setting = ?"), name).Scan(&value)
+	err = s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT value FROM "+s.rows.tables.meta+" WHERE setting = ?"), name).Scan(&value)
 	return value, err
 }
 
@@ -107,7 +107,7 @@ func (s *Store) makeTables(ctx context.Context) error {
 		return err
 	}
 	for _, text := range list {
-		if _, err := s.db.ExecContext(ctx, text); err != nil {
+		if _, err := s.rows.db.ExecContext(ctx, text); err != nil {
 			if s.madeMeanwhile(ctx, err) {
 				continue
 			}
@@ -128,11 +128,11 @@ func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
 func (s *Store) readID(ctx context.Context) error {
 	id, err := s.setting(ctx, "id")
 	if errors.Is(err, sql.ErrNoRows) {
-		insert := "INSERT INTO " + s.tables.meta + " (setting, value) VALUES ('id', ?) ON CONFLICT (setting) DO NOTHING"
+		insert := "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON CONFLICT (setting) DO NOTHING"
 		if s.engine == MySQL {
-			insert = "INSERT INTO " + s.tables.meta + " (setting, value) VALUES ('id', ?) ON DUPLICATE KEY UPDATE setting = setting"
+			insert = "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON DUPLICATE KEY UPDATE setting = setting"
 		}
-		if _, err := s.db.ExecContext(ctx, s.dialect.bind(insert), rand.Text()); err != nil {
+		if _, err := s.rows.db.ExecContext(ctx, s.rows.dialect.bind(insert), rand.Text()); err != nil {
 			return failure(ctx, err, false)
 		}
 		id, err = s.setting(ctx, "id")

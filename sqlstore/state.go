@@ -461,3 +461,8 @@ func (s *state) exclusive() (*hold, []hold) {
 	h := s.holds[i]
 	return &h, slices.Delete(slices.Clone(s.holds), i, i+1)
 }
+
+// lockedByTx is the refusal while a transaction keeps the name.
+func (s *state) lockedByTx() error {
+	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
+}

@@ -3,153 +3,18 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
-	"math/rand/v2"
 
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store keeps locks in a table. It is safe for concurrent use.
-type Store struct {
-	db       *sql.DB
-	engine   Engine
-	dialect  *dialect
-	tables   tables
-	sql      statements
-	cfg      config
-	clock    driver.Clock
-	promises driver.Guarantees
-	id       string
-
-	closing context.Context // ends with Close
-	end     context.CancelFunc
-	work    sync.WaitGroup // calls under way
-	mu      sync.Mutex     // of closed, for work
-	closed  bool
-
-	waits waits // of this process
-}
-
-// callTime bounds a call. It is less than driver.MaxSilence.
-const callTime = 4500 * time.Millisecond
-
-// begin starts a call; done has to be called at its end.
-func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil, driver.ErrClosed
-	}
-	s.work.Add(1)
-	bounded, cancel := bound(ctx)
-	return bounded, func() { cancel(); s.work.Done() }, nil
-}
-
-// bound gives a call its time. A deadline of the caller's that comes first stays.
-func bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	end := time.Now().Add(callTime)
-	if at, ok := ctx.Deadline(); ok && at.Before(end) {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadlineCause(context.WithValue(ctx, ownDeadline{}, end), end, errSilent)
-}
-
-// Close makes waits return and waits for the calls that are under way. It leaves the *sql.DB open,
-// unless FromURL opened it. Holds stay until their leases end.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	s.end()
-	s.work.Wait()
-	if first && s.cfg.ownsDB {
-		return s.db.Close()
-	}
-	return nil
-}
-
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
 // String names the store.
-func (s *Store) String() string { return s.engine.String() + " " + s.tables.locks }
-
-// A result is what an operation decided: what to write, and what to return.
-type result struct {
-	hold  *hold
-	write bool // the state was changed
-	grant bool // a hold got a new fence: the row of the last grant has to follow
-	quiet bool // it concerns no waiter
-	err   error
-}
-
-// change loads the state of a name, lets decide look at it and change it, and writes it back. It
-// begins anew when somebody else has written meanwhile. If a transaction has locked the row of the
-// last grant, locked decides what to return.
-//
-// After decide it hands a free name to the waiters whose turn it is, unless a transaction keeps the
-// name: then they take it themselves when that transaction has ended.
-func (s *Store) change(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
-	handOver := true
-	for try := 0; ; try++ {
-		st, now, err := s.load(ctx, name)
-		if err != nil {
-			if judge(err) == again && s.pause(ctx, try) {
-				continue
-			}
-			return nil, result{}, 0, failure(ctx, err, false)
-		}
-		st.trim(now)
-		res := decide(st, now)
-		if !res.write {
-			return st, res, now, res.err
-		}
-		if handOver && st.handOver(now) {
-			res.grant = true
-		} else {
-			handOver = false
-		}
-		saved, err := s.save(ctx, name, st, res.grant)
-		switch {
-		case errors.Is(err, errRowLocked) && handOver:
-			handOver = false
-			continue
-		case errors.Is(err, errRowLocked):
-			return st, res, now, err
-		case err != nil && judge(err) != again:
-			return nil, result{}, 0, failure(ctx, err, true)
-		case saved:
-			if !res.quiet || res.grant {
-				s.wake(name)
-			}
-			return st, res, now, res.err
-		}
-		if !s.pause(ctx, try) {
-			return nil, result{}, 0, failure(ctx, cmp.Or(err, errBusy), false)
-		}
-	}
-}
-
-var errBusy = errors.New("others changed the row of the name again and again")
-
-// pause waits a little before the next try, longer each time. It returns false when ctx ends.
-func (s *Store) pause(ctx context.Context, try int) bool {
-	d := time.Duration(rand.Int64N(int64(time.Millisecond)<<min(try, 5))) + 50*time.Microsecond
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
+func (s *Store) String() string { return s.engine.String() + " " + s.rows.tables.locks }
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -161,7 +26,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	if g, ok, err := s.take(ctx, &r); ok || err != nil {
+	if g, ok, err := s.rows.take(ctx, &r); ok || err != nil {
 		return g, err
 	}
 	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
@@ -173,19 +38,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, st.lockedByTx()
 	}
 	return res.answer(now), err
-}
-
-// answer is the Grant of a hold.
-func (r *result) answer(now micros) driver.Grant {
-	if r.hold == nil || r.err != nil {
-		return driver.Grant{}
-	}
-	return driver.Grant{Fence: r.hold.Fence, TTL: r.hold.Until.until(now), Shared: r.hold.Shared}
-}
-
-// lockedByTx is the refusal while a transaction keeps the name.
-func (s *state) lockedByTx() error {
-	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
 }
 
 // Extend implements driver.Store.
@@ -203,7 +55,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	}
 	defer done()
 	if ttl != 0 {
-		if ok, err := s.prolong(ctx, name, token, ttl.Microseconds()); ok || err != nil {
+		if ok, err := s.rows.prolong(ctx, name, token, ttl.Microseconds()); ok || err != nil {
 			return driver.Grant{TTL: ttl}, err
 		}
 	}
@@ -232,10 +84,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	defer done()
 	if keep == 0 {
-		if ok, err := s.drop(ctx, name, token); err != nil {
+		if ok, err := s.rows.drop(ctx, name, token); err != nil {
 			return driver.Gone, err
 		} else if ok {
-			s.wake(name)
+			s.waits.wake(name)
 			return driver.Released, nil
 		}
 	}

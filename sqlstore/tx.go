@@ -12,36 +12,10 @@ import (
 
 // A Granted lock is what CheckTx needs to know of a lock. *padlock.Lock is one.
 type Granted interface {
+	// Name returns the name that is locked.
 	Name() string
+	// Fence returns the fence of the grant.
 	Fence() uint64
-}
-
-// txStatements are for transactions of the caller's.
-type txStatements struct {
-	plain string // reads the row of the last grant as the transaction sees it; "" if that is not asked
-	share string // reads and locks it, so that nobody gets the name before the end of the transaction
-	write string // makes a new version of it
-	own   string // locks it against those who check, too
-}
-
-func newTxStatements(d *dialect, t tables) txStatements {
-	b := d.bind
-	switch d {
-	case dialects[PostgreSQL]:
-		return txStatements{
-			share: b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR SHARE SKIP LOCKED"),
-			own:   b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED"),
-			write: b("UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?"),
-		}
-	case dialects[MySQL]:
-		return txStatements{
-			plain: "SELECT fence, locked FROM " + t.grants + " WHERE name = ?",
-			share: "SELECT fence, locked FROM " + t.grants + " WHERE name = ? " + d.share + " SKIP LOCKED",
-			own:   "SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED",
-			write: "UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?",
-		}
-	}
-	return txStatements{write: "UPDATE " + t.locks + " SET fence = fence WHERE name = ?"}
 }
 
 // CheckTx makes sure that nothing which tx writes is written after somebody else got the lock: it
@@ -65,7 +39,7 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	if fence == 0 {
 		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 	}
-	err := s.pin(ctx, tx, name, s.sql.tx.share)
+	err := s.pin(ctx, tx, name, s.rows.sql.tx.share)
 	if errors.Is(err, errNoRow) {
 		err = driver.ErrLost
 	}
@@ -108,15 +82,15 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := s.makeRowsFor(ctx, tx, name); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}
-	err := s.pin(ctx, tx, name, s.sql.tx.own)
-	if err == nil && s.dialect.grants {
-		_, err = tx.ExecContext(ctx, s.sql.tx.write, []byte(name))
+	err := s.pin(ctx, tx, name, s.rows.sql.tx.own)
+	if err == nil && s.rows.dialect.grants {
+		_, err = tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name))
 		err = s.stale(ctx, err)
 	}
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
-	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
+	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is younger than what it sees
 	}
@@ -142,10 +116,10 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 // connection, because under MySQL's SERIALIZABLE each row that tx reads is locked. SQLite's pool may
 // have one connection only.
 func (s *Store) peekBeside(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
-	if s.dialect.grants {
-		return s.peek(ctx, name)
+	if s.rows.dialect.grants {
+		return s.rows.peek(ctx, name)
 	}
-	_, st, now, err := scan(tx.QueryRowContext(ctx, s.sql.load, []byte(name)))
+	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 	return st, now, err
 }
 
@@ -158,7 +132,7 @@ var (
 // sure that the transaction sees it as it is now.
 func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
 	if text == "" { // SQLite: any write keeps all other writers out
-		ok, err := changed(tx.ExecContext(ctx, s.sql.tx.write, []byte(name)))
+		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
 		if err == nil && !ok {
 			return errNoRow
 		}
@@ -166,8 +140,8 @@ func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
 	}
 	type row struct{ fence, locked int64 }
 	var seen, is row
-	if s.sql.tx.plain != "" {
-		err := tx.QueryRowContext(ctx, s.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
+	if s.rows.sql.tx.plain != "" {
+		err := tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return failure(ctx, err, false)
 		}
@@ -178,7 +152,7 @@ func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
 		return s.whyNoRow(ctx, name)
 	case err != nil:
 		return s.stale(ctx, err)
-	case s.sql.tx.plain != "" && seen != is:
+	case s.rows.sql.tx.plain != "" && seen != is:
 		return errStale
 	}
 	return nil
@@ -186,7 +160,7 @@ func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
 
 // whyNoRow tells a row that another transaction has locked from one that is not there.
 func (s *Store) whyNoRow(ctx context.Context, name string) error {
-	switch there, err := s.hasGrant(ctx, name); {
+	switch there, err := s.rows.hasGrant(ctx, name); {
 	case err != nil:
 		return failure(ctx, err, false)
 	case !there:
@@ -206,10 +180,10 @@ func (s *Store) stale(ctx context.Context, err error) error {
 // same makes sure that the transaction sees the row of the lock as it is now. Under MySQL's
 // REPEATABLE READ it sees the row as it was when it first read.
 func (s *Store) same(ctx context.Context, name string, st *state) error {
-	if s.sql.tx.plain == "" {
+	if s.rows.sql.tx.plain == "" {
 		return nil
 	}
-	is, _, err := s.peek(ctx, name)
+	is, _, err := s.rows.peek(ctx, name)
 	if err != nil {
 		return failure(ctx, err, false)
 	}
@@ -223,13 +197,13 @@ func (s *Store) same(ctx context.Context, name string, st *state) error {
 // place where a missing row belongs. They stay when the transaction is rolled back; only SQLite,
 // which has one writer, has to make them in the transaction itself.
 func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
-	if !s.dialect.grants {
-		_, err := tx.ExecContext(ctx, s.sql.ensure, []byte(name), []byte{})
+	if !s.rows.dialect.grants {
+		_, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{})
 		return err
 	}
-	there, err := s.hasGrant(ctx, name)
+	there, err := s.rows.hasGrant(ctx, name)
 	if there || err != nil {
 		return err
 	}
-	return s.makeRows(ctx, name)
+	return s.rows.makeRows(ctx, name)
 }

@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -85,7 +83,7 @@ func (w *wait) look(ctx context.Context) (g driver.Grant, over bool, pause time.
 	if w.reserve && time.Now().After(w.renew) {
 		return w.join(ctx)
 	}
-	st, now, err := w.s.peek(ctx, w.r.Name)
+	st, now, err := w.s.rows.peek(ctx, w.r.Name)
 	if err != nil {
 		return g, false, 0, failure(ctx, err, false)
 	}
@@ -183,41 +181,4 @@ func (w *wait) leave(ctx context.Context) {
 		st.release(opaque(w.r.Token), 0, now)
 		return result{write: true}
 	})
-}
-
-// waits are the waiters of this process by name. A change by this process wakes them without the
-// database.
-type waits struct {
-	mu     sync.Mutex
-	byName map[string][]chan struct{}
-}
-
-// add returns the function that removes the waiter.
-func (w *waits) add(name string, woken chan struct{}) (remove func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byName == nil {
-		w.byName = map[string][]chan struct{}{}
-	}
-	w.byName[name] = append(w.byName[name], woken)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		left := slices.DeleteFunc(w.byName[name], func(c chan struct{}) bool { return c == woken })
-		if w.byName[name] = left; len(left) == 0 {
-			delete(w.byName, name)
-		}
-	}
-}
-
-// wake makes the waiters of this process for a name look.
-func (s *Store) wake(name string) {
-	s.waits.mu.Lock()
-	defer s.waits.mu.Unlock()
-	for _, c := range s.waits.byName[name] {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
 }

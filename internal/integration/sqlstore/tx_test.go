@@ -136,7 +136,8 @@ func lapseInTx(t *testing.T, a, b *party) {
 	lock := a.lapse(t, "lapse", 300*time.Millisecond)
 	tx := a.begin(t, sql.LevelDefault)
 	noError(t, a.store.CheckTx(t.Context(), tx, lock))
-	time.Sleep(600 * time.Millisecond)
+	<-lock.Context().Done()
+	<-time.After(100 * time.Millisecond) // what its margins leave of the lease
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	if l, err := b.locker.TryAcquire(ctx, "lapse"); err == nil {

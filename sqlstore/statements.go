@@ -1,0 +1,116 @@
+package sqlstore
+
+import (
+	"strconv"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The table of locks has one row a name.
+//
+//	name      the name
+//	version   is one higher after each change; a change of a row that was read before names it
+//	fence     the highest fence minted for the name
+//	token     of the exclusive hold or of a reservation for one; empty: there is none
+//	reserved  1: it has not been claimed yet
+//	since, until, least   of that hold, microseconds since 1970 by the server's clock
+//	holder    of that hold, JSON
+//	busy      until then, more than these columns decides who may have the name
+//	more      the rest of the state, JSON; empty: there is none
+//
+// The table of grants has one row a name, too, with the fence of the last grant. A grant locks that
+// row; renewal, release and Break do not. So a transaction that locks the row keeps others from
+// getting the name and is in nobody's way otherwise. SQLite has no such table: it has one writer at
+// a time.
+
+// statements are the texts for one store, made once.
+type statements struct {
+	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
+	list, readGrant                                                 string
+	acquire, extend, release                                        string
+	tx                                                              txStatements
+}
+
+// assignment is what save writes.
+const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
+
+const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
+
+func newStatements(d *dialect, t tables) statements {
+	b := d.bind
+	st := statements{
+		load: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = ?"),
+		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND (token <> ? OR busy > " + d.now + ") ORDER BY name"),
+		save: b("UPDATE " + t.locks + " SET " + assignment + " WHERE name = ? AND version = ?"),
+	}
+	insert := func(table, cols, values string) string {
+		if d == dialects[MySQL] {
+			return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON DUPLICATE KEY UPDATE name = name")
+		}
+		return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING")
+	}
+	st.ensure = insert(t.locks, columns, "?, 1, 0, ?, 0, 0, 0, 0, '', 0, ''")
+	if d.grants {
+		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
+		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
+		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
+		st.setGrant = b("UPDATE " + t.grants + " SET fence = ? WHERE name = ?")
+	}
+	if d == dialects[PostgreSQL] {
+		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
+			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name, l.fence), " +
+			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) " +
+			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
+	}
+	st.fast(d, t)
+	st.tx = newTxStatements(d, t)
+	return st
+}
+
+// fast makes the statements for what happens most: a free name is taken, and a hold is extended or
+// given back while nobody waits. They change nothing where more than the columns decides.
+func (st *statements) fast(d *dialect, t tables) {
+	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
+		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
+	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
+	switch {
+	case d.numbers:
+		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
+			"l AS (" + take + " FROM g WHERE l.name = g.name AND " + free + " RETURNING l.name, l.fence), " +
+			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) SELECT fence FROM l")
+	case !d.grants:
+		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
+	}
+	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
+	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
+	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, since = 0, until = 0, least = 0, holder = ''" +
+		mine + " AND least <= " + d.now + " AND busy <= " + d.now)
+}
+
+// txStatements are for transactions of the caller's.
+type txStatements struct {
+	plain string // reads the row of the last grant as the transaction sees it; "" if that is not asked
+	share string // reads and locks it, so that nobody gets the name before the end of the transaction
+	write string // makes a new version of it
+	own   string // locks it against those who check, too
+}
+
+func newTxStatements(d *dialect, t tables) txStatements {
+	b := d.bind
+	switch d {
+	case dialects[PostgreSQL]:
+		return txStatements{
+			share: b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR SHARE SKIP LOCKED"),
+			own:   b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED"),
+			write: b("UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?"),
+		}
+	case dialects[MySQL]:
+		return txStatements{
+			plain: "SELECT fence, locked FROM " + t.grants + " WHERE name = ?",
+			share: "SELECT fence, locked FROM " + t.grants + " WHERE name = ? " + d.share + " SKIP LOCKED",
+			own:   "SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED",
+			write: "UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?",
+		}
+	}
+	return txStatements{write: "UPDATE " + t.locks + " SET fence = fence WHERE name = ?"}
+}
