@@ -165,10 +165,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 
 // StoreID implements driver.Identifier. The id stands in the table of padlock's own settings.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	_, done, err := s.begin(ctx)
+	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	return s.id, nil
+	return s.readID(ctx)
 }

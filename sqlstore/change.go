@@ -18,7 +18,6 @@ type Store struct {
 	cfg      config
 	clock    driver.Clock
 	promises driver.Guarantees
-	id       string
 
 	closing context.Context // ends with Close
 	end     context.CancelFunc

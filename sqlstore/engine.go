@@ -121,7 +121,7 @@ func judge(err error) verdict {
 		return judgeMySQL(n)
 	}
 	if n, ok := sqliteCode(err); ok {
-		return judgeSQLite(n)
+		return judgeSQLite(n, err.Error())
 	}
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) {
 		return refused
@@ -158,10 +158,14 @@ func judgeMySQL(n uint64) verdict {
 	return refused
 }
 
-func judgeSQLite(code int) verdict {
+func judgeSQLite(code int, text string) verdict {
 	switch code & 0xff {
 	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
 		return again
+	case 1: // SQLITE_ERROR has no code for it
+		if strings.Contains(text, "no such table") {
+			return noTable
+		}
 	}
 	return refused
 }

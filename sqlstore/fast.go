@@ -28,7 +28,7 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	}
 	err = t.db.QueryRowContext(ctx, t.sql.acquire, args...).Scan(&g.Fence)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) == again:
+	case errors.Is(err, sql.ErrNoRows), undone(err):
 		return driver.Grant{}, false, nil
 	case err != nil:
 		return driver.Grant{}, false, failure(ctx, err, true)
@@ -37,10 +37,16 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	return g, true, nil
 }
 
+// undone reports whether a statement changed nothing for a reason that the slower way gets over.
+func undone(err error) bool {
+	v := judge(err)
+	return err != nil && (v == again || v == noTable)
+}
+
 // prolong extends a live exclusive hold in one statement. ok is false if there is none.
 func (t *table) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
 	ok, err = changed(t.db.ExecContext(ctx, t.sql.extend, micros, []byte(name), []byte(token)))
-	if err != nil && judge(err) == again {
+	if undone(err) {
 		return false, nil
 	}
 	return ok, failure(ctx, err, true)
@@ -50,7 +56,7 @@ func (t *table) prolong(ctx context.Context, name, token string, micros int64) (
 // waits.
 func (t *table) drop(ctx context.Context, name, token string) (ok bool, err error) {
 	ok, err = changed(t.db.ExecContext(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
-	if err != nil && judge(err) == again {
+	if undone(err) {
 		return false, nil
 	}
 	return ok, failure(ctx, err, true)

@@ -69,7 +69,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s.rows = table{db, d, t, newStatements(d, t)}
+	s.rows = table{db, d, t, newStatements(d, t), s.prepare}
 	s.closing, s.end = context.WithCancel(context.Background())
 	if err := s.prepare(ctx); err != nil {
 		s.end()

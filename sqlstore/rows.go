@@ -98,16 +98,22 @@ type table struct {
 	dialect *dialect
 	tables  tables
 	sql     statements
+	make    func(ctx context.Context) error // makes the tables: somebody removed them, or the data was lost
 }
 
 // load reads the state of a name, and makes its rows if there are none.
 func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	for range 3 {
 		_, st, now, err := scan(t.db.QueryRowContext(ctx, t.sql.load, []byte(name)))
-		if !errors.Is(err, sql.ErrNoRows) {
-			return st, now, err
+		switch {
+		case err == nil:
+			return st, now, nil
+		case judge(err) == noTable:
+			err = t.make(ctx)
+		case errors.Is(err, sql.ErrNoRows):
+			err = t.makeRows(ctx, name)
 		}
-		if err := t.makeRows(ctx, name); err != nil {
+		if err != nil {
 			return nil, 0, err
 		}
 	}

@@ -80,7 +80,7 @@ func tablesIn(e Engine, schema string) (tables, error) {
 // prepare makes the tables if they are not there, checks their version and reads the id.
 func (s *Store) prepare(ctx context.Context) error {
 	version, err := s.setting(ctx, "schema")
-	if judge(err) == noTable || err != nil && s.engine == SQLite && !errors.Is(err, sql.ErrNoRows) || errors.Is(err, sql.ErrNoRows) {
+	if judge(err) == noTable || errors.Is(err, sql.ErrNoRows) {
 		if err := s.makeTables(ctx); err != nil {
 			return err
 		}
@@ -93,7 +93,8 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: the tables of %s have version %q and this padlock knows version %d; use the newest padlock of all that share them",
 			driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
 	}
-	return s.readID(ctx)
+	_, err = s.readID(ctx)
+	return err
 }
 
 func (s *Store) setting(ctx context.Context, name string) (value string, err error) {
@@ -125,7 +126,7 @@ func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
 }
 
 // readID reads the id of this place, and makes one the first time.
-func (s *Store) readID(ctx context.Context) error {
+func (s *Store) readID(ctx context.Context) (string, error) {
 	id, err := s.setting(ctx, "id")
 	if errors.Is(err, sql.ErrNoRows) {
 		insert := "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON CONFLICT (setting) DO NOTHING"
@@ -133,10 +134,9 @@ func (s *Store) readID(ctx context.Context) error {
 			insert = "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON DUPLICATE KEY UPDATE setting = setting"
 		}
 		if _, err := s.rows.db.ExecContext(ctx, s.rows.dialect.bind(insert), rand.Text()); err != nil {
-			return failure(ctx, err, false)
+			return "", failure(ctx, err, false)
 		}
 		id, err = s.setting(ctx, "id")
 	}
-	s.id = id
-	return failure(ctx, err, false)
+	return id, failure(ctx, err, false)
 }

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// A Proxy stands between a client and its server, and can break what passes. It is safe for
+// concurrent use.
+type Proxy struct {
+	to string
+	l  net.Listener
+
+	mu     sync.Mutex
+	conns  map[net.Conn]bool         // both ends of all connections
+	lose   func(request []byte) bool // says of which request the reply is to be lost; nil: of none
+	silent bool                      // nothing passes, and nothing is closed
+	wake   *sync.Cond
+	wg     sync.WaitGroup
+}
+
+// NewProxy starts a proxy to a server, which ends with the test.
+func NewProxy(t testing.TB, to string) *Proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{to: to, l: l, conns: map[net.Conn]bool{}}
+	p.wake = sync.NewCond(&p.mu)
+	p.wg.Go(p.accept)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Addr returns the address at which the proxy listens.
+func (p *Proxy) Addr() string { return p.l.Addr().String() }
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	p.l.Close()
+	p.Silence(false)
+	p.Cut()
+	p.wg.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		srv, err := net.Dial("tcp", p.to)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[client], p.conns[srv] = true, true
+		p.mu.Unlock()
+		lost := make(chan struct{})
+		p.wg.Go(func() { p.requests(client, srv, lost) })
+		p.wg.Go(func() { p.replies(client, srv, lost) })
+	}
+}
+
+// Cut closes all connections without a goodbye. New ones are made.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+// Silence makes the connections stand still, or go on.
+func (p *Proxy) Silence(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = on
+	p.wake.Broadcast()
+}
+
+// LoseReply lets the next request that is chosen pass, loses the reply to it and then closes its
+// connection. chosen is given what one read from the client brought.
+func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lose = chosen
+}
+
+// pass waits while there is to be silence, and reports whether the reply to
+// this request is to be lost.
+func (p *Proxy) pass(request []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.silent {
+		p.wake.Wait()
+	}
+	if request == nil || p.lose == nil || !p.lose(request) {
+		return false
+	}
+	p.lose = nil
+	return true
+}
+
+func (p *Proxy) requests(client, srv net.Conn, lost chan struct{}) {
+	defer client.Close()
+	defer srv.Close()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if p.pass(buf[:n]) {
+			close(lost)
+		}
+		if _, err := srv.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) replies(client, srv net.Conn, lost chan struct{}) {
+	defer client.Close()
+	defer srv.Close()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := srv.Read(buf)
+		if err != nil {
+			return
+		}
+		p.pass(nil)
+		select {
+		case <-lost:
+			return
+		default:
+		}
+		if _, err := client.Write(buf[:n]); err != nil && err != io.ErrShortWrite {
+			return
+		}
+	}
+}
