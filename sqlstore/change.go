@@ -86,9 +86,15 @@ type result struct {
 // After decide it hands a free name to the waiters whose turn it is, unless a transaction keeps the
 // name: then they take it themselves when that transaction has ended.
 func (s *Store) change(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
+	return s.changeFrom(ctx, name, nil, decide)
+}
+
+// changeFrom is change for a state that was read already, unless it is nil.
+func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	handOver := true
 	for try := 0; ; try++ {
-		st, now, err := s.rows.load(ctx, name)
+		st, now, err := s.read(ctx, name, read)
+		read = nil
 		if err != nil {
 			if judge(err) == again && s.pause(ctx, try) {
 				continue
@@ -100,11 +106,12 @@ func (s *Store) change(ctx context.Context, name string, decide func(st *state, 
 		if !res.write {
 			return st, res, now, res.err
 		}
-		if handOver && st.handOver(now) {
-			res.grant = true
-		} else {
-			handOver = false
+		var handed []reservation
+		if handOver {
+			handed = st.handOver(now)
+			res.grant = res.grant || len(handed) > 0
 		}
+		handOver = len(handed) > 0
 		saved, err := s.rows.save(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && handOver:
@@ -115,14 +122,35 @@ func (s *Store) change(ctx context.Context, name string, decide func(st *state, 
 		case err != nil && judge(err) != again:
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
-			if !res.quiet || res.grant {
-				s.waits.wake(name)
-			}
+			s.tell(ctx, name, handed, res.quiet)
 			return st, res, now, res.err
 		}
 		if !s.pause(ctx, try) {
 			return nil, result{}, 0, failure(ctx, cmp.Or(err, errBusy), false)
 		}
+	}
+}
+
+func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micros, error) {
+	if read != nil {
+		return read.state, read.now, nil
+	}
+	return s.rows.load(ctx, name)
+}
+
+// tell wakes the waiters that were handed a name: those of this process, and through the database
+// those of others. quiet says that the change concerns no other waiter.
+func (s *Store) tell(ctx context.Context, name string, handed []reservation, quiet bool) {
+	for _, r := range handed {
+		here := s.waits.hand(r.token.hash(), r.fence)
+		here = (r.next == "" || s.waits.warn(r.next.hash())) && here
+		if !here && s.rows.sql.notify != "" {
+			// A lost notification costs the waiter its reservation, and those behind it 500 ms.
+			_, _ = s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), r.text())
+		}
+	}
+	if !quiet || len(handed) > 0 {
+		s.waits.wake(name)
 	}
 }
 

@@ -16,11 +16,18 @@ type config struct {
 	schema string
 	ownsDB bool
 	clock  driver.Clock
+
+	listener Listener
 }
 
 // InSchema puts the tables into a schema other than public (PostgreSQL), the database of the
 // connection (MySQL) or main (SQLite).
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
+
+// Notify makes waiters be woken by PostgreSQL's NOTIFY, through a connection of their own that l
+// opens while somebody waits. Without it waiters poll. It does not work through a pooler in
+// transaction mode.
+func Notify(l Listener) Option { return func(c *config) { c.listener = l } }
 
 // WithClock sets the clock by which waits are measured, instead of driver.SystemClock. Leases are
 // judged by the server's clock.

@@ -22,15 +22,15 @@ type more struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads one row.
-func scan(row interface{ Scan(dest ...any) error }) (name string, s *state, now micros, err error) {
+// scan reads one row. Columns of a statement that come before it go to first.
+func scan(row interface{ Scan(dest ...any) error }, first ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
 	var busy int64
 	var holder, rest string
 	h := hold{}
 	s = &state{}
-	if err := row.Scan(&rawName, &s.version, &s.fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now); err != nil {
+	if err := row.Scan(append(first, &rawName, &s.version, &s.fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now)...); err != nil {
 		return "", nil, 0, err
 	}
 	if len(token) > 0 {

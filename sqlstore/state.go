@@ -2,8 +2,11 @@ package sqlstore
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -345,10 +348,8 @@ func (s *state) excludedBut(token opaque, now micros) bool {
 }
 
 // handOver reserves the free name for the waiters whose turn it is, as far as the database wakes
-// them. For a waiter that polls, it notes since when the name lies free. It reports whether the name
-// was reserved for somebody.
-func (s *state) handOver(now micros) bool {
-	handed := false
+// them. For a waiter that polls, it notes since when the name lies free.
+func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
 		if !p.Push {
@@ -361,9 +362,35 @@ func (s *state) handOver(now micros) bool {
 		}
 		h.Reserved, h.Holder = true, p.Holder
 		h.extend(now, driver.MaxReservation)
-		handed = true
+		handed = append(handed, reservation{token: p.Token, fence: h.Fence})
+	}
+	if n := len(handed); n > 0 && len(s.queue) > 0 {
+		handed[n-1].next = s.queue[0].Token
 	}
 	return handed
+}
+
+// A reservation was made for the waiter with that token. The next in the queue, if there is one, has
+// to look if the reservation is not claimed in time.
+type reservation struct {
+	token opaque
+	fence uint64
+	next  opaque
+}
+
+// text is how a notification names a reservation. Tokens are secrets, so their hashes stand there.
+func (r reservation) text() string {
+	text := r.token.hash() + " " + strconv.FormatUint(r.fence, 10)
+	if r.next != "" {
+		text += " " + r.next.hash()
+	}
+	return text
+}
+
+// hash stands for the token where others read.
+func (o opaque) hash() string {
+	sum := sha256.Sum256([]byte(o))
+	return hex.EncodeToString(sum[:12])
 }
 
 // join gives r a place in the queue, or renews it.

@@ -27,7 +27,7 @@ import (
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
 	list, readGrant                                                 string
-	acquire, extend, release                                        string
+	acquire, claim, extend, release, notify                         string
 	tx                                                              txStatements
 }
 
@@ -57,6 +57,7 @@ func newStatements(d *dialect, t tables) statements {
 		st.setGrant = b("UPDATE " + t.grants + " SET fence = ? WHERE name = ?")
 	}
 	if d == dialects[PostgreSQL] {
+		st.notify = "SELECT pg_notify($1, $2)"
 		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
 			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name, l.fence), " +
 			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) " +
@@ -75,9 +76,10 @@ func (st *statements) fast(d *dialect, t tables) {
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
 	switch {
 	case d.numbers:
-		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
-			"l AS (" + take + " FROM g WHERE l.name = g.name AND " + free + " RETURNING l.name, l.fence), " +
-			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) SELECT fence FROM l")
+		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM "+t.grants+" WHERE name = ? FOR UPDATE SKIP LOCKED), "+
+			"l AS ("+take+" FROM g WHERE l.name = g.name AND "+free+" RETURNING l.name, l.fence), "+
+			"u AS (UPDATE "+t.grants+" x SET fence = l.fence FROM l WHERE x.name = l.name) "+
+			"SELECT COALESCE((SELECT fence FROM l), 0), "+columns+", "+d.now+" FROM "+t.locks) + " WHERE name = $1"
 	case !d.grants:
 		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
 	}
@@ -85,6 +87,14 @@ func (st *statements) fast(d *dialect, t tables) {
 	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
 	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, since = 0, until = 0, least = 0, holder = ''" +
 		mine + " AND least <= " + d.now + " AND busy <= " + d.now)
+	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
+		", least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
+	if d != dialects[MySQL] {
+		st.claim = d.bind(claim + " RETURNING fence")
+	}
+	if d.numbers {
+		st.release = "WITH u AS (" + st.release + " RETURNING 1) SELECT (SELECT count(*) FROM u), " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = $2"
+	}
 }
 
 // txStatements are for transactions of the caller's.

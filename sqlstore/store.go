@@ -26,10 +26,16 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	if g, ok, err := s.rows.take(ctx, &r); ok || err != nil {
+	if s.waits.handed(r.Token) {
+		if g, ok, err := s.rows.claim(ctx, &r); ok || err != nil {
+			return g, err
+		}
+	}
+	g, ok, read, err := s.rows.take(ctx, &r)
+	if ok || err != nil {
 		return g, err
 	}
-	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
+	st, res, now, err := s.changeFrom(ctx, r.Name, read, func(st *state, now micros) result {
 		before := st.fence
 		h, err := st.acquire(&r, now)
 		return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
@@ -83,16 +89,21 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	defer done()
+	s.waits.handed(token)
+	var read *seen
 	if keep == 0 {
-		if ok, err := s.rows.drop(ctx, name, token); err != nil {
+		ok, st, err := s.rows.drop(ctx, name, token)
+		switch {
+		case err != nil:
 			return driver.Gone, err
-		} else if ok {
+		case ok:
 			s.waits.wake(name)
 			return driver.Released, nil
 		}
+		read = st
 	}
 	out := driver.Gone
-	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
+	_, _, _, err = s.changeFrom(ctx, name, read, func(st *state, now micros) result {
 		out = st.release(opaque(token), keep, now)
 		return result{write: true}
 	})

@@ -40,7 +40,9 @@ type wait struct {
 	woken   chan struct{}
 
 	joined bool      // it has a place
+	push   bool      // the database wakes it, says the place
 	renew  time.Time // when the place has to be renewed
+	handed *handing  // nil without a place
 
 	at    int           // others ahead at the last look
 	moved time.Time     // when that number last changed
@@ -52,6 +54,13 @@ const silence = 30 * time.Second
 
 func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 	defer w.s.waits.add(w.r.Name, w.woken)()
+	w.handed = &handing{}
+	if w.reserve {
+		h, forget := w.s.waits.expect(w.r.Token)
+		defer forget()
+		defer w.s.listen()()
+		w.handed = h
+	}
 	answered := time.Now()
 	for {
 		g, over, pause, err := w.look(ctx)
@@ -67,11 +76,29 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 		default:
 			pause = time.Second
 		}
+		if g, over, err := w.sleep(ctx, pause); over || err != nil {
+			return g, err
+		}
+	}
+}
+
+// sleep waits until it is worth looking again. over means that the name was handed to this waiter.
+func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, over bool, err error) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			return driver.Grant{}, ctx.Err()
+			return g, false, ctx.Err()
+		case fence := <-w.handed.to:
+			w.s.waits.reserve(w.r.Token)
+			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
+		case <-w.handed.next: // it may be dead
+			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
 		case <-w.woken:
-		case <-time.After(pause):
+			return g, false, nil
+		case <-timer.C:
+			return g, false, nil
 		}
 	}
 }
@@ -80,7 +107,7 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 func (w *wait) look(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	if w.reserve && time.Now().After(w.renew) {
+	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushed()) {
 		return w.join(ctx)
 	}
 	st, now, err := w.s.rows.peek(ctx, w.r.Name)
@@ -104,6 +131,7 @@ func (w *wait) look(ctx context.Context) (g driver.Grant, over bool, pause time.
 // returns the hold itself.
 func (w *wait) join(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
 	var gone bool
+	push := w.s.waits.pushed()
 	sent := w.s.clock.Now()
 	token := opaque(w.r.Token)
 	st, res, now, err := w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
@@ -119,7 +147,7 @@ func (w *wait) join(ctx context.Context) (g driver.Grant, over bool, pause time.
 			h, err := st.acquire(w.r, now)
 			return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
 		}
-		st.join(w.r, false, now)
+		st.join(w.r, push, now)
 		return result{write: true, quiet: true}
 	})
 	switch {
@@ -130,11 +158,12 @@ func (w *wait) join(ctx context.Context) (g driver.Grant, over bool, pause time.
 	case gone:
 		return g, true, 0, nil
 	case res.hold != nil && res.hold.Reserved:
+		w.s.waits.reserve(w.r.Token)
 		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.until(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.until(now), Shared: res.hold.Shared}, true, 0, nil
 	}
-	w.joined = true
+	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)
 	return g, false, w.pause(st, st.ahead(token), now), nil
 }
@@ -154,6 +183,15 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 			w.step = time.Since(w.moved) / time.Duration(steps)
 		}
 		w.at, w.moved = ahead, time.Now()
+	}
+	if w.push {
+		// The first looks when the lease that it waits for ends; whoever is behind it looks now and
+		// then, since a holder may have died and a notification may be lost.
+		d := lastPause
+		if end := st.nextEnd(now); end != 0 {
+			d = min(d, end.until(now)+time.Duration(ahead)*driver.MaxReservation+time.Millisecond)
+		}
+		return max(d, headPause)
 	}
 	if ahead == 0 {
 		d := headPause
