@@ -54,7 +54,7 @@ type dialect struct {
 
 var dialects = map[Engine]*dialect{
 	PostgreSQL: {
-		now:     "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+		now:     "(date_part('epoch', clock_timestamp()) * 1000000)::bigint",
 		numbers: true, grants: true, nowait: " FOR UPDATE NOWAIT", minPool: 2,
 		binary: "bytea", text: "text",
 	},

@@ -160,20 +160,16 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 	if err := t.db.QueryRowContext(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	if locked == 0 {
-		return false, t.whyNoGrant(ctx, name)
+	if locked == 0 { // a transaction that checks has it, or another grant for a moment
+		return false, t.whyLocked(ctx, name)
 	}
 	return saved == 1, nil
 }
 
-// whyNoGrant tells a row of the table of grants that is locked from one that is not there, which
-// it makes.
-func (t *table) whyNoGrant(ctx context.Context, name string) error {
-	switch there, err := t.hasGrant(ctx, name); {
-	case err != nil:
+// whyLocked tells a row that is locked from one that was removed.
+func (t *table) whyLocked(ctx context.Context, name string) error {
+	if st, _, err := t.peek(ctx, name); err != nil || st.version == 0 {
 		return err
-	case !there:
-		return t.makeRows(ctx, name)
 	}
 	return errRowLocked
 }

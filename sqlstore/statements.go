@@ -18,10 +18,17 @@ import (
 //	busy      until then, more than these columns decides who may have the name
 //	more      the rest of the state, JSON; empty: there is none
 //
-// The table of grants has one row a name, too, with the fence of the last grant. A grant locks that
-// row; renewal, release and Break do not. So a transaction that locks the row keeps others from
-// getting the name and is in nobody's way otherwise. SQLite has no such table: it has one writer at
-// a time.
+// A grant takes a lock that renewal, Release and Break do not take, and that a transaction which
+// checks or holds a lock keeps away. So such a transaction keeps others from getting the name and is
+// in nobody's way otherwise:
+//
+//	PostgreSQL  a grant locks its row FOR UPDATE; a transaction that checks locks it FOR KEY SHARE
+//	MySQL       a grant writes to the name's row in a second table, of grants; a transaction that
+//	            checks locks that row
+//	SQLite      there is one writer at a time, and a transaction that checks writes
+//
+// A transaction that holds the lock (LockTx) writes to the row in the table of grants, so that two of
+// them exclude each other and a transaction with an older snapshot fails.
 
 // statements are the texts for one store, made once.
 type statements struct {
@@ -58,9 +65,8 @@ func newStatements(d *dialect, t tables) statements {
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = "SELECT pg_notify($1, $2)"
-		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
-			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name, l.fence), " +
-			"u AS (UPDATE " + t.grants + " x SET fence = l.fence FROM l WHERE x.name = l.name) " +
+		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
+			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
 	}
 	st.fast(d, t)
@@ -76,10 +82,9 @@ func (st *statements) fast(d *dialect, t tables) {
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
 	switch {
 	case d.numbers:
-		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM "+t.grants+" WHERE name = ? FOR UPDATE SKIP LOCKED), "+
-			"l AS ("+take+" FROM g WHERE l.name = g.name AND "+free+" RETURNING l.name, l.fence), "+
-			"u AS (UPDATE "+t.grants+" x SET fence = l.fence FROM l WHERE x.name = l.name) "+
-			"SELECT COALESCE((SELECT fence FROM l), 0), "+columns+", "+d.now+" FROM "+t.locks) + " WHERE name = $1"
+		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
+			"l AS (" + take + " FROM g WHERE l.name = g.name AND " + free + " RETURNING l.fence) " +
+			"SELECT COALESCE((SELECT fence FROM l), 0), " + columns + ", " + d.now + " FROM " + t.locks) + " WHERE name = $1"
 	case !d.grants:
 		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
 	}
@@ -110,14 +115,14 @@ func newTxStatements(d *dialect, t tables) txStatements {
 	switch d {
 	case dialects[PostgreSQL]:
 		return txStatements{
-			share: b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR SHARE SKIP LOCKED"),
+			share: b("SELECT fence, 0 FROM " + t.locks + " WHERE name = ? FOR KEY SHARE"),
 			own:   b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED"),
 			write: b("UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?"),
 		}
 	case dialects[MySQL]:
 		return txStatements{
 			plain: "SELECT fence, locked FROM " + t.grants + " WHERE name = ?",
-			share: "SELECT fence, locked FROM " + t.grants + " WHERE name = ? " + d.share + " SKIP LOCKED",
+			share: "SELECT fence, locked FROM " + t.grants + " WHERE name = ? " + d.share,
 			own:   "SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED",
 			write: "UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?",
 		}

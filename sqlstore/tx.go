@@ -39,7 +39,7 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	if fence == 0 {
 		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 	}
-	err := s.pin(ctx, tx, name, s.rows.sql.tx.share)
+	saw, err := s.pin(ctx, tx, name, s.rows.sql.tx.share)
 	if errors.Is(err, errNoRow) {
 		err = driver.ErrLost
 	}
@@ -49,6 +49,9 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	st, now, err := s.peekBeside(ctx, tx, name)
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", failure(ctx, err, false))
+	}
+	if saw != 0 && saw != st.fence {
+		return fmt.Errorf("check in a transaction: %w", errStale)
 	}
 	for i := range st.holds {
 		h := &st.holds[i]
@@ -82,7 +85,10 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := s.makeRowsFor(ctx, tx, name); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}
-	err := s.pin(ctx, tx, name, s.rows.sql.tx.own)
+	_, err := s.pin(ctx, tx, name, s.rows.sql.tx.own)
+	if err == nil && s.rows.dialect.numbers {
+		_, err = s.pin(ctx, tx, name, s.rows.sql.tx.share)
+	}
 	if err == nil && s.rows.dialect.grants {
 		_, err = tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name))
 		err = s.stale(ctx, err)
@@ -128,34 +134,41 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pin locks the row of the last grant for the transaction, in the way that text says, and makes
-// sure that the transaction sees it as it is now.
-func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) error {
+// pin locks a row of the name for the transaction, in the way that text says. Where the engine can
+// tell, it makes sure that the transaction sees that row as it is now. saw is the fence that the
+// transaction sees, 0 if it is not known.
+func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uint64, err error) {
 	if text == "" { // SQLite: any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
 		if err == nil && !ok {
-			return errNoRow
+			return 0, errNoRow
 		}
-		return s.stale(ctx, err)
+		return 0, s.stale(ctx, err)
 	}
-	type row struct{ fence, locked int64 }
+	type row struct {
+		fence  uint64
+		locked int64
+	}
 	var seen, is row
 	if s.rows.sql.tx.plain != "" {
 		err := tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return failure(ctx, err, false)
+			return 0, failure(ctx, err, false)
 		}
 	}
-	err := tx.QueryRowContext(ctx, text, []byte(name)).Scan(&is.fence, &is.locked)
+	err = tx.QueryRowContext(ctx, text, []byte(name)).Scan(&is.fence, &is.locked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return s.whyNoRow(ctx, name)
+		return 0, s.whyNoRow(ctx, name)
 	case err != nil:
-		return s.stale(ctx, err)
+		return 0, s.stale(ctx, err)
 	case s.rows.sql.tx.plain != "" && seen != is:
-		return errStale
+		return 0, errStale
 	}
-	return nil
+	if s.rows.dialect.numbers && text == s.rows.sql.tx.share {
+		saw = is.fence
+	}
+	return saw, nil
 }
 
 // whyNoRow tells a row that another transaction has locked from one that is not there.
@@ -177,10 +190,10 @@ func (s *Store) stale(ctx context.Context, err error) error {
 	return failure(ctx, err, false)
 }
 
-// same makes sure that the transaction sees the row of the lock as it is now. Under MySQL's
-// REPEATABLE READ it sees the row as it was when it first read.
+// same makes sure that the transaction sees the row of the lock as it is now. Above READ
+// COMMITTED it sees the row as it was when it first read.
 func (s *Store) same(ctx context.Context, name string, st *state) error {
-	if s.rows.sql.tx.plain == "" {
+	if !s.rows.dialect.grants {
 		return nil
 	}
 	is, _, err := s.rows.peek(ctx, name)
