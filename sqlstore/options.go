@@ -78,9 +78,17 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	}
 	s.rows = table{db, d, t, newStatements(d, t), s.prepare}
 	s.closing, s.end = context.WithCancel(context.Background())
-	if err := s.prepare(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		s.end()
 		return nil, err
 	}
 	return s, nil
+}
+
+// check looks at the server and at the tables.
+func (s *Store) check(ctx context.Context) error {
+	if err := s.examine(ctx); err != nil {
+		return err
+	}
+	return s.prepare(ctx)
 }

@@ -82,9 +82,9 @@ func (st *statements) fast(d *dialect, t tables) {
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
 	switch {
 	case d.numbers:
-		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
-			"l AS (" + take + " FROM g WHERE l.name = g.name AND " + free + " RETURNING l.fence) " +
-			"SELECT COALESCE((SELECT fence FROM l), 0), " + columns + ", " + d.now + " FROM " + t.locks) + " WHERE name = $1"
+		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM "+t.locks+" WHERE name = ? FOR UPDATE SKIP LOCKED), "+
+			"l AS ("+take+" FROM g WHERE l.name = g.name AND "+free+" RETURNING l.fence) "+
+			"SELECT COALESCE((SELECT fence FROM l), 0), "+columns+", "+d.now+" FROM "+t.locks) + " WHERE name = $1"
 	case !d.grants:
 		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
 	}
