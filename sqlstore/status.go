@@ -112,6 +112,8 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 			return nil, failure(ctx, err, false)
 		case err != nil:
 			f.Value = driver.Unknown
+		case value == "":
+			f.Value = "none"
 		case q.fatal != nil:
 			f.Advice = q.fatal(value)
 		case q.advice != nil:
