@@ -57,12 +57,12 @@
 // A store returns errors as they are, or wraps them where that helps. [errors.Is] finds in each an
 // error of this package, [errors.ErrUnsupported], or the client's error.
 //
-//   - A request whose reply was lost is [ErrUncertain], and never a [*HeldError]: "cannot know" never
-//     becomes "no".
+//   - A request whose reply was lost is [ErrUncertain] and never a [*HeldError]: "cannot know" does
+//     not become "no".
 //   - A store that could not be reached is [ErrUnavailable], which also says that nothing was
 //     changed.
-//   - If ctx ends first, errors.Is finds its error, joined with ErrUncertain if the request may have
-//     been sent.
+//   - If ctx ends first, errors.Is finds its error, joined with ErrUncertain if the request may
+//     have been sent.
 //   - A value outside the range in the Guarantees is [ErrInvalid], which names the parameter. Then
 //     nothing was sent.
 //
