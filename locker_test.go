@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// reporting is a store with a server that says something of itself.
+// reporting is a store that reports facts about its server.
 type reporting struct {
 	driver.Store
 	err error

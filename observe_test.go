@@ -177,7 +177,7 @@ func (r *tracer) ObserveStart(ctx context.Context, e padlock.Event) context.Cont
 	return context.WithValue(ctx, spanKey{}, span+"/"+e.Kind.String())
 }
 
-// What an observer puts into a context reaches the requests, the work and the events.
+// The values that an observer adds to a context reach the requests, the work and the events.
 func TestContextsOfAnObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first, second tracer
@@ -245,7 +245,7 @@ func TestContextOfEventsOutlivesTheCaller(t *testing.T) {
 	})
 }
 
-// Each way in which a lock goes on to the next holder is told of both, and the end of the first
+// The events of both holds have the way in which the lock was handed over, and the end of the first
 // hold comes before the beginning of the next.
 func TestHandOvers(t *testing.T) {
 	for want, make := range map[padlock.HandOver]func(padlock.LockerOption) *padlock.Locker{
@@ -393,8 +393,8 @@ func TestALossAtOnceComesAfterTheGrant(t *testing.T) {
 	}
 }
 
-// An observer that panics gets no more events, which is logged; the lock and the other observers
-// go on.
+// An observer that panics gets no more events, which is logged; the lock and the other observers go
+// on.
 func TestAnObserverThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec recorder
@@ -414,7 +414,7 @@ func TestAnObserverThatPanics(t *testing.T) {
 	})
 }
 
-// An observer that releases the lock whose loss it is told of does not hang for ever.
+// An observer that releases the lock on its EventLost does not hang for ever.
 func TestAnObserverThatReleasesTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *padlock.Lock
@@ -436,7 +436,7 @@ func TestAnObserverThatReleasesTheLock(t *testing.T) {
 	})
 }
 
-// The log has acquires and releases if it wants them, with what an operator asks.
+// At Debug the log has acquires, renewals and releases, with their durations and outcomes.
 func TestLoggerAtDebug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log safeBuffer
@@ -468,7 +468,7 @@ func TestConversionsAreObserved(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := h.Promote(short); err == nil {
-			t.Error("promoted beside another reader")
+			t.Error("promoted although there is another reader")
 		}
 		if e := rec.last(padlock.EventConverted); e.Mode != padlock.ModeShared || e.Outcome != padlock.OutcomeTimeout || e.Took != time.Second {
 			t.Errorf("%+v", e)
