@@ -81,12 +81,12 @@ func TestOpeningReachesTheStore(t *testing.T) {
 		return memstore.New(), nil
 	}
 	for _, rawURL := range []string{"toy:", "quorum:?store=toy://a", "all:?store=toy://a"} {
-		store, err := open.Store(t.Context(), rawURL, open.Schemes(s), open.StateDir("/state"), open.Brief(), open.Lenient())
+		store, err := open.Store(t.Context(), rawURL, open.Schemes(s), open.StateDir("/state"), open.ForgetSoon(), open.Lenient())
 		works(t, store, err)
 	}
 	for i, lazy := range []bool{false, true, false} {
-		want := driver.Opening{StateDir: "/state", Brief: true, Lenient: true, Lazy: lazy}
-		if len(got) != 3 || got[i].StateDir != want.StateDir || got[i].Brief != want.Brief || got[i].Lenient != want.Lenient || got[i].Lazy != want.Lazy {
+		want := driver.Opening{StateDir: "/state", ForgetSoon: true, Lenient: true, Lazy: lazy}
+		if len(got) != 3 || got[i].StateDir != want.StateDir || got[i].ForgetSoon != want.ForgetSoon || got[i].Lenient != want.Lenient || got[i].Lazy != want.Lazy {
 			t.Errorf("opening %d of 3: %+v, want %+v", i, got, want)
 		}
 	}
