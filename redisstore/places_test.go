@@ -107,7 +107,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// waitAndTake lets two stores pass a name on.
+// waitAndTake hands a name over from one store to another.
 func waitAndTake(t *testing.T, open func(ctx context.Context) (driver.Store, error)) {
 	t.Helper()
 	var stores []*redisstore.Store
@@ -276,7 +276,7 @@ func sentinelOf(t *testing.T, primary *server.Server) *server.Server {
 	})
 }
 
-// TestSentinel fails over: fences go on growing, whatever else is lost (T-R5).
+// TestSentinel fails over: fences go on growing, even if locks are lost (T-R5).
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	primary, _, watch := sentinel(t)
