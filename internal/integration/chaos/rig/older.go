@@ -72,9 +72,9 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// rolling makes a row of another one in which half of the workers begin as the older padlock and the
-// others as this one. Then each worker is replaced by the other build: an upgrade and its reversal at
-// the same time. Both builds use the same names.
+// rolling makes a row of another one in which half of the workers begin as the older padlock and
+// the others as this one. Then each worker is replaced by the other build: an upgrade and its
+// reversal at the same time. Both builds use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
