@@ -357,6 +357,9 @@ func wellFormed(t *testing.T, events []padlock.Event) {
 		case padlock.EventLost, padlock.EventEnded, padlock.EventReleasing:
 			wrong = wrong || ended[e.Fence]
 			ended[e.Fence] = true
+		case padlock.EventConverted: // a promotion has a new fence
+			wrong = len(began) == 0
+			began[e.Fence] = true
 		case padlock.EventRenewed, padlock.EventRenewFailed:
 			wrong = wrong || ended[e.Fence]
 		case padlock.EventReleased:
