@@ -20,8 +20,8 @@ type allowedCircle struct {
 	reason string
 }
 
-// allowedCircles is empty at present. A row names the package, the number of files in the circle and
-// the reason why it cannot be cut.
+// allowedCircles is empty at present. A row names the package, the number of files in the circle
+// and the reason why it cannot be cut.
 var allowedCircles = []allowedCircle{}
 
 // TestCircles checks every package of the tree. To work on one package, run
