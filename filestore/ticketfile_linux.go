@@ -90,8 +90,10 @@ func (c *conn) queueHeader(in []byte) (h queueHeader) {
 			return h
 		}
 	}
-	number := binary.NativeEndian.Uint64
-	return queueHeader{number(b[:]), number(b[8:]), number(b[16:]), number(b[24:])}
+	return queueHeader{
+		binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]),
+		binary.NativeEndian.Uint64(b[16:]), binary.NativeEndian.Uint64(b[24:]),
+	}
 }
 
 // readTickets counts the tickets that wait, without a mapping, or returns -1 if this build cannot
