@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -222,6 +223,12 @@ func TestCluster(t *testing.T) {
 		ask(t, n, append([]string{"ACL", "SETUSER"}, strings.Fields(line + " " + clusterRights)[1:]...)...)
 	}
 	waitAndTake(t, fromURL("redis+cluster://padlock:PASSWORD@"+nodes[1].Addr()+"?prefix=app:"))
+	// Without Cluster, names of other nodes are refused, with advice.
+	one := opened(t, nodes[1].Addr())
+	eventually(t, "an error for a name of another node", func() bool {
+		_, err := one.Acquire(t.Context(), request("single"+newToken()))
+		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "open a cluster with redis+cluster://")
+	})
 	// Locks lie on all nodes, and a node that is away takes only its own along.
 	nodes[2].Kill()
 	granted := 0
