@@ -31,19 +31,19 @@ build: ## All modules, and the command into bin/
 	@.ci/steps build
 
 .PHONY: bench
-bench: ## The core beside gofrs/flock and channels, with targets; BENCHFLAGS="-quick -only file"
+bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFLAGS="-quick -only file"
 	@.ci/steps bench
 
 .PHONY: bench-redis
-bench-redis: ## Redis beside redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
+bench-redis: ## Redis compared with redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
 	@.ci/steps bench_redis
 
 .PHONY: bench-session
-bench-session: ## Web sessions beside scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
+bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
 	@.ci/steps bench_session
 
 .PHONY: bench-stampede
-bench-stampede: ## Four processes and a stale value, beside singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
+bench-stampede: ## Four processes and a stale value, compared with singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
 	@.ci/steps bench_stampede
 
 .PHONY: bench-go

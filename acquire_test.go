@@ -34,7 +34,7 @@ func TestAHeldNameSaysByWhom(t *testing.T) {
 		got := held.Holds[0]
 		host, _ := os.Hostname()
 		if got.Label != "nightly" || got.PID != os.Getpid() || got.Host != host || got.Shared || got.Foreign {
-			t.Errorf("the holder is told as %+v", got)
+			t.Errorf("the holder is reported as %+v", got)
 		}
 		if !got.Since.Equal(since) || !got.Until.Equal(since.Add(padlock.DefaultTTL)) || !got.PlannedEnd.Equal(since.Add(time.Hour)) {
 			t.Errorf("held since %v until %v with plan %v", got.Since, got.Until, got.PlannedEnd)
@@ -42,8 +42,8 @@ func TestAHeldNameSaysByWhom(t *testing.T) {
 	})
 }
 
-// The window of a lock begins before the request was sent, however long the
-// reply took, and ends as design.md says to the nanosecond.
+// A lock is usable from before its request was sent, however long the reply took, until the end
+// that design.md defines, to the nanosecond.
 func TestWindowCountsFromBeforeTheRequest(t *testing.T) {
 	for _, ttl := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second, 30 * time.Second, 24 * time.Hour} {
 		for _, late := range []time.Duration{0, ttl / 3} {
@@ -107,7 +107,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A reply that comes when the lease is over is no lock; the next one is.
+// A reply that comes after the end of the lease gives no lock; the next reply does.
 func TestAReplyThatComesTooLateIsNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -156,7 +156,7 @@ func TestNamesOfAnyKind(t *testing.T) {
 func TestAnUncertainAcquireThatThenFindsTheStoreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
-		store.reply("acquire", first(1, lost)) // granted, but who knows?
+		store.reply("acquire", first(1, lost)) // granted, but the caller does not know it
 		store.request("acquire", func(_ context.Context, n int) error {
 			if n > 0 {
 				return driver.ErrUnavailable
@@ -173,8 +173,8 @@ func TestAnUncertainAcquireThatThenFindsTheStoreDown(t *testing.T) {
 	})
 }
 
-// "Held" after a lost reply is the truth of that moment, but the first request
-// may come yet: it is cleaned up after, and the answer stays "held".
+// After a lost reply the store says that the name is held. That was true at that moment, but the
+// first request may still arrive: it is cleaned up, and the error stays ErrHeld.
 func TestAnUncertainAcquireThatThenFindsTheNameHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -227,7 +227,7 @@ func FuzzName(f *testing.F) {
 		if err == nil {
 			release(t, another)
 		} else if len(name) < driver.MaxName {
-			t.Errorf("a name beside %q: %v", name, err)
+			t.Errorf("a name next to %q: %v", name, err)
 		}
 		release(t, h)
 	})

@@ -70,8 +70,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Until it is adopted an exported lock is as before; its renewal tells it when
-// that has come.
+// An exported lock works as before until it is adopted; its next renewal finds that.
 func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -89,7 +88,7 @@ func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
 		start := time.Now()
 		<-h.Context().Done()
 		if d := time.Since(start); d > 11*time.Second {
-			t.Errorf("the exporter was told after %v", d)
+			t.Errorf("the exporter noticed it after %v", d)
 		}
 		wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
 		// A key is good for once.
@@ -126,7 +125,7 @@ func TestAdoptOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// The reply to an adoption is lost: asked again, it is the same adoption.
+// The reply to an adoption is lost. The repeated request has the same result.
 func TestAdoptWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -149,8 +148,8 @@ func TestAdoptWithoutAReply(t *testing.T) {
 	})
 }
 
-// An exporter whose release got no reply, and then finds nothing, cannot know
-// whether it ended its lock itself or was succeeded before.
+// The exporter's release gets no reply, and the repeated one finds nothing. The exporter cannot
+// know whether its own request ended the lock or an adoption did.
 func TestLostReplyToAReleaseAfterTheAdoption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -181,8 +180,7 @@ func TestBoundStoresRefuseToExport(t *testing.T) {
 	}
 }
 
-// Texts that are no keys are refused, without repeating them: they may be
-// secrets.
+// A text that is not a key is refused. The error does not repeat the text, which may be a secret.
 func TestTextsThatAreNoKeys(t *testing.T) {
 	good, err := travel(t, acquire(t, newLocker(t, memstore.New()), "job")).MarshalText()
 	if err != nil {

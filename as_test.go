@@ -37,8 +37,8 @@ func TestAbilitiesInsideAWrapper(t *testing.T) {
 	})
 }
 
-// A waiter of a wrapped store waits in the store's queue: it gets the lock in the
-// instant of the release. Without the store's Waiter it would poll.
+// A waiter of a wrapped store waits in the store's queue: it gets the lock in the instant of the
+// release. Without the store's Waiter it would poll.
 func TestWaitInsideAWrapper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newRemote()

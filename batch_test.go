@@ -29,9 +29,9 @@ func (r *renewals) Extend(ctx context.Context, name, token string, ttl time.Dura
 	return r.Store.Extend(ctx, name, token, ttl)
 }
 
-// Waking up for each of a thousand leases would cost more than renewing them:
-// those that are due at nearly the same time are renewed together, none later
-// than planned, and none more than a tenth early.
+// Waking up for each of a thousand leases would cost more than renewing them. So leases that are
+// due at nearly the same time are renewed together, none later than planned and none more than a
+// tenth early.
 func TestRenewalsGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &renewals{Store: memstore.New(), at: make(map[string]time.Time)}

@@ -52,7 +52,7 @@ func BenchmarkHandOver(b *testing.B) {
 		c <- struct{}{}
 		wg.Wait()
 	})
-	// Rounds of 1,000 goroutines that wait already; each takes the lock once.
+	// In each round, 1,000 goroutines wait already, and each takes the lock once.
 	b.Run("memstore", func(b *testing.B) {
 		l := padlock.New(memstore.New())
 		ctx := context.Background()

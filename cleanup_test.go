@@ -32,8 +32,8 @@ func TestContextCancelledBeforeAcquire(t *testing.T) {
 	})
 }
 
-// The request is under way when ctx ends, and the server carries it out: the
-// lock is given back on a context that is not the caller's.
+// The request is under way when ctx ends, and the server carries it out. The lock is released with
+// another context than the caller's.
 func TestContextEndsDuringAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -63,7 +63,7 @@ func TestContextEndsDuringAcquire(t *testing.T) {
 	})
 }
 
-// Grant and end of ctx come in one instant: the lock is given back.
+// The lock is granted in the instant in which ctx ends: it is released.
 func TestContextEndsWithTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -101,8 +101,7 @@ func TestContextEndsAfterAcquire(t *testing.T) {
 	})
 }
 
-// The clean-up goes on until the store confirms, and longer than that nobody
-// is kept out.
+// The clean-up goes on until the store confirms it, so the name is not held for longer than that.
 func TestCleanUpIsTriedUntilConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -145,8 +144,7 @@ func TestCleanUpIsGivenUpAfterTheLease(t *testing.T) {
 	})
 }
 
-// A request that was on its way when it was given up may arrive after its
-// clean-up: the clean-up asks once more.
+// A request that the caller gave up may arrive after its clean-up: the clean-up asks a second time.
 func TestALateRequestIsCleanedUpToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -169,7 +167,7 @@ func TestALateRequestIsCleanedUpToo(t *testing.T) {
 	})
 }
 
-// That somebody else holds the name says nothing of a request under way.
+// Another holder of the name does not settle the outcome of a request under way.
 func TestALateRequestForANameThatIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -206,8 +204,8 @@ func (c *counting) Release(context.Context, string, string, time.Duration) (driv
 	return c.out, nil
 }
 
-// Each try of a clean-up is given up after a while, so that a reply that never
-// comes does not stop it.
+// Each try of a clean-up ends after a while, so that a reply that never comes does not stop the
+// clean-up.
 func TestATryOfACleanUpIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -223,9 +221,8 @@ func TestATryOfACleanUpIsGivenUp(t *testing.T) {
 	})
 }
 
-// A waiter's first request is lost, the next finds the name held: the waiter
-// goes on with another token, and the first is cleaned up, or it would stand in
-// its own way.
+// The first request of a waiter is lost, and the next one finds the name held. The waiter goes on
+// with another token, and the first is cleaned up: otherwise it would wait for itself.
 func TestALateRequestOfAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -274,8 +271,8 @@ func TestGrantAndGivingUpAtOnce(t *testing.T) {
 
 const mostCleanUps = 1024
 
-// At most 1,024 clean-ups are open at once, few of them on the wire; what is
-// more is counted and lapses with its lease, as does what waits for too long.
+// At most 1,024 clean-ups are open at once, and few of them have a request under way. Further ones,
+// and those that wait for too long, are counted, and their locks end with their leases.
 func TestCleanUpsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -309,7 +306,7 @@ func TestCleanUpsAreBounded(t *testing.T) {
 	})
 }
 
-// Clean-ups that waited until their lease was over are not asked for.
+// A clean-up that waited until the end of its lease sends no request.
 func TestCleanUpsLapseInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

@@ -66,7 +66,7 @@ func TestAfterClose(t *testing.T) {
 	})
 }
 
-// Nothing is sent for a Locker that is closed, though its store is open.
+// A closed Locker sends nothing, even if its store is open.
 func TestAfterCloseOfALockerOnASharedStore(t *testing.T) {
 	store := newRemote()
 	l := padlock.NewShared(store)
@@ -134,7 +134,7 @@ func TestCloseJoinsCleanUps(t *testing.T) {
 	})
 }
 
-// Close gives up when its context ends, says so, and leaves no goroutine.
+// Close gives up when its context ends, returns that error, and leaves no goroutine.
 func TestCloseGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -154,7 +154,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 		if d := time.Since(start); d > 3*time.Second {
 			t.Errorf("Close took %v", d)
 		}
-		// Nobody renews them now: their contexts end in time all the same.
+		// Nobody renews these locks any more, and their contexts end in time.
 		<-time.After(padlock.DefaultTTL)
 		for _, h := range held {
 			if h.Context().Err() == nil {
@@ -164,7 +164,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-// That also when the few releases that are left fit into one go.
+// The same is true if the few releases that are left begin at the same time.
 func TestCloseGivesUpOnAFewReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -181,7 +181,7 @@ func TestCloseGivesUpOnAFewReleases(t *testing.T) {
 	})
 }
 
-// Close begins after the grant, before the function has its context.
+// Close begins after the grant and before the function has its context.
 func TestCloseBetweenTheGrantAndTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *padlock.Locker
@@ -205,7 +205,7 @@ func TestCloseBetweenTheGrantAndTheFunction(t *testing.T) {
 	})
 }
 
-// A function of Do that does not stop is reported, not waited for without end.
+// Close reports a function of Do that does not stop, and does not wait for it for ever.
 func TestCloseGivesUpOnAFunctionThatDoesNotStop(t *testing.T) {
 	for range 10 {
 		closeOverAFunctionThatDoesNotStop(t)
@@ -232,7 +232,7 @@ func closeOverAFunctionThatDoesNotStop(t *testing.T) {
 	})
 }
 
-// An exported lock survives Close in the store; here it ends in time.
+// An exported lock survives Close in the store; in this process it ends in time.
 func TestCloseLeavesExportedLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -254,7 +254,7 @@ func TestCloseLeavesExportedLocks(t *testing.T) {
 	})
 }
 
-// An acquire that is under way when Close begins leaves nothing behind.
+// An acquire that is under way when Close begins leaves no lock behind.
 func TestCloseDuringAnAcquire(t *testing.T) {
 	for name, how := range map[string]func(*remote){
 		"late request": func(r *remote) { r.request("acquire", takes(time.Second)) },
@@ -287,8 +287,8 @@ func TestCloseDuringAnAcquire(t *testing.T) {
 	}
 }
 
-// Do's promise holds for Close too: the lock is released when the function has
-// returned. Its context ends with Close.
+// Do keeps its promise during Close: the lock is released when the function has returned. The
+// context of the function ends with Close.
 func TestCloseWaitsForTheFunctionsOfDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -329,8 +329,7 @@ func TestSharedStoreStaysOpen(t *testing.T) {
 	release(t, acquire(t, other, "job"))
 }
 
-// Close waits for calls that give a lock back or ask about a key, and closes the
-// store after them.
+// Close waits for calls that release a lock or use a key, and closes the store after them.
 func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 	for op, call := range map[string]func(*padlock.Locker, *padlock.Lock, padlock.Key) error{
 		"release": func(_ *padlock.Locker, h *padlock.Lock, _ padlock.Key) error { return h.Release() },
@@ -381,7 +380,7 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 	}
 }
 
-// What a Release leaves to be cleaned up is cleaned up before the end of Close.
+// A clean-up that Release leaves behind is done before Close returns.
 func TestCloseDuringAReleaseWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, rec := newRemote(), recorder{}
@@ -403,8 +402,8 @@ func TestCloseDuringAReleaseWithoutAReply(t *testing.T) {
 	})
 }
 
-// A key that Export returned while Close was under way would stand for a lock
-// that Close gives back. Nor does a conversion begin then.
+// A key that Export returned during Close would stand for a lock that Close releases. A conversion
+// does not begin then, either.
 func TestExportDuringCloseAndRelease(t *testing.T) {
 	for what, begin := range map[string]func(*padlock.Locker, *padlock.Lock){
 		"Close":   func(l *padlock.Locker, _ *padlock.Lock) { l.Close(context.Background()) },
@@ -434,8 +433,8 @@ func TestExportDuringCloseAndRelease(t *testing.T) {
 	}
 }
 
-// Close is often called with the context whose end was the reason to stop. Locks
-// are released all the same, if the store answers.
+// Programs often call Close with the context whose end was the reason to stop. Close releases the
+// locks nevertheless, if the store replies.
 func TestCloseWithAContextThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -468,36 +467,6 @@ func TestCloseWithAContextThatHasEndedAndASilentStore(t *testing.T) {
 		start := time.Now()
 		if err := l.Close(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
 			t.Errorf("Close took %v: %v", time.Since(start), err)
-		}
-	})
-}
-
-// Every later Close waits for the first one and returns what it returned; its own
-// context ends only its wait.
-func TestALaterCloseWaitsForTheFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newRemote()
-		l := padlock.New(store)
-		acquire(t, l, "job")
-		store.request("release", takes(3*time.Second))
-		errDisk := errors.New("disk on fire")
-		store.request("close", fails(errDisk))
-		first := make(chan error, 1)
-		go func() { first <- l.Close(context.Background()) }()
-		synctest.Wait()
-		start := time.Now()
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		wantOnly(t, l.Close(short), "close", context.DeadlineExceeded)
-		if d := time.Since(start); d != time.Second || len(first) != 0 {
-			t.Errorf("the second Close returned after %v; the first had returned: %v", d, len(first) != 0)
-		}
-		err := l.Close(context.Background())
-		if d := time.Since(start); d != 3*time.Second || !errors.Is(err, errDisk) {
-			t.Errorf("the third Close returned %v after %v", err, d)
-		}
-		if again := l.Close(short); again != err || <-first != err {
-			t.Errorf("a Close afterwards returned %v", again)
 		}
 	})
 }

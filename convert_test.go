@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// promoters are the kinds of stores with which a promotion may have to do.
+// promoters are the kinds of stores with which promotions are tested.
 func promoters() map[string]padlock.Store {
 	return map[string]padlock.Store{
 		"in process": memstore.New(),
@@ -75,8 +75,7 @@ func TestPromoteAndDemote(t *testing.T) {
 	})
 }
 
-// A promotion waits until the other readers have left, keeps new ones out, and
-// ends when they are gone.
+// A promotion waits until the other readers have left, and no new reader gets in meanwhile.
 func TestPromoteWaitsForReaders(t *testing.T) {
 	everyPromoter(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
@@ -99,8 +98,8 @@ func TestPromoteWaitsForReaders(t *testing.T) {
 	})
 }
 
-// Of two that want to be promoted, each would wait for the other: the second
-// is told at once, keeps its lock, and lets the first go on by releasing it.
+// Two readers that want to be promoted would wait for each other. The second one gets an error at
+// once, keeps its lock, and lets the first one go on when it releases its lock.
 func TestTwoPromotions(t *testing.T) {
 	everyPromoter(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
@@ -126,8 +125,7 @@ func TestTwoPromotions(t *testing.T) {
 	})
 }
 
-// A promotion that its context ends leaves the lock shared, and new readers
-// come in again.
+// If the context of a promotion ends, the lock stays shared, and new readers get in again.
 func TestPromotionGivenUp(t *testing.T) {
 	everyPromoter(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
@@ -149,8 +147,8 @@ func TestPromotionGivenUp(t *testing.T) {
 	})
 }
 
-// A lock that ends while it waits for its promotion: the caller is told why,
-// and nothing of a context that it did not cancel.
+// A lock ends while it waits for its promotion: the caller gets the reason, and no context error
+// that it did not cause.
 func TestLockEndsDuringItsPromotion(t *testing.T) {
 	ways := map[string]struct {
 		end  func(*remote, *padlock.Lock)
@@ -192,8 +190,8 @@ func TestLockEndsDuringItsPromotion(t *testing.T) {
 	}
 }
 
-// The reply to a promotion is lost: it is asked for again, and when that is
-// in vain the lock is made shared again, as it says that it is.
+// The reply to a promotion is lost. The request is repeated; if no reply comes, the lock is made
+// shared again, as Shared reports.
 func TestPromotionWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -222,16 +220,15 @@ func TestPromotionWithoutAReply(t *testing.T) {
 	})
 }
 
-// Whoever asked for a demotion and got no answer must not believe that it is
-// alone: it may be shared.
+// A caller whose demotion got no reply must not believe that it is alone: the lock may be shared.
 func TestDemotionWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		demotionWithoutAReply(t, func(store *remote) { store.reply("convert", lost) })
 	})
 }
 
-// The same when the store can no longer be asked: that it changed nothing just
-// now says nothing of the request before.
+// The same is true if the store is out of reach for the repeated request: its error does not settle
+// the outcome of the first one.
 func TestDemotionWithoutAReplyAndThenNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		demotionWithoutAReply(t, func(store *remote) {
@@ -297,8 +294,8 @@ func TestPromotionDoesNotStopTheRest(t *testing.T) {
 	})
 }
 
-// While a demotion is under way readers may be in already, so the lock counts as
-// shared, also for a key that is exported then.
+// Readers may get in while a demotion is under way, so the lock counts as shared, even in a key
+// that is exported then.
 func TestSharedWhileADemotionIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRemote()
@@ -331,7 +328,7 @@ func TestSharedWhileADemotionIsUnderWay(t *testing.T) {
 	})
 }
 
-// A demotion that was refused for sure leaves the lock exclusive.
+// A demotion that the store certainly refused leaves the lock exclusive.
 func TestDemotionThatIsRefused(t *testing.T) {
 	for _, err := range []error{padlock.ErrUnavailable, errors.ErrUnsupported, padlock.ErrInvalid} {
 		synctest.Test(t, func(t *testing.T) {
@@ -372,7 +369,7 @@ func TestExportedLockKeepsItsMode(t *testing.T) {
 	})
 }
 
-// Promoting an exclusive lock does nothing, even without a reply.
+// Promoting an exclusive lock does nothing, even if no reply comes.
 func TestPromotionOfAnExclusiveLockWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRemote()
@@ -390,8 +387,8 @@ func TestPromotionOfAnExclusiveLockWithoutAReply(t *testing.T) {
 	})
 }
 
-// A store that knows the mode of a hold is believed: another program can demote
-// a lock whose token it was given.
+// The Locker believes a store that knows the mode of a hold: another program can demote a lock
+// whose token it has.
 func TestDemotedByAnotherProgram(t *testing.T) {
 	for what, ask := range map[string]func(*padlock.Lock) error{
 		"Check":   func(h *padlock.Lock) error { return h.Check(context.Background()) },
@@ -442,8 +439,7 @@ func TestAdoptOfWhatAnotherProgramDemoted(t *testing.T) {
 	})
 }
 
-// The reply to a request from before a promotion says nothing of the lock after
-// it.
+// The reply to a request that was sent before a promotion does not count for the mode after it.
 func TestLateReplyFromBeforeAPromotion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRemote()

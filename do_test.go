@@ -46,8 +46,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// The context of Do ends with the caller's and with the lock, and Do waits for
-// its function in any case: the lock is released after it, not before.
+// The context of Do ends with the caller's and with the lock. Do waits for its function in any
+// case: the lock is released after the function has returned.
 func TestDoWaitsForItsFunction(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestDoWaitsForItsFunction(t *testing.T) {
 	}
 }
 
-// A nil from the function does not hide that the lock did not last.
+// Do returns an error if the lock did not last, even if the function returned nil.
 func TestDoReportsALossThatTheFunctionMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -137,7 +137,7 @@ func TestDoPassesTheErrorOfAcquireOn(t *testing.T) {
 	})
 }
 
-// Taking a name again further down in the same context would wait for itself.
+// Taking a name again in the context of a lock on it would wait for itself.
 func TestNestedLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -158,7 +158,8 @@ func TestNestedLocks(t *testing.T) {
 					}
 				}
 				acquire(t, l, "c").Release()
-				// Another Locker is another party; so is a context of its own.
+				// Another Locker counts as another process, and so does a context that does not
+				// come from the lock.
 				_, err := other.Acquire(ctx, "a", padlock.Wait(time.Second))
 				wantOnly(t, err, "acquire", padlock.ErrHeld)
 				_, err = l.Acquire(t.Context(), "a", padlock.Wait(time.Second))

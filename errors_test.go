@@ -96,8 +96,7 @@ func TestStoreRestartsDuringAWait(t *testing.T) {
 	}
 }
 
-// Outages that are short each are not one long outage, if the store answered
-// between them.
+// Short outages are not one long outage if the store replied between them.
 func TestOutagesDuringALongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -149,7 +148,7 @@ func TestStoreStaysAwayDuringAWait(t *testing.T) {
 	})
 }
 
-// A refusal that no waiting heals is passed on, also in the middle of a wait.
+// An error that waiting cannot mend is returned at once, even in the middle of a wait.
 func TestHopelessErrorsEndAWait(t *testing.T) {
 	for _, hopeless := range []error{driver.ErrInvalid, errors.ErrUnsupported} {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,8 +166,7 @@ func TestHopelessErrorsEndAWait(t *testing.T) {
 	}
 }
 
-// What went wrong during the wait is said when the wait is over, not only that
-// it is.
+// The error at the end of a wait has the trouble that came during the wait.
 func TestErrorsDuringAWaitAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -183,7 +181,7 @@ func TestErrorsDuringAWaitAreTold(t *testing.T) {
 	})
 }
 
-// An error of the store's own clock is not the end of the caller's context.
+// A timeout of the store's client is not the end of the caller's context.
 func TestAStoresTimeoutIsNotTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -202,8 +200,8 @@ func TestAStoresTimeoutIsNotTheCallers(t *testing.T) {
 	})
 }
 
-// A client that computes with the deadline itself may notice its end before the
-// context does; that is no timeout of its own.
+// A client that computes with the caller's deadline may notice its end before the context does;
+// that is not a timeout of the client.
 func TestAClientNoticesTheDeadlineFirst(t *testing.T) {
 	store := newRemote()
 	store.request("acquire", fails(context.DeadlineExceeded))
@@ -217,7 +215,7 @@ type lateContext struct{ context.Context }
 
 func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-1), true }
 
-// HeldError answers Is for ErrHeld and As for itself through any wrapping.
+// errors.Is finds ErrHeld, and errors.As finds *HeldError, through any wrapping.
 func TestHeldErrorThroughJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocker(t, memstore.New())

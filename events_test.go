@@ -215,7 +215,7 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// The log tells what an operator must know, and nothing of everyday.
+// The log has the events that an operator must know, and no everyday ones.
 func TestLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out safeBuffer
@@ -259,8 +259,8 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestShowNames: names that hold secrets are shortened in the log and in events,
-// those of refused calls included.
+// TestShowNames: names that hold secrets are shortened in the log and in events, those of refused
+// calls included.
 func TestShowNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs safeBuffer
@@ -289,8 +289,8 @@ func TestShowNames(t *testing.T) {
 	})
 }
 
-// The token, which is all that one needs to release a lock, shows nowhere: not
-// in errors, events, logs, nor in what fmt and slog make of a Lock or a Key.
+// The token suffices to release a lock, so it appears nowhere: not in errors, events and logs, and
+// not in the output of fmt and slog for a Lock or a Key.
 func TestSecretsShowNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out safeBuffer

@@ -33,8 +33,8 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// A lock that nobody can release any more is reported, and stays held. Locks that
-// were released or exported, or that the caller still has, are not reported.
+// A lock that nobody can release any more is reported and stays held. Locks that were released or
+// exported, or that the caller still has, are not reported.
 func TestForgottenLock(t *testing.T) {
 	t.Parallel()
 	var rec recorder
@@ -69,7 +69,7 @@ func TestForgottenLock(t *testing.T) {
 	release(t, kept)
 }
 
-// Those that are in use are not forgotten, however the caller will release them.
+// Locks in use do not count as forgotten, however the caller will release them.
 func TestLocksInUseAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	for how, use := range map[string]func(lock *padlock.Lock, work func()) error{
@@ -120,8 +120,8 @@ func TestLocksInUseAreNotForgotten(t *testing.T) {
 	}
 }
 
-// The zero Lock, and nil, which a caller has after an error that it did not
-// look at, are a lock that was released.
+// The zero Lock and nil, which a caller has if it ignores an error, behave like a lock that was
+// released.
 func TestZeroLock(t *testing.T) {
 	for what, lock := range map[string]*padlock.Lock{"zero": {}, "nil": nil} {
 		t.Run(what, func(t *testing.T) {

@@ -50,8 +50,7 @@ func (r *remote) requests() map[string]int {
 	return n
 }
 
-// waiter is a goroutine that takes a lock in its turn and keeps it until it is
-// told to give it back.
+// waiter is a goroutine that takes a lock in its turn and keeps it until the test releases it.
 type waiter struct {
 	got    chan *padlock.Lock // closed after an error
 	err    error
@@ -84,8 +83,8 @@ func (w *waiter) lock(t *testing.T) *padlock.Lock {
 
 func (w *waiter) has() bool { return len(w.got) > 0 }
 
-// A lock that is given back soon goes to the next goroutine with one request,
-// in the order of their coming, and its fence grows.
+// A lock that is released soon goes to the next goroutine with one request, in the order of
+// arrival, and its fence grows.
 func TestPassingOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -122,8 +121,8 @@ func TestPassingOn(t *testing.T) {
 	})
 }
 
-// Who holds for longer has the next one in the store's queue, where it stands
-// in line with those of other processes: one of them, however many wait.
+// If a hold lasts longer, the next goroutine waits in the store's queue, among the waiters of other
+// processes. It is one waiter there, however many wait behind it.
 func TestParkedForAMomentOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -153,8 +152,7 @@ func TestParkedForAMomentOnly(t *testing.T) {
 	})
 }
 
-// Who waits in another process comes before the goroutine that the lock would
-// be passed on to.
+// A waiter of another process gets the lock before the goroutine to which it would be passed on.
 func TestPassingOnLetsOthersBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -181,8 +179,8 @@ func TestPassingOnLetsOthersBefore(t *testing.T) {
 	})
 }
 
-// A goroutine that gives up while the lock is on its way to it leaves nothing
-// behind, and the next has its turn.
+// A goroutine gives up while the lock is on its way to it. It leaves no lock behind, and the next
+// one has its turn.
 func TestGivingUpWhileTheLockIsPassedOn(t *testing.T) {
 	for _, where := range []string{"request", "reply"} {
 		t.Run(where, func(t *testing.T) {
@@ -208,7 +206,7 @@ func TestGivingUpWhileTheLockIsPassedOn(t *testing.T) {
 	}
 }
 
-// So does one that gives up while a lost reply says nothing of it.
+// The same is true of a goroutine that gives up while the reply about it is lost.
 func TestGivingUpBeforeALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -227,10 +225,10 @@ func TestGivingUpBeforeALostReply(t *testing.T) {
 	})
 }
 
-// A lock that is passed on to a goroutine that has given up and not yet left is
-// given back, and Close still knows who is there.
+// A lock is passed on to a goroutine that has given up and has not left yet. It is released, and
+// Close still waits for all calls under way.
 func TestGivenToWhoGivesUp(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // who is woken runs later than who wakes
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a woken goroutine runs later than the one that wakes it
 	for name, opts := range map[string][]padlock.LockerOption{
 		"by the store": nil,
 		"locally":      {padlock.PassLocally(5, time.Minute)},
@@ -265,13 +263,12 @@ func TestGivenToWhoGivesUp(t *testing.T) {
 			}
 		}
 		if given == 0 {
-			t.Errorf("%s: in none of 50 rounds was the lock given to who gave up", name)
+			t.Errorf("%s: in none of 50 rounds a goroutine that gave up got the lock", name)
 		}
 	}
 }
 
-// closeMeanwhile closes l while a function runs under another lock: Close waits
-// for it.
+// closeMeanwhile closes l while a function runs under another lock, so that Close waits for it.
 func closeMeanwhile(t *testing.T, l *padlock.Locker) {
 	t.Helper()
 	entered, returned := make(chan bool), false
@@ -297,7 +294,7 @@ func (w *waiter) lockless(t *testing.T) {
 	}
 }
 
-// Close during a hand-over waits for it and leaves nothing behind.
+// Close during a hand-over waits for it and leaves no lock behind.
 func TestCloseWhileTheLockIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -320,8 +317,8 @@ func TestCloseWhileTheLockIsPassedOn(t *testing.T) {
 	})
 }
 
-// What becomes of a hand-over whose reply is lost: the release is asked again
-// and true, and whoever waits has its turn.
+// The reply to a hand-over is lost: the release is repeated and returns the truth, and the waiter
+// has its turn.
 func TestPassingOnWithoutAReply(t *testing.T) {
 	for where, lose := range map[string]func(relay){
 		"request":     func(s relay) { s.request("pass", lost) },
@@ -360,7 +357,7 @@ func TestPassingOnWithoutAReply(t *testing.T) {
 	}
 }
 
-// What is no plain exclusive lock, given back without more, is not passed on.
+// Only a plain exclusive lock that is released without a cool-down is passed on.
 func TestNotPassedOn(t *testing.T) {
 	atOnce := func(t *testing.T, h *padlock.Lock) { release(t, h) }
 	for what, c := range map[string]struct {
@@ -401,8 +398,8 @@ func TestNotPassedOn(t *testing.T) {
 	}
 }
 
-// A lock that is lost is not passed on, and whoever is parked behind it learns
-// of it at once.
+// A lock that is lost is not passed on, and the waiter that is parked behind it learns that at
+// once.
 func TestParkedBehindALostLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -433,8 +430,8 @@ func TestParkedBehindALostLock(t *testing.T) {
 	})
 }
 
-// Thousands of goroutines come, give up and go while locks are passed on. At no
-// time do two hold the same name, fences grow, and nothing is left.
+// Thousands of goroutines come, give up and go while locks are passed on. Two of them never hold
+// the same name, fences grow, and no lock is left.
 func TestStormOfPassingOn(t *testing.T) {
 	for name, opts := range map[string][]padlock.LockerOption{
 		"by the store": nil,

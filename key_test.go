@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A key extends and releases its lock without an adoption, so it stays good.
+// A key extends and releases its lock without an adoption, and stays good.
 func TestKeyExtendsAndReleases(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
@@ -37,7 +37,7 @@ func TestKeyExtendsAndReleases(t *testing.T) {
 	})
 }
 
-// What is adopted is out of reach of the key before.
+// A key has no effect on a lock that was adopted with it.
 func TestKeyOfWhatIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -57,7 +57,7 @@ func TestKeyOfWhatIsAdopted(t *testing.T) {
 	})
 }
 
-// A lost reply is asked for again; what then cannot be known is in doubt.
+// A request whose reply was lost is repeated; if its outcome stays unknown, the error says so.
 func TestKeyWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

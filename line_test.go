@@ -11,11 +11,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// These tests drive a waiting turn through each transition of the table in
-// line.go.
+// These tests drive a waiting turn through each transition of the table in line.go.
 
-// slowContext is a context whose end is noticed late: a waiter that it wakes
-// stands still between its select and what it does next.
+// slowContext is a context whose end is noticed late: a waiter that it wakes stops between its
+// select and its next step.
 type slowContext struct {
 	context.Context
 	ended, notice chan struct{}
@@ -37,8 +36,8 @@ func (c *slowContext) Err() error {
 	}
 }
 
-// answer is what the store says to the request of a passing, and what the turn
-// becomes then.
+// answer is the reply of the store to the request of a turn that is passing, and the state that the
+// turn gets.
 type answer struct {
 	what           string
 	locally        bool    // the request is the one that reserves fences, not Pass
@@ -63,8 +62,8 @@ var answers = []answer{
 	{what: "locally, late", locally: true, takes: padlock.DefaultTTL / 2, becomes: "given"},
 }
 
-// What the waiter does while its turn is passing: it stays; it gives up; or it
-// gives up, and notices that when the answer has come already.
+// The behaviour of the waiter while its turn is passing: it stays; it gives up; or it gives up and
+// notices that after the reply has come.
 const (
 	stays        = "stays"
 	givesUp      = "gives up"
@@ -220,8 +219,7 @@ func (p *passing) check(t *testing.T, closing string) {
 	}
 }
 
-// giveBack releases what the waiter has, and lets the clean-ups end, which is
-// long before any lease does.
+// giveBack releases the waiter's lock and lets the clean-ups end, long before any lease does.
 func (p *passing) giveBack(t *testing.T) {
 	if p.lock != nil {
 		if err := p.lock.Check(t.Context()); err != nil {
@@ -246,7 +244,7 @@ func (p *passing) checkEnd(t *testing.T) {
 	if st := p.l.Stats(); st.Held != 0 || st.Waiting != 0 || st.CleanUps != 0 || st.CleanUpsDropped != 0 {
 		t.Errorf("%+v", st)
 	}
-	// What Pass was sent is spent, unless nothing was done.
+	// The token that Pass was called with is spent, unless Pass did nothing.
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	spent := map[string]bool{}
@@ -272,8 +270,8 @@ func checkNothingLeft(t *testing.T, server driver.Store) {
 	}
 }
 
-// A waiter that gives up in line, parked at its head, or at its head in the
-// store's queue leaves the others in their order.
+// A waiter that gives up in the line, or as its head, parked or in the store's queue, leaves the
+// others in their order.
 func TestGivingUpInLine(t *testing.T) {
 	for _, where := range []string{"lined", "parked", "called"} {
 		for _, how := range []string{givesUp, giveUpByWait} {

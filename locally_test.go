@@ -35,9 +35,8 @@ func pass(t *testing.T, h *padlock.Lock, next *waiter) *padlock.Lock {
 	return next.lock(t)
 }
 
-// Ten holders take one grant, one block of fences and one release; the next
-// ten the same. Each has a fence of its own, and who had the lock before has it
-// no more, whatever it calls.
+// Ten holders need one grant, one block of fences and one release; so do the next ten. Each has a
+// fence of its own, and the methods of an earlier holder no longer reach the lock.
 func TestPassingLocally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -76,8 +75,8 @@ func TestPassingLocally(t *testing.T) {
 	})
 }
 
-// Another process has its turn after n holds, with a fence above the whole
-// block, also above those in it that nobody had.
+// Another process has its turn after n holds, with a fence above the whole block, even above the
+// fences that no holder had.
 func TestOthersAfterABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -106,8 +105,8 @@ func TestOthersAfterABatch(t *testing.T) {
 	})
 }
 
-// A batch ends with its time: nobody takes the lock over any more, and the next
-// goroutine stands in the store's queue, behind who came there before.
+// A batch ends with its time: no further holder takes the lock over, and the next goroutine waits
+// in the store's queue behind the waiters that came there before.
 func TestBatchEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -130,8 +129,8 @@ func TestBatchEndsWithItsTime(t *testing.T) {
 	})
 }
 
-// The lease goes on from holder to holder: it is renewed as before, and Context
-// ends when it can have ended, whoever has the lock then.
+// The lease goes on from holder to holder: it is renewed as before, and the Context of the present
+// holder ends before the lease can have ended.
 func TestLeaseGoesOnInABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -160,8 +159,7 @@ func TestLeaseGoesOnInABatch(t *testing.T) {
 	})
 }
 
-// A lease that could not be renewed for a while is not what somebody should
-// begin with.
+// A lease that could not be renewed for a while is not passed on.
 func TestOldLeaseIsNotPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -178,8 +176,8 @@ func TestOldLeaseIsNotPassedOn(t *testing.T) {
 	})
 }
 
-// To others a batch looks like one hold. Whoever would make that untrue, or
-// needs a grant of its own, is granted one by the store.
+// To others a batch looks like one hold. A caller whose lock would differ from it, or that needs a
+// grant of its own, gets the lock from the store.
 func TestUnlikeLocksDoNotFollow(t *testing.T) {
 	for what, opts := range map[string][]padlock.Option{
 		"another TTL":     {padlock.TTL(time.Minute)},
@@ -208,7 +206,7 @@ func TestUnlikeLocksDoNotFollow(t *testing.T) {
 	}
 }
 
-// Whoever is handed a lock in the instant in which it gives up gives it back.
+// A waiter that gets a lock in the instant in which it gives up releases it.
 func TestGivingUpInABatch(t *testing.T) {
 	for range 50 {
 		s := relay{newRemote()}
@@ -235,8 +233,8 @@ func TestGivingUpInABatch(t *testing.T) {
 	}
 }
 
-// Without a block of fences nothing is passed on locally: the lock is given
-// back, and the next one granted it by the store.
+// Without a block of fences nothing is passed on in memory: the lock is released, and the store
+// grants it to the next waiter.
 func TestNoBlockOfFences(t *testing.T) {
 	for what, c := range map[string]struct {
 		why    trouble
@@ -268,8 +266,8 @@ func TestNoBlockOfFences(t *testing.T) {
 	}
 }
 
-// A store that lost the hold says so to whoever has it in the batch, and whoever
-// waits goes to the store.
+// If the store lost the hold, the present holder of the batch learns that, and the waiters ask the
+// store.
 func TestLossInABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -295,8 +293,8 @@ func TestLossInABatch(t *testing.T) {
 	})
 }
 
-// A quorum has no queue to pass anything on in, but holds that go from one
-// goroutine to the next.
+// A quorum has no queue in which a lock could be passed on, but a hold can go from one goroutine to
+// the next in memory.
 func TestPassingLocallyInAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		members := []driver.Store{newRemote(), newRemote(), newRemote()}

@@ -166,9 +166,10 @@ func (k *Lock) File() (*os.File, error) { return k.of().file() }
 //   - ErrExpired: the lease had run out, and nobody has taken the lock since;
 //   - ErrLost: another client has taken the lock, or it is not known;
 //   - ErrMaxHold: the time of MaxHold was over before;
-//   - ErrUncertain, ErrUnavailable: the store did not confirm; the Locker repeats the release in the
-//     background until the lease has ended;
-//   - ErrInvalid, errors.ErrUnsupported: the cool-down is not possible; only then the lock stays held.
+//   - ErrUncertain, ErrUnavailable: the store did not confirm; the Locker repeats the release in
+//     the background until the lease has ended;
+//   - ErrInvalid, errors.ErrUnsupported: the cool-down is not possible; only then the lock stays
+//     held.
 //
 // A second Release does nothing and returns the result of the first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/padlocktest"
 )
 
-// The cut-off is exact whatever the renewal does, also if it hangs and does
-// not hear that it is given up.
+// Context ends at the exact time whatever the renewal does, even if it hangs and does not notice
+// that it was cancelled.
 func TestCutOffDoesNotWaitForARenewal(t *testing.T) {
 	for name, trouble := range map[string]trouble{"silent": silent, "deaf": deaf, "unavailable": fails(driver.ErrUnavailable)} {
 		t.Run(name, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestCutOffDoesNotWaitForARenewal(t *testing.T) {
 	}
 }
 
-// The reply to a renewal that comes after the cut-off revives nothing, though
-// the store has the lock for longer now.
+// A reply to a renewal that comes after the end of Context revives nothing, although the lease in
+// the store is longer now.
 func TestALateReplyDoesNotRevive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -107,7 +107,7 @@ func TestALateReplyDoesNotMoveTheDeadlineBack(t *testing.T) {
 	})
 }
 
-// What says for sure that the lock is gone ends it at once.
+// A reply that says for certain that the lock is gone ends it at once.
 func TestADefiniteLossEndsAtOnce(t *testing.T) {
 	ways := map[string]func(*testing.T, *padlock.Lock) error{
 		"renewal": func(_ *testing.T, h *padlock.Lock) error { <-h.Context().Done(); return nil },
@@ -172,7 +172,7 @@ func TestANetworkErrorIsNoLoss(t *testing.T) {
 	})
 }
 
-// A lock that is bound to a connection ends with it, and says why.
+// A lock that is bound to a connection ends with it, and the error has the reason.
 func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -208,8 +208,8 @@ func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 	})
 }
 
-// A suspended machine: time goes by and no timer fires. Who asks is told at
-// once, the context ends within a nap of the clock.
+// The machine was suspended: time has passed and no timer fired. A method of the lock notices that
+// at once, and the context ends within a nap of the clock.
 func TestSuspendedTimeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := padlocktest.NewClock()
@@ -259,7 +259,7 @@ func TestAShortSuspendIsSurvived(t *testing.T) {
 	})
 }
 
-// After a suspend the release tells the truth, also if its reply is lost.
+// After a suspend the release returns the truth, even if its reply is lost.
 func TestReleaseAfterASuspendIsNoSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := padlocktest.NewClock()
@@ -278,8 +278,8 @@ func TestReleaseAfterASuspendIsNoSuccess(t *testing.T) {
 	})
 }
 
-// A conversion may move a lock to another connection: it ends with that one,
-// and no longer with the first.
+// A conversion may move a lock to another connection: then the lock ends with that one and not with
+// the first.
 func TestAConvertedLockEndsWithItsNewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -304,8 +304,8 @@ func TestAConvertedLockEndsWithItsNewConnection(t *testing.T) {
 	})
 }
 
-// A hold without a lease, which its store does not watch, is verified every two
-// seconds or so, whether or not it is renewed: its lock file may be removed.
+// A hold that has no lease and that its store does not watch is verified about every two seconds,
+// with and without renewal: its lock file may be removed.
 func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 	for name, opts := range map[string][]padlock.Option{"renewed": nil, "not renewed": {padlock.NoRenewal()}} {
 		t.Run(name, func(t *testing.T) {
@@ -341,8 +341,8 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 	}
 }
 
-// A loss is part of what Release says even if the store cannot be asked: work
-// that was done after it may have been done beside somebody else.
+// Release reports a loss even if the store is out of reach: another holder may have worked at the
+// same time as the caller.
 func TestReleaseOfALostLockWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

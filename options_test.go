@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// What is wrong is said before the store is asked, with the parameter's name.
+// Invalid parameters are reported with their names before the store is asked.
 func TestParametersOutOfRange(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -92,7 +92,7 @@ func TestStoresNarrowerRange(t *testing.T) {
 	}
 }
 
-// Defaults given to New serve every call, and a call overrides them.
+// Options given to New are the defaults of every call, and a call overrides them.
 func TestDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -118,8 +118,8 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// A store without shared mode says so; the face does not turn that into an
-// exclusive lock, nor does it wait.
+// The error of a store without shared mode reaches the caller: the Locker does not take an
+// exclusive lock instead, and does not wait.
 func TestSharedThatAStoreDoesNotHave(t *testing.T) {
 	store := newRemote()
 	store.request("acquire", fails(errors.ErrUnsupported))
@@ -146,7 +146,7 @@ func TestFenceAbove(t *testing.T) {
 	release(t, next)
 }
 
-// SkipIfOutlived: whether to queue is decided by what the holder plans.
+// SkipIfOutlived decides by the planned end of the holder whether the caller waits.
 func TestSkipIfOutlived(t *testing.T) {
 	renews := []padlock.Option(nil)
 	tests := map[string]struct {
@@ -212,7 +212,7 @@ func TestSkipIfOutlivedWithBothBounds(t *testing.T) {
 	}
 }
 
-// A cool-down ends when it ends, so one that is short is waited for.
+// The end of a cool-down is known, so a caller waits for a short one.
 func TestSkipIfOutlivedByACoolDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocker(t, memstore.New())

@@ -45,7 +45,7 @@ func TestReleaseIsIdempotentAndConcurrent(t *testing.T) {
 	})
 }
 
-// What Release says, for each outcome, and for a lock that was over before.
+// The result of Release for each outcome, and for a lock that was over before.
 func TestReleaseTellsTheTruth(t *testing.T) {
 	outcomes := []struct {
 		out                driver.Outcome
@@ -110,7 +110,7 @@ func TestReleaseTellsTheTruthOfAStore(t *testing.T) {
 	})
 }
 
-// The renewal that a release joins may find the lock lost; the release tells.
+// The renewal for which a release waits may find that the lock is lost; the release reports that.
 func TestReleaseTellsOfALossThatTheRenewalFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -124,8 +124,8 @@ func TestReleaseTellsOfALossThatTheRenewalFound(t *testing.T) {
 	})
 }
 
-// A lost reply is asked for again; then the store finds nothing, or even
-// somebody else, since the first request has done it.
+// The reply to a release is lost. The repeated request finds nothing, or even another holder,
+// because the first one released the lock.
 func TestALostReplyToARelease(t *testing.T) {
 	for _, next := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestReleaseWhenTheStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// The renewal under way is over before the release is sent, and none follows.
+// The renewal under way is over before the release is sent, and no renewal follows.
 func TestReleaseJoinsTheRenewal(t *testing.T) {
 	for name, trouble := range map[string]trouble{"hears": silent, "deaf": func(context.Context, int) error {
 		<-time.After(2 * time.Second)
@@ -238,8 +238,8 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 	}
 }
 
-// Renewals wait for a worker while others hang; a release does not wait for
-// those that were not sent yet, and they are never sent.
+// Renewals wait for a worker while others hang. A release does not wait for a renewal that was not
+// sent yet, and that renewal is never sent.
 func TestReleaseOfALockThatWaitsForItsRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -329,8 +329,7 @@ func TestHoldAtLeast(t *testing.T) {
 	})
 }
 
-// A cool-down asked of a store that has none is refused before anything is
-// done, not forgotten.
+// A cool-down at a store that has none is refused at once and not ignored.
 func TestCoolDownThatAStoreDoesNotHave(t *testing.T) {
 	store := newRemote()
 	store.guarantees.CoolDown = false
@@ -350,8 +349,7 @@ func TestCoolDownThatAStoreDoesNotHave(t *testing.T) {
 	release(t, h)
 }
 
-// Inside Do and out: Release takes no context, so that a cancelled caller
-// releases too.
+// Inside Do and out: Release takes no context, so that a cancelled caller releases too.
 func TestReleaseAfterTheCallersContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

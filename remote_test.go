@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A remote is a memstore that behaves as a server behind a bad network: a test
-// says for each operation what happens to the request and to the reply.
+// A remote is a memstore that behaves as a server behind a bad network: a test says for each
+// operation what happens to the request and to the reply.
 type remote struct {
 	Store      *memstore.Store // the server's end
 	guarantees driver.Guarantees
@@ -26,13 +26,13 @@ type remote struct {
 	calls  []call
 }
 
-// trouble is called for the n-th request of its kind since it was set. It may
-// take its time; an error is what the caller gets.
+// trouble is called for the n-th request of its kind since it was set. It may take its time; an
+// error is what the caller gets.
 type trouble func(ctx context.Context, n int) error
 
 type call struct {
 	op, name, token string
-	next            string        // token of who is passed a name
+	next            string        // token of the next holder, in a pass
 	ttl             time.Duration // of an acquire and an extend
 	keep            time.Duration // of a release
 	shared          bool
@@ -113,8 +113,7 @@ func (r *remote) on(c call, serve func(ctx context.Context) error) error {
 	return err
 }
 
-// answer makes a grant one that came over a network: its TTL counts from
-// before the request.
+// answer makes a grant one that came over a network: its TTL counts from before the request.
 func (r *remote) answer(g driver.Grant) driver.Grant {
 	g.From = 0
 	r.mu.Lock()
@@ -172,10 +171,10 @@ func (r *remote) log(op string) []call {
 	return slices.DeleteFunc(slices.Clone(r.calls), func(c call) bool { return c.op != op })
 }
 
-// bare hides what a store can do beside the five methods that all have.
+// bare hides the optional abilities of a store.
 type bare struct{ driver.Store }
 
-// What can happen.
+// The kinds of trouble:
 
 func fails(err error) trouble { return func(context.Context, int) error { return err } }
 
@@ -184,8 +183,7 @@ func takes(d time.Duration) trouble {
 	return func(ctx context.Context, _ int) error { return sleep(ctx, d) }
 }
 
-// silent is a server that says nothing; the client gives up with ctx, and
-// after driver.MaxSilence.
+// silent is a server that says nothing; the client gives up with ctx, and after driver.MaxSilence.
 func silent(ctx context.Context, _ int) error {
 	return errors.Join(driver.ErrUncertain, sleep(ctx, driver.MaxSilence), errors.New("i/o timeout"))
 }
@@ -220,10 +218,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// What tests ask.
+// Helpers of the tests:
 
-// newLocker returns a Locker that is closed, and must close without an error,
-// at the end of the test.
+// newLocker returns a Locker that is closed, and must close without an error, at the end of the
+// test.
 func newLocker(t *testing.T, s padlock.Store, opts ...padlock.LockerOption) *padlock.Locker {
 	t.Helper()
 	l := padlock.New(s, opts...)
@@ -251,7 +249,7 @@ func release(t *testing.T, h *padlock.Lock, opts ...padlock.ReleaseOption) {
 	}
 }
 
-// everyError is all that an error of this package can answer errors.Is for.
+// everyError lists the errors for which errors.Is may be true of an error of this package.
 var everyError = []error{
 	padlock.ErrHeld, padlock.ErrExpired, padlock.ErrLost, padlock.ErrUncertain, padlock.ErrUnavailable,
 	padlock.ErrPromotionConflict, padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld,
@@ -259,8 +257,8 @@ var everyError = []error{
 	context.Canceled, context.DeadlineExceeded, errors.ErrUnsupported,
 }
 
-// wantOnly checks that err is an *Error of op and answers errors.Is for want
-// and for nothing else.
+// wantOnly checks that err is an *Error of op, and that errors.Is is true of it for want and for no
+// other error of this package.
 func wantOnly(t *testing.T, err error, op padlock.Op, want ...error) {
 	t.Helper()
 	var e *padlock.Error
@@ -274,7 +272,7 @@ func wantOnly(t *testing.T, err error, op padlock.Op, want ...error) {
 	}
 	for _, target := range want {
 		if !errors.Is(err, target) {
-			t.Errorf("%q does not answer errors.Is for %q", err, target)
+			t.Errorf("errors.Is(%q, %q) is false", err, target)
 		}
 	}
 }

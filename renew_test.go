@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// The renewal comes when a third of the TTL is over, a tenth of that sooner or
-// later, and spread: locks taken together are not renewed together.
+// The renewal comes when a third of the TTL is over, a tenth of that sooner or later, and spread:
+// locks taken together are not renewed together.
 func TestRenewalAtAThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl, locks = 30 * time.Second, 200
@@ -75,8 +75,7 @@ func TestRenewalGoesOnAndMovesTheDeadline(t *testing.T) {
 	})
 }
 
-// A renewal that fails is tried again each tenth of the TTL, and the lock is
-// not lost for that.
+// A renewal that fails is tried again each tenth of the TTL, and the lock is not lost for that.
 func TestTransientErrorsDoNotLoseALock(t *testing.T) {
 	for name, trouble := range map[string]trouble{
 		"unavailable":       fails(driver.ErrUnavailable),
@@ -138,7 +137,7 @@ func TestRenewalIsTriedUpToTheEnd(t *testing.T) {
 	}
 }
 
-// A renewal may take a sixth of the TTL, and half of what remains.
+// A renewal may take a sixth of the TTL, and half of the remaining time.
 func TestPatienceOfARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 12 * time.Second
@@ -219,8 +218,8 @@ func TestExtend(t *testing.T) {
 	})
 }
 
-// A lock that was extended beyond its TTL is renewed when that is needed, not
-// before, and never for less.
+// A lock that was extended beyond its TTL is renewed when that is needed, not before, and never for
+// less.
 func TestRenewalAfterALongExtend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -238,8 +237,8 @@ func TestRenewalAfterALongExtend(t *testing.T) {
 	})
 }
 
-// The user extends while a renewal hangs that ignores its context; then two
-// renewals seem to be due.
+// The user extends while a renewal hangs that ignores its context; then two renewals seem to be
+// due.
 func TestExtendWhileARenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -281,7 +280,7 @@ func TestMaxHoldBoundsRenewals(t *testing.T) {
 	})
 }
 
-// The end of MaxHold is told as such by whoever notices it first.
+// Every goroutine that may notice the end of MaxHold first reports it as ErrMaxHold.
 func TestMaxHoldAsked(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -347,8 +346,7 @@ func TestManyLocksNeedNoGoroutineEach(t *testing.T) {
 	})
 }
 
-// Each of many locks ends at its own time, to the nanosecond, whatever becomes
-// of the others.
+// Each of many locks ends at its own time, to the nanosecond, whatever becomes of the others.
 func TestManyDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocker(t, newRemote())

@@ -17,8 +17,8 @@ type measured struct{ driver.Store }
 
 func (m measured) Unwrap() driver.Store { return m.Store }
 
-// Two tenants of one store use the same names and do not see each other. What the store inside can
-// do, a tenant can do: in a queue of the store's own, by waiting and by polling.
+// Two tenants of one store use the same names and do not see each other. A tenant has the abilities
+// of the store inside: a queue of the store's own, waiting, or polling.
 func TestTenants(t *testing.T) {
 	for kind, open := range map[string]func() padlock.Store{
 		"a store":             func() padlock.Store { return memstore.New() },

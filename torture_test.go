@@ -14,10 +14,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// Goroutines of two Lockers take one of two names in all ways, give up at all
-// times, and lose a few of a hundred requests and replies; now and then a Locker
-// is closed under them. No two hold a name, fences grow, nobody waits for a lock
-// that nobody has, and nothing is left.
+// Goroutines of two Lockers take one of two names in all ways, give up at all times, and lose a few
+// of a hundred requests and replies; now and then a Locker is closed under them. No two hold a
+// name, fences grow, nobody waits for a lock that nobody has, and nothing is left.
 func TestTorture(t *testing.T) {
 	for name, opts := range map[string][]padlock.LockerOption{
 		"by the store": nil,
@@ -65,8 +64,7 @@ func (x *torture) n(n int) int {
 	return x.random.IntN(n)
 }
 
-// ms is a random time in whole milliseconds, so that many things happen at the
-// same moment.
+// ms is a random time in whole milliseconds, so that many things happen at the same moment.
 func (x *torture) ms(most int) time.Duration { return time.Duration(x.n(most+1)) * time.Millisecond }
 
 // connect returns a store on a bad network.

@@ -147,8 +147,8 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes a place in the line, or in the queue of a store in this process, and starts the timer
-// of Wait.
+// lineUp takes a place in the line, or in the queue of a store in this process, and starts the
+// timer of Wait.
 //
 //go:noinline
 func (a *attempt) lineUp() error {
@@ -193,7 +193,8 @@ func (a *attempt) takePlace() error {
 	return nil
 }
 
-// leaveLine gives up the caller's place in the line. After a grant there is no place left to give up.
+// leaveLine gives up the caller's place in the line. After a grant there is no place left to give
+// up.
 //
 //go:noinline
 func (a *attempt) leaveLine(err error) {

@@ -127,7 +127,7 @@ func TestWaitIsADefaultThatACallOverrides(t *testing.T) {
 	})
 }
 
-// Whoever gives up in the line lets the others move up.
+// A waiter that gives up in the line lets the others move up.
 func TestLeavingTheLine(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
@@ -305,8 +305,8 @@ func TestNoWaiters(t *testing.T) {
 	})
 }
 
-// Who gives up in the line without having asked is told what the line knows,
-// and not of a holder that is gone.
+// A waiter that gives up in the line without having asked the store gets the holder that is known
+// there.
 func TestTheLineTellsWhoHoldsTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

@@ -3,50 +3,81 @@
 //
 // A store keeps, for each name, who holds it and until when. It makes one try at a time and returns
 // at once. It does not wait for a turn, renew leases, watch deadlines, retry, log, or clean up
-// after a caller that went away: package padlock (below: the caller) does all of that, once, for
-// every store.
+// after a caller that went away. Package padlock, which this page calls the caller, does all of
+// that once for every store.
 //
-// A store is the five methods of [Store]. It offers everything else by optional interfaces, such as
-// [Waiter], which the caller finds with [As]. Package drivertest checks each sentence below by name
-// and prints the sentence that a store breaks; its example is a whole store in 150 lines.
+// # Writing a store
 //
-// # Rules for every method
+// Implement the five methods of [Store]. Each begins with a check of its arguments:
+// [Request.Validate] in Acquire; [CheckHold] and then [CheckTTL] or [CheckKeep] in Extend and
+// Release. Write down in [Guarantees] what the store promises.
 //
-// Stores. A store is safe for concurrent use. Two stores that are opened on the same place see the
-// same locks: they stand for two processes.
+// Test the store with package drivertest. It checks each sentence of this page, as far as it
+// applies to the Guarantees, and prints the sentence that a store breaks. The example of that
+// package is a whole store in 150 lines, with its test: begin with a copy.
 //
-// Names. A name is 1 to [MaxName] bytes of any kind, including zero bytes, spaces and slashes. A
-// store that takes only shorter names says so in Guarantees.MaxName. A name is never normalised or
-// cut, and two names never share a lock.
+// Then add optional interfaces as the store can support them. The caller finds them with [As]:
 //
-// Tokens. A token is an opaque string of 1 to [MaxToken] bytes that stands for one hold. It is a
-// secret and never appears in an error, a log or a String method. Every method checks it with
-// [CheckToken] and returns ErrInvalid for a token that no hold can have.
+//   - [Waiter]: a waiter is woken. Without it the caller polls.
+//   - [Inspector], [Lister], [Breaker]: people can see who holds a name, and end a hold.
+//   - [Converter]: a shared hold becomes exclusive, and back.
+//   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
+//     inside a process without a request.
+//   - [Passer]: a lock is passed on inside a process with one request instead of several.
+//   - [Enqueuer]: for a store in the memory of the process.
+//   - [Identifier], [SamePlacer]: a key at the wrong store, and a store that is named twice in a
+//     quorum, are recognised.
+//   - [Reporter]: people can see what the server is and what is wrong with its settings.
+//   - [FileSharer]: a child process can share a hold.
+//
+// # Names
+//
+// A name is 1 to [MaxName] bytes of any kind, including zero bytes, spaces and slashes. A store
+// that takes only shorter names says so in Guarantees.MaxName. A name is never normalised or cut,
+// and two names never share a lock.
+//
+// # Tokens
+//
+// A token is an opaque string of 1 to [MaxToken] bytes that stands for one hold. It is a secret and
+// never appears in an error, a log or a String method. Every method checks it with [CheckToken] and
+// returns ErrInvalid for a token that no hold can have.
 //
 // A token is good for one hold, and then it is spent. It is spent when Acquire returned a
 // *HeldError for it, when Wait returned the zero Grant or an error for it, when Release was called
 // with it, and when [Passer.Pass] did what one of these does. The caller never sends a spent token
 // to Acquire, Wait or Convert again. It repeats only an Acquire whose outcome is unknown with the
-// same token, unless the error was [ErrSpent]. A store made of stores may send a token again to a
-// member where it has not released it. So a store may remember for a while a token for which
-// Release found nothing, and return ErrLost to an Acquire with that token which was delayed and
-// arrives later.
+// same token, unless the error was [ErrSpent].
 //
-// Errors. A store returns errors as they are, or wraps them where that helps. [errors.Is] finds in
-// each a sentinel of this package, [errors.ErrUnsupported], or the client's error. "Cannot know"
-// never becomes "no": a request whose reply was lost is [ErrUncertain] and never a [*HeldError]. A
-// store that could not be reached is [ErrUnavailable], which also says that nothing was changed. If
-// ctx ends first, errors.Is finds its error, joined with ErrUncertain if the request may have been
-// sent. A value outside the range in [Store.Guarantees] is [ErrInvalid], which names the parameter;
-// then nothing was sent.
+// A store made of stores may send a token again to a member where it has not released it. So a
+// store may remember for a while a token for which Release found nothing, and return ErrLost to an
+// Acquire with that token which was delayed and arrives later.
 //
-// Room. A store that has no memory or disk space for new holds refuses them with ErrUnavailable. It
-// still extends, verifies, demotes and releases the holds that it has: a full server must not end
+// # Errors
+//
+// A store returns errors as they are, or wraps them where that helps. [errors.Is] finds in each an
+// error of this package, [errors.ErrUnsupported], or the client's error.
+//
+//   - A request whose reply was lost is [ErrUncertain] and never a [*HeldError]: "cannot know" does
+//     not become "no".
+//   - A store that could not be reached is [ErrUnavailable], which also says that nothing was
+//     changed.
+//   - If ctx ends first, errors.Is finds its error, joined with ErrUncertain if the request may
+//     have been sent.
+//   - A value outside the range in the Guarantees is [ErrInvalid], which names the parameter. Then
+//     nothing was sent.
+//
+// A store that has no memory or disk space for new holds refuses them with ErrUnavailable. It still
+// extends, verifies, demotes and releases the holds that it has: a full server must not end
 // everybody's locks.
 //
-// Time. Every method except Wait returns within [MaxSilence] if the server is silent, even if ctx
-// never ends, so the caller needs no timer for each call. A store measures leases by its server's
-// clock if there is one, else by the [Clock] that an option gives it; never by two clocks at once.
+// # Concurrency and time
+//
+// A store is safe for concurrent use. Two stores that are opened on the same place see the same
+// locks: they stand for two processes.
+//
+// Every method except Wait returns within [MaxSilence] if the server is silent, even if ctx never
+// ends, so the caller needs no timer for each call. A store measures leases by its server's clock
+// if there is one, else by the [Clock] that an option gives it; never by two clocks at once.
 package driver
 
 import (

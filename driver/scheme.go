@@ -67,9 +67,9 @@ type Opening struct {
 	// Lenient means that the store is opened to be examined: it opens even if its server is down
 	// or has settings that the store refuses.
 	Lenient bool
-	// Brief means that the names of the locks are never used again, as in a test. The store may
-	// then forget a free name after a minute.
-	Brief bool
+	// ForgetSoon means that the names of the locks are never used again, as in a test. The store
+	// may then forget a free name after a minute.
+	ForgetSoon bool
 	// Member opens one member of a composite store. lazy is Lazy for that member.
 	Member func(ctx context.Context, rawURL string, lazy bool) (Store, error)
 }

@@ -79,7 +79,7 @@ var acquireCases = []testCase{
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			for range 3 {
 				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
-					c.failf("the first answer had fence %d, a repeat has %d", l.grant.Fence, g.Fence)
+					c.failf("the first grant has fence %d, a repeat has %d", l.grant.Fence, g.Fence)
 				}
 			}
 			c.free(l)
@@ -111,7 +111,7 @@ var acquireCases = []testCase{
 			again := l.req
 			again.Shared = false
 			c.repeat(l, again)
-			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader who asked again for an exclusive hold")
+			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader that asked again for an exclusive hold")
 			c.free(l)
 			c.free(other)
 

@@ -273,7 +273,7 @@ func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 		return err == nil
 	})
 	if !granted {
-		c.failf("Acquire %s was not granted within %v: %v", when, c.patience, err)
+		c.failf("Acquire %s: not granted within %v: %v", when, c.patience, err)
 	}
 	return l
 }
@@ -291,7 +291,7 @@ func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 		return err == nil || errors.Is(err, driver.ErrHeld) && !spent
 	})
 	if err != nil {
-		c.failf("the same token's request again, the first reply being lost, was refused: %v", err)
+		c.failf("the same request again, the first reply being lost: it must be granted, got: %v", err)
 	}
 	return l
 }

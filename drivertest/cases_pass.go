@@ -123,7 +123,7 @@ var passCases = []testCase{
 			r.AtLeast = c.units(4)
 			if n, _ := c.passOn(l, r); n != nil {
 				c.free(n)
-				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release by one who followed by Pass, with AtLeast")
+				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release by a holder that followed by Pass, with AtLeast")
 			}
 		},
 	},

@@ -92,7 +92,7 @@ var replacesCases = []testCase{
 			l := c.take(c.a, r, "with AtLeast")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a hold with AtLeast")
 			c.free(n)
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after an early Release by the one who adopted the hold")
+			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after an early Release by the one that took the hold over")
 		},
 	},
 	{

@@ -252,7 +252,7 @@ var queueCases = []testCase{
 				c.failf("Acquire by a newcomer while another waits: want a *HeldError, got: %v", orGranted(err))
 			}
 			c.a.Release(c.ctx, l.req.Name, w.req.Token, 0)
-			c.got(second, "waiting behind a waiter who gave up")
+			c.got(second, "waiting behind a waiter that gave up")
 		},
 	},
 	{
@@ -362,7 +362,7 @@ func firstCome(c *check) {
 	c.free(l)
 	for want := range n {
 		if got := await(c, order, "waiting in a queue"); got != want {
-			c.failf("waiter %d had its turn before waiter %d, who came first", got, want)
+			c.failf("waiter %d had its turn before waiter %d, which came first", got, want)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func awaitFor[T any](c *check, limit time.Duration, ch <-chan T, what string) T 
 		}
 	})
 	if !got {
-		c.failf("%s: no answer within %v", what, limit)
+		c.failf("%s: no result within %v", what, limit)
 	}
 	return v
 }

@@ -25,7 +25,7 @@
 // A failure names the rule that was broken, then what was seen, and where:
 //
 //	extend/never-shortens: Extend never shortens a lease.
-//		seen: Acquire by another process, after Extend by less than was left was granted 300ms too early
+//		seen: Acquire by another process, after Extend by less than was left: granted 300ms too early
 //		at:   cases_extend.go:33
 //
 // If a store tells time by Go's own clock, the suite takes no time at all in a bubble:

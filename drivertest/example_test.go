@@ -25,11 +25,11 @@ func ExampleFailure() {
 	fmt.Println(drivertest.Failure{
 		Case:   "extend/never-shortens",
 		Clause: "Extend never shortens a lease.",
-		Seen:   "Acquire by another process was granted 300ms too early",
+		Seen:   "Acquire by another process: granted 300ms too early",
 		At:     "cases_extend.go:33",
 	})
 	// Output:
 	// extend/never-shortens: Extend never shortens a lease.
-	// 	seen: Acquire by another process was granted 300ms too early
+	// 	seen: Acquire by another process: granted 300ms too early
 	// 	at:   cases_extend.go:33
 }

@@ -55,7 +55,7 @@ func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/10
 func (c *check) take(cl *client, r driver.Request, when string) *lease {
 	l, err := c.try(cl, r)
 	if err != nil {
-		c.failf("Acquire %s was refused: %v", when, err)
+		c.failf("Acquire %s: it must be granted, got: %v", when, err)
 	}
 	return l
 }
@@ -106,7 +106,7 @@ func (c *check) within(limit time.Duration, cl *client, r driver.Request, when s
 	var err error
 	granted := c.poll(limit, func() bool { l, err = c.tryAnew(cl, &r, when); return err == nil })
 	if !granted {
-		c.failf("Acquire %s was still refused after %v: %v", when, limit, err)
+		c.failf("Acquire %s: still refused after %v: %v", when, limit, err)
 	}
 	return l
 }
@@ -117,7 +117,7 @@ func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
 	g, err := l.cl.Acquire(c.ctx, r)
 	if err != nil {
 		c.tooSlow(l.sure)
-		c.failf("the same token's request again, while its hold is live, was refused: %v", err)
+		c.failf("the same request again, while the hold is live: it must be granted, got: %v", err)
 	}
 	l.set(c, g, sent)
 	return g
@@ -137,7 +137,7 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 		c.tooSlow(l.sure)
 	}
 	if err == nil {
-		c.failf("Acquire %s was granted with fence %d; it must return a *HeldError", when, g.Fence)
+		c.failf("Acquire %s: want a *HeldError, got a grant with fence %d", when, g.Fence)
 	}
 	c.failf("Acquire %s: want a *HeldError, got: %v", when, err)
 	return nil
@@ -159,10 +159,10 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late tim
 		return err == nil
 	})
 	if !granted {
-		c.failf("Acquire %s was still refused %v after the name should have become free", when, late)
+		c.failf("Acquire %s: still refused %v after the name should have become free", when, late)
 	}
 	if now := c.now(); now.Before(early) {
-		c.failf("Acquire %s was granted %v too early", when, t.Sub(now))
+		c.failf("Acquire %s: granted %v too early", when, t.Sub(now))
 	}
 	return l
 }
@@ -193,7 +193,7 @@ func (c *check) verify(l *lease, when string) driver.Grant {
 func (c *check) gone(cl *client, name, token, when string) error {
 	_, err := cl.Extend(c.ctx, name, token, c.long())
 	if err == nil {
-		c.failf("Extend %s was granted; it must return ErrExpired or ErrLost", when)
+		c.failf("Extend %s: want ErrExpired or ErrLost, got: success", when)
 	}
 	if !isLoss(err) {
 		c.failf("Extend %s: want ErrExpired or ErrLost, got: %v", when, err)
@@ -237,7 +237,7 @@ func (c *check) outcome(cl *client, name, token string, keep time.Duration, when
 			return
 		}
 	}
-	c.failf("Release %s returned %q; want %s", when, got, oneOf(want))
+	c.failf("Release %s: want %s, got %q", when, oneOf(want), got)
 }
 
 func oneOf(want []driver.Outcome) string {

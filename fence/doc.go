@@ -1,10 +1,11 @@
-// Package fence has guards that refuse writes by a process that lost its lock and does not know it yet.
+// Package fence has guards that refuse writes by a process that lost its lock and does not know it
+// yet.
 //
-// No lock can stop a process that was paused, or cut off, for longer than its lease and goes on as if
-// nothing had happened. But every grant of a lock carries a fence, a number greater than that of all
-// grants before ([padlock.Lock.Fence], [padlock.FenceFrom]). A resource that remembers the greatest
-// fence that it has seen, and refuses writes with a smaller one, is safe from such a process. Nothing
-// else makes it safe.
+// No lock can stop a process that was paused, or cut off, for longer than its lease and goes on as
+// if nothing had happened. But every grant of a lock carries a fence, a number greater than that of
+// all grants before ([padlock.Lock.Fence], [padlock.FenceFrom]). A resource that remembers the
+// greatest fence that it has seen, and refuses writes with a smaller one, is safe from such a
+// process. Nothing else makes it safe.
 //
 // The guards of this package, by where the resource is:
 //
@@ -19,11 +20,12 @@
 // time, without a writer between them, are one generation. A store whose
 // driver.Guarantees.SharedFence is Yes gives them the same fence. A quorum does so while all its
 // members answer: if a member was late, or has come back, a new reader may get a greater fence, and
-// then the guards refuse the older readers. The guards refuse a smaller fence with [ErrStale]; if both
-// numbers are known the error is a [*StaleError].
+// then the guards refuse the older readers. The guards refuse a smaller fence with [ErrStale]; if
+// both numbers are known the error is a [*StaleError].
 //
 // Checking and writing must be one step. If a program first checks the fence and then writes, a
-// paused holder gets through between the two. The page docs/fences.md has a complete program for SQL.
+// paused holder gets through between the two. The page docs/fences.md has a complete program for
+// SQL.
 package fence
 
 import (
@@ -32,10 +34,10 @@ import (
 	"strconv"
 )
 
-// What a guard returns. Ask with errors.Is.
+// Errors of the guards. Test for them with errors.Is.
 var (
-	// ErrStale: a greater fence was here before, so another process got the lock since. The work must
-	// stop; trying again cannot help.
+	// ErrStale: a greater fence was here before, so another process got the lock since. The work
+	// must stop; trying again cannot help.
 	ErrStale = errors.New("fence is stale")
 	// ErrMissing: there is no fence, so nothing can be guarded. Zero is no fence; a store without
 	// fences gives it.

@@ -18,7 +18,7 @@ func ExampleRegister() {
 	var (
 		ctx    = context.Background()
 		locker = padlock.New(memstore.New())
-		ledger fence.Register // beside the ledger that it guards
+		ledger fence.Register // kept next to the ledger that it guards
 	)
 	defer locker.Close(ctx)
 	write := func(by string, fenceOfLock uint64) {

@@ -91,8 +91,8 @@ func TestMiddlewareOptions(t *testing.T) {
 	}
 }
 
-// The handler is a part of what is guarded: the request of a later holder
-// waits until that of an earlier one is done, as long as it lives itself.
+// The guard covers the handler: the request of a later holder waits until that of an earlier one is
+// done, unless it ends before.
 func TestMiddlewareGuardsTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-time.After(time.Minute) }))

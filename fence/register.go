@@ -30,13 +30,12 @@ type entry struct {
 	place   *list.Element  // in recent
 }
 
-// Do runs write, unless a greater fence was here before: then it returns a
-// *StaleError. While write runs, functions with a greater fence wait until it
-// has returned or ctx ends, and those with a smaller one are refused; so none
-// of them ever runs beside or after one of a later holder. Functions with the
-// same fence run at the same time.
+// Do runs write, unless a greater fence was here before: then it returns a *StaleError. While write
+// runs, functions with a greater fence wait until it has returned or ctx ends, and those with a
+// smaller one are refused. So none of them runs at the same time as, or after, the write of a later
+// holder. Functions with the same fence run at the same time.
 //
-// Do returns what write returns, or the error of ctx if it did not run.
+// Do returns the error of write, or the error of ctx if it did not run.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {
 	if err := r.enter(ctx, name, fence); err != nil {
 		return err

@@ -102,8 +102,8 @@ func TestWritesOfOneHolderRunTogether(t *testing.T) {
 	})
 }
 
-// Who waits can be overtaken by a still later holder, or run out of time; a
-// panic of the write leaves nothing behind.
+// A still later holder can overtake a writer that waits, or the writer runs out of time. A panic of
+// the write leaves nothing behind.
 func TestWaitingForAnEarlierWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r fence.Register
@@ -180,8 +180,8 @@ func TestRegisterForgets(t *testing.T) {
 	})
 }
 
-// Whatever comes together, no write runs beside one with another fence, and
-// fences never go back from one write to the next.
+// No write runs at the same time as one with another fence, and fences never go back from one write
+// to the next.
 func TestRegisterUnderLoad(t *testing.T) {
 	var r fence.Register
 	var running, last atomic.Uint64 // running: how many<<32 + the sum of their fences
@@ -193,7 +193,7 @@ func TestRegisterUnderLoad(t *testing.T) {
 				f := i/10 + rand.Uint64N(20) + 1
 				r.Do(t.Context(), "a", f, func() error {
 					if now := running.Add(1<<32 + f); now != (now>>32)*(1<<32+f) {
-						t.Errorf("a write with fence %d runs beside another", f)
+						t.Errorf("a write with fence %d runs at the same time as another", f)
 					}
 					if before := last.Swap(f); before > f {
 						t.Errorf("a write with fence %d after %d", f, before)

@@ -47,8 +47,8 @@ type SQL struct {
 	args         []any
 }
 
-// NewSQL returns a SQL for the holder of a lock with this fence. It returns ErrMissing if fence is 0,
-// which a store without fences gives, and ErrMalformed if it is 2^53 or more.
+// NewSQL returns a SQL for the holder of a lock with this fence. It returns ErrMissing if fence is
+// 0, which a store without fences gives, and ErrMalformed if it is 2^53 or more.
 func NewSQL(p Placeholders, fence uint64) (*SQL, error) {
 	if err := check(fence); err != nil {
 		return nil, err
@@ -77,9 +77,10 @@ func (q *SQL) Condition(column string) string { return column + " <= " + q.arg()
 // arg adds the fence, as a type that every driver takes.
 func (q *SQL) arg() string { return q.Arg(int64(q.fence)) }
 
-// ErrNotApplied: the statement changed no row. The row has a greater fence, or there is no such row.
-// To find out which, SELECT the fence in a new transaction, or with FOR UPDATE: under REPEATABLE
-// READ, MySQL's default, a plain SELECT may return the row as it was when the transaction first read.
+// ErrNotApplied: the statement changed no row. The row has a greater fence, or there is no such
+// row. To find out which, SELECT the fence in a new transaction, or with FOR UPDATE: under
+// REPEATABLE READ, MySQL's default, a plain SELECT may return the row as it was when the
+// transaction first read.
 var ErrNotApplied = errors.New("no row was changed: it has a greater fence, or is not there")
 
 // Applied checks what ExecContext of a guarded statement returned: its error,

@@ -9,8 +9,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Acquire implements driver.Store. A shared request may wait up to gatePatience
-// for others who are just being let in or out.
+// Acquire implements driver.Store. It makes one try. A shared request may wait up to 2 seconds
+// (normally some microseconds) for other readers that are changing the record. Acquire returns
+// driver.ErrUnavailable, with advice, if the lock file cannot be used.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -47,7 +48,7 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 			return h, s.repeat(ctx, f, h, r)
 		}
 	}
-	const tries = 3 // a waiter that looks at the lock has it for an instant
+	const tries = 3 // a waiter that looks at the lock holds it for an instant
 	for i := 1; ; i++ {
 		h, err := s.try(ctx, f, r)
 		no, refused := err.(*refusal)
@@ -65,9 +66,9 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 	}
 }
 
-// rest lets a waiter that was woken get in, so that the refusal can name it.
+// rest gives a waiter that was woken the time to get the lock, so that the refusal can name it.
 func (s *Store) rest(f *file) error {
-	f.mu.Unlock() // the waiter may be of this store
+	f.mu.Unlock() // the waiter may belong to this store
 	time.Sleep(recordPause)
 	f.mu.Lock()
 	select {
@@ -78,8 +79,7 @@ func (s *Store) rest(f *file) error {
 	}
 }
 
-// repeat answers a request for a hold that is live: it claims a reservation
-// and renews AtLeast.
+// repeat grants a request for a hold that is live: it claims a reservation and renews AtLeast.
 func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	if h.reserved != nil {
 		h.reserved()
@@ -92,13 +92,13 @@ func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request)
 	return s.arm(ctx, f, h, later(h.atLeast, in(r.AtLeast, wall), wall))
 }
 
-// refusal is why a try gave nothing: without more, somebody has the lock.
+// refusal says why a try failed. The zero refusal means that another process has the lock.
 type refusal struct {
 	cooling bool
-	intent  uint64        // of a reader who is being promoted, or 0
-	left    time.Duration // until it may be otherwise; 0 if unknown
-	queued  bool          // somebody else waits, and is about to get the lock
-	again   bool          // worth another try at once
+	intent  uint64        // of a reader that is being promoted, or 0
+	left    time.Duration // how long the reason lasts at most; 0 if unknown
+	queued  bool          // another waiter is about to get the lock
+	again   bool          // another try at once may succeed
 }
 
 func (*refusal) Error() string { return "refused" }
@@ -127,13 +127,13 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 		return nil, err
 	}
 	if c.size < int64(b.wrote) {
-		_ = c.pwrite(b.out[:b.wrote], 0) // the file was cut short when its page was written
+		_ = c.pwrite(b.out[:b.wrote], 0) // the file was cut short while its page was written
 	}
 	f.holds = append(f.holds, h)
 	return h, nil
 }
 
-// admit says whether the record lets somebody in who has got the lock.
+// admit returns why the record keeps out a caller that has the kernel's lock, or nil.
 func admit(rec *record, shared bool, wall time.Time) *refusal {
 	if !rec.valid {
 		return nil
@@ -151,7 +151,7 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// grant makes a hold of a lock that c has, if the record allows it.
+// grant makes a hold of the kernel's lock that c has, if the record allows it.
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
@@ -187,11 +187,11 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	return h, nil
 }
 
-// mint returns the fence of a new grant. follows says that a reader comes after readers: it shares
-// their fence, so that a guard refuses none of them. The first reader after a writer needs a greater
-// fence than that writer, which may not have noticed yet that the lock is gone. stored says that the
-// fence counts for nothing unless it is written down; a fence that is the time of the clock is below
-// the next one anyway.
+// mint returns the fence of a new grant. follows means that a reader comes after readers: it shares
+// their fence, so that a guard refuses none of them. The first reader after a writer needs a
+// greater fence than that writer, because the writer may not have noticed yet that it lost the
+// lock. stored means that the fence is worthless unless it is written down. A fence that is the
+// time of the clock need not be: the next one is greater anyway.
 func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
 	if follows && last > above && last > 0 {
 		return last, false, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// BenchmarkAcquireRelease takes and gives back what nobody else wants. A
+// BenchmarkAcquireRelease takes and gives back a name that no other caller wants. A
 // comparison with gofrs/flock is in internal/integration.
 func BenchmarkAcquireRelease(b *testing.B) {
 	for _, mode := range []struct {

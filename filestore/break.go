@@ -8,9 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Break implements driver.Breaker as far as it can be done: it ends a cool-down.
-// Nobody can end the lock of another process, so while the name is held Break
-// answers errors.ErrUnsupported.
+// Break implements driver.Breaker as far as possible: it ends a cool-down. Nobody can end the lock
+// of another process, so Break returns errors.ErrUnsupported while the name is held.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
@@ -37,7 +36,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	var held *refusal
 	switch {
 	case errors.As(err, &held):
-		return 0, fmt.Errorf("a file lock ends only when the processes that have it end: %w", errors.ErrUnsupported)
+		return 0, fmt.Errorf("a file lock ends only when the processes that have it end, so end those processes: %w", errors.ErrUnsupported)
 	case err != nil:
 		return 0, err
 	}
@@ -45,7 +44,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return fence, nil
 }
 
-// endCoolDown writes a record that lets everybody in, with a new fence.
+// endCoolDown writes a record without a cool-down, with a new fence.
 func (s *Store) endCoolDown(f *file, c *conn, b *buffer) (uint64, error) {
 	fence, _, err := mint(b.rec.fence, 0, false, s.config.wall())
 	if err != nil {

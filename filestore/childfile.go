@@ -9,8 +9,8 @@ import (
 )
 
 // File implements driver.FileSharer. On Windows, where a lock belongs to one
-// process, it answers errors.ErrUnsupported. A child that unlocks the file
-// (LOCK_UN, flock -u) ends the hold for everybody; Extend notices that.
+// process, it returns errors.ErrUnsupported. A child that unlocks the file
+// (LOCK_UN, flock -u) ends the hold for all processes; Extend notices that.
 func (s *Store) File(name, token string) (*os.File, error) {
 	f, h, err := s.live(context.Background(), name, token)
 	if err != nil {
@@ -25,10 +25,10 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	return file, nil
 }
 
-// letGoPassed closes our descriptor without unlocking, since that would unlock
-// it for the child too, and finds out whether a copy still has the lock. A
-// child that is just being started has copies of everything until it runs its
-// program, so this waits for that.
+// letGoPassed closes this store's descriptor, without unlocking it, because that would unlock it
+// for the child too. Then it finds out whether a copy still has the lock. A child that is just
+// being started has copies of all descriptors until it runs its program, so letGoPassed waits for
+// that.
 func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -46,14 +46,14 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
 		if rec := b.read(f.spare); rec.fence > h.fence {
-			return driver.Released // it was free, and is somebody else's now
+			return driver.Released // it was free, and another process has it now
 		}
 	}
 	return driver.Inherited
 }
 
-// letGoPassedShared asks the kernel's list, for other readers may keep the
-// lock from being tried.
+// letGoPassedShared uses the kernel's list, because a try of the lock may fail for other readers'
+// sake.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

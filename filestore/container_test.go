@@ -16,7 +16,7 @@ import (
 func init() { scripts["in a container"] = inContainer }
 
 // A process in a pid namespace of its own, as in a container that shares the
-// directory. It is not run beside other tests: a process that is started in a
+// directory. It does not run in parallel with other tests: a process that is started in a
 // new user namespace has copies of all descriptors for a while.
 func TestContainer(t *testing.T) {
 	if !machine().sees {

@@ -8,11 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Convert implements driver.Converter. flock(2) does not convert atomically:
-// the old lock goes before the new one comes. Among padlock's own parties the
-// intent in the record keeps that gap closed. PHP and flock(1) know of none and
-// may come between; then Convert answers driver.ErrLost, or grants after them
-// with a new fence.
+// Convert implements driver.Converter. flock(2) does not convert atomically: it frees the old lock
+// before it takes the new one. Between processes that use padlock, the intent in the record closes
+// that gap. PHP and flock(1) know no intent and may come between. Then Convert returns
+// driver.ErrLost, or grants after them with a new fence.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -36,7 +35,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// promote makes one try under the gate, its intent noted before.
+// promote writes its intent down and makes one try, under the gate.
 func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {
@@ -61,7 +60,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	switch n := s.neighbours(h); {
 	case n.writer:
 		s.lose(f, h)
-		return fmt.Errorf("%w: another has taken it", driver.ErrLost)
+		return fmt.Errorf("%w: another program has taken it", driver.ErrLost)
 	case len(n.holds) > 0: // no try, which would let go of the shared lock
 		return &driver.HeldError{Waiters: -1, Holds: n.holds}
 	}
@@ -71,12 +70,12 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	case errBusy:
 		return s.notPromoted(f, h)
 	default:
-		s.lose(f, h) // what the kernel left of it cannot be known
+		s.lose(f, h) // nobody knows what the kernel left of it
 		return fmt.Errorf("%w: %w", driver.ErrLost, unavailable(f.path, err))
 	}
 }
 
-// note writes the intent, or writes it again, for as long as an intent lasts.
+// note writes the intent, or writes it again. An intent lasts for driver.MaxIntent.
 func (s *Store) note(f *file, h *hold, b *buffer) error {
 	wall := s.config.wall()
 	b.next.share(f, h, &b.rec, wall)
@@ -88,8 +87,8 @@ func (s *Store) note(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-// coolingFor returns what keeps h from being promoted although no other reader
-// is there: a cool-down, or the AtLeast of a reader who died.
+// coolingFor returns why h cannot be promoted even if there is no other reader: a cool-down, or the
+// AtLeast of a reader that died.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.left(wall)
 	if rec.readCool.left(wall) > h.atLeast.left(wall)+time.Millisecond {
@@ -106,7 +105,7 @@ func keptFrom(no *refusal, wall time.Time) error {
 	return &driver.HeldError{Holds: []driver.Hold{{Cooling: true, Until: until}}, Until: until, Waiters: -1}
 }
 
-// promoted makes the exclusive hold, now that its lock is there.
+// promoted makes the exclusive hold, after the kernel granted its lock.
 func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	same, err := h.conn.current()
 	if err == nil && !same {
@@ -129,11 +128,10 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, which the failed try has lost. The
-// try is made only when no other reader was seen, so what stands in the way came
-// in between, or cannot be seen: a party that knows no intent may have had the
-// lock exclusively meanwhile. The hold goes on only if a reader of padlock
-// explains the failure.
+// notPromoted takes the shared lock again, which the failed try has lost. promote tries only if it
+// sees no other reader. So another process came in between, or cannot be seen, and a program that
+// knows no intent may have had the lock exclusively in the meantime. The hold goes on only if a
+// reader that uses padlock explains the failure.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
@@ -141,25 +139,25 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 		}
 	}
 	s.lose(f, h)
-	return fmt.Errorf("%w: another took it while it was being promoted", driver.ErrLost)
+	return fmt.Errorf("%w: another program took it while it was being promoted", driver.ErrLost)
 }
 
-// neighbours are the other holders of a name, as a reader sees them.
+// neighbours are the other holders of a name as a reader sees them.
 type neighbours struct {
-	holds    []driver.Hold // by the kernel's list, or else those recorded that live
-	recorded []driver.Hold // readers of padlock that may live, without a look at the list
+	holds    []driver.Hold // from the kernel's list; without it those of recorded
+	recorded []driver.Hold // readers in the slots whose processes may be alive
 	writer   bool          // one of them has the lock exclusively
 	complete bool          // the list shows every lock
 }
 
-// neighbours looks for the holders beside h, which is shared.
+// neighbours looks for the holders other than h, which is shared.
 func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
 	slots := readSlots(h.conn, rec.epoch)
 	own, known := slots[h.slot]
-	if !known { // all slots were taken when it came in
+	if !known { // all slots were taken when it came
 		own.proc, own.pidns = uint64(machine().pid), machine().pidns
 	}
 	delete(slots, h.slot)
@@ -176,7 +174,7 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	n.complete = complete
 	found := false
 	for _, l := range locks {
-		if !found && l.shared && own.took(l) { // the first of this process, for all that the list tells
+		if !found && l.shared && own.took(l) { // the list does not show which lock of this process it is
 			found = true
 			continue
 		}
@@ -195,8 +193,8 @@ func (s *Store) backToShared(f *file, h *hold, why error) error {
 	return why
 }
 
-// demote keeps the fence. The intent keeps other takers of padlock out of the
-// gap; it lasts until the gate is open again.
+// demote makes h shared and keeps its fence. The intent keeps other processes that use padlock out
+// of the gap. It stands until the gate is free again.
 func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {
@@ -215,17 +213,17 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	}
 	if h.conn.tryLock(true) != nil {
 		s.lose(f, h)
-		return fmt.Errorf("%w: another took it while it was being demoted", driver.ErrLost)
+		return fmt.Errorf("%w: another program took it while it was being demoted", driver.ErrLost)
 	}
 	next.writeSlot(b.next.epoch)
 	*h = next
 	b.next.intent, b.next.intentEnd = 0, moment{}
-	_ = b.write(h.conn) // else it lapses
+	_ = b.write(h.conn) // after an error, the intent lapses by itself
 	s.wake(f, h.conn)
 	return nil
 }
 
-// withdraw takes an intent back, so that new readers come in again.
+// withdraw takes the intent back, so that new readers can come in again.
 func (s *Store) withdraw(ctx context.Context, f *file, h *hold) error {
 	err := s.change(ctx, f, h, func(rec *record) {
 		if rec.intent == h.intent {

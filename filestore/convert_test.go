@@ -108,8 +108,8 @@ func TestPromotionLosesToAForeignWriter(t *testing.T) {
 	release(t, s, "job", "us", driver.Gone)
 }
 
-// Readers of several stores promote, demote and read in turn, takers of the
-// exclusive lock among them: never does anybody see a writer beside himself.
+// Readers of several stores promote, demote and read in turn, and others take the exclusive lock.
+// No holder ever sees a writer while it holds.
 func TestConversionsUnderContention(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -5,7 +5,7 @@ import (
 	"os/user"
 )
 
-// defaultDir asks the system's library, which does not believe HOME here.
+// defaultDir asks the system's library, which does not use HOME here.
 func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return rootDir, nil

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// inheritance is who had a lock when it was looked for.
+// inheritance lists the processes that had a lock at some time.
 type inheritance struct {
 	pids []int
 	at   time.Time
 }
 
-// inheritedFor is how long an answer of descriptorHolders is good: it takes a look at every
-// descriptor of every process, and many may ask.
+// inheritedFor is how long an answer of descriptorHolders is reused, because finding it means
+// looking at every descriptor of every process.
 const inheritedFor = time.Second
 
-// descriptorHolders returns the processes that have the lock on the file of c although its
-// taker has ended: they inherited the descriptor. Processes of other users are
-// missing where /proc hides them.
+// descriptorHolders returns the processes that have the lock on the file of c after the process
+// that took it has ended: they inherited the descriptor. Processes of other users are missing if
+// /proc hides them.
 func (k *calibration) descriptorHolders(c *conn) []int {
 	k.mu.Lock()
 	known, ok := k.inherited[c.ino]
@@ -52,7 +52,7 @@ func lockers(c *conn) (pids []int) {
 		if err != nil {
 			continue
 		}
-		fds, _ := os.ReadDir(dir + "/fd") // others' are hidden, unless we are root
+		fds, _ := os.ReadDir(dir + "/fd") // those of other users are hidden, except from root
 		for _, fd := range fds {
 			if carries(dir, fd.Name(), c) {
 				pids = append(pids, pid)
@@ -63,8 +63,8 @@ func lockers(c *conn) (pids []int) {
 	return pids
 }
 
-// carries reports whether a descriptor of a process is of the file of c and has
-// its lock: a process that waits for it has the file open, too.
+// carries reports whether a descriptor of a process is one of the file of c and has its lock. A
+// process that waits for the lock has the file open without it.
 func carries(dir, fd string, c *conn) bool {
 	var st syscall.Stat_t
 	if err := syscall.Stat(dir+"/fd/"+fd, &st); err != nil || uint64(st.Ino) != c.ino || uint64(st.Dev) != c.dev {
@@ -74,8 +74,8 @@ func carries(dir, fd string, c *conn) bool {
 	return err == nil && bytes.Contains(info, []byte("FLOCK"))
 }
 
-// ended reports whether the process that took the lock is there no more. A
-// process that has ended and was not waited for counts as ended.
+// ended reports whether the process that took the lock has ended. A process whose parent has not
+// waited for it yet (a zombie) counts as ended.
 func (l kernelLock) ended() bool {
 	if syscall.Kill(l.pid, 0) == syscall.ESRCH {
 		return true
@@ -88,8 +88,8 @@ func (l kernelLock) ended() bool {
 	return state == "Z" || state == "X"
 }
 
-// deviceByStat is how /proc/locks prints the device of dir, on file systems
-// where that is what stat tells. It serves where no probe can be made.
+// deviceByStat returns the device of dir as /proc/locks prints it, on file systems where that is
+// the device of stat. It is for directories in which no probe can be made.
 func deviceByStat(dir string) string {
 	const ext, xfs, tmpfs, f2fs = 0xEF53, 0x58465342, 0x01021994, 0xF2F52010
 	var fs syscall.Statfs_t

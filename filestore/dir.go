@@ -9,10 +9,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// prepareDir makes sure that dir is a place where locks may be kept.
+// prepareDir makes sure that dir is safe for locks.
 func prepareDir(dir string, c *config) error {
 	if !filepath.IsAbs(dir) {
-		return invalid("the directory %q is not absolute; two processes must mean the same place", dir)
+		return invalid("the directory %q is not absolute; write it from the root, so that all processes use the same one", dir)
 	}
 	if c.create {
 		if err := makeDir(dir, c.access); err != nil {
@@ -34,8 +34,8 @@ func prepareDir(dir string, c *config) error {
 	return checkFileSystem(dir, c.network)
 }
 
-// makeDir makes dir, for those who may use it, unless it is there. What is
-// missing above it is made for us only.
+// makeDir makes dir, with access for the users that may use it, unless it exists. Missing
+// directories above it are made for this user only.
 func makeDir(dir string, access access) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -52,7 +52,7 @@ func makeDir(dir string, access access) error {
 	return os.Chmod(dir, 0o777|os.ModeSticky)
 }
 
-// checkFileSystem refuses file systems whose locks do not hold, or not for all.
+// checkFileSystem refuses file systems whose locks may not hold, or not for all machines.
 func checkFileSystem(dir string, allowNetwork bool) error {
 	kind, err := networkFileSystem(dir)
 	if err != nil {
@@ -66,5 +66,5 @@ func refuseNetwork(dir, kind string, allow bool) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is on a network file system (%s), where file locks may not hold: use a directory on a local disk, "+
-		"or a server (redis://); nfs=force uses it all the same", driver.ErrUnavailable, dir, kind)
+		"or a server (redis://), or add nfs=force to use it all the same", driver.ErrUnavailable, dir, kind)
 }

@@ -99,6 +99,7 @@ func TestUnsafeDirectories(t *testing.T) {
 		{"below a file", file + "/x", nil, driver.ErrUnavailable, "choose"},
 		{"group", mode(0o770), nil, driver.ErrUnavailable, "group=yes"},
 		{"world", mode(0o707 | os.ModeSticky), nil, driver.ErrUnavailable, "world=yes"},
+		{"like /tmp", mode(0o777 | os.ModeSticky), nil, driver.ErrUnavailable, "directory of your own"},
 		{"world, group allowed", mode(0o777 | os.ModeSticky), []Option{AllowGroup()}, driver.ErrUnavailable, "world=yes"},
 		{"not sticky", mode(0o777), []Option{AllowWorld()}, driver.ErrUnavailable, "chmod +t"},
 		{"group, asked for", mode(0o770), []Option{AllowGroup()}, nil, ""},

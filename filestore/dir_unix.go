@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// checkAccess makes sure that nobody can put a file of his own in place of a
-// lock file, except whom the user asked for.
+// checkAccess makes sure that no other user can replace a lock file, except the users that were
+// allowed to.
 func checkAccess(dir string, st os.FileInfo, allowed access) error {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -20,15 +20,17 @@ func checkAccess(dir string, st os.FileInfo, allowed access) error {
 	euid, perm := uint32(os.Geteuid()), st.Mode().Perm()
 	switch {
 	case allowed == private && sys.Uid != euid:
-		return denied("%s belongs to user %d, not to us (%d): use a directory of your own, or ask for group=yes or world=yes", dir, sys.Uid, euid)
+		return denied("%s belongs to user %d and this program runs as user %d: use a directory of your own, or add group=yes or world=yes", dir, sys.Uid, euid)
+	case allowed != world && perm&0o002 != 0 && st.Mode()&os.ModeSticky != 0:
+		return denied("%s can be written to by everybody, like /tmp: use a directory of your own below it, or add world=yes", dir)
 	case allowed == private && perm&0o020 != 0:
-		return denied("%s can be written to by its group: chmod 700 it, or ask for group=yes", dir)
+		return denied("%s can be written to by its group: chmod 700 it, or add group=yes", dir)
 	}
 	switch {
 	case perm&0o002 != 0 && allowed != world:
-		return denied("%s can be written to by everybody: chmod 700 it, or ask for world=yes", dir)
+		return denied("%s can be written to by everybody: chmod 700 it, or add world=yes", dir)
 	case perm&0o002 != 0 && st.Mode()&os.ModeSticky == 0:
-		return denied("%s can be written to by everybody and anybody can remove files of others in it: chmod +t it", dir)
+		return denied("%s can be written to by everybody, and every user can remove the files of others: chmod +t it", dir)
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// errBusy is what the kernel says when another descriptor has the lock.
+// errBusy means that another descriptor has the lock.
 var errBusy = errors.New("busy")
 
-// unavailable wraps what the system said about a file and says what to do.
+// unavailable wraps an error of the system about a file, and says what to do.
 func unavailable(path string, err error) error {
 	if advice := advise(path, err); advice != "" {
 		return fmt.Errorf("%w: %s: %w: %s", driver.ErrUnavailable, path, err, advice)
@@ -23,7 +23,7 @@ func unavailable(path string, err error) error {
 
 func advise(path string, err error) string {
 	if st, e := os.Lstat(path); e == nil && st.Mode()&fs.ModeSymlink != 0 {
-		return "it is a symbolic link, which is not followed; remove it"
+		return "it is a symbolic link, and padlock follows none; remove it"
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):

@@ -32,7 +32,7 @@ func TestLostRecord(t *testing.T) {
 		"text":    func(path string) error { return overwrite(path, []byte("4711\n")) },
 		"zeroes":  func(path string) error { return overwrite(path, make([]byte, 100_000)) },
 	} {
-		for _, uses := range []int{1, 20} { // also after the file has been mapped
+		for _, uses := range []int{1, 20} { // before and after the file is mapped
 			s := open(t, t.TempDir())
 			other := open(t, s.Dir())
 			for range uses {

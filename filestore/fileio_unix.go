@@ -15,7 +15,7 @@ func openFile(path string, flags int, perm uint32) (fd int, err error) {
 	}
 }
 
-// pread reads once: the kernel gives all that a file has.
+// pread reads once, which is enough for a regular file.
 func (c *conn) pread(b []byte, offset int64) (n int, err error) {
 	for {
 		if n, err = syscall.Pread(c.fd, b, offset); err != syscall.EINTR {
@@ -39,7 +39,7 @@ func (c *conn) pwrite(b []byte, offset int64) error {
 
 func (c *conn) truncate(size int64) error { return syscall.Ftruncate(c.fd, size) }
 
-// fileState is what has to be known of a file.
+// fileState identifies a file, with its size.
 type fileState struct {
 	dev, ino, nlink uint64
 	size            int64

@@ -8,8 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// file is what this store knows of one lock. Fields without a remark belong
-// to whoever has mu.
+// file is what this store knows of one lock. mu guards the fields without a remark.
 type file struct {
 	name, path string
 	queue      queue // of waiters, with a mutex of its own
@@ -17,16 +16,16 @@ type file struct {
 	mu      sync.Mutex
 	holds   []*hold
 	spare   *conn        // open and unlocked, for the next Acquire
-	tickets *ticketQueue // of the file that was there last; nil: not mapped
-	asking  *waiter      // whose try this is; nil: that of a newcomer
-	watched watched      // what the notifier looks at
+	tickets *ticketQueue // of the file that was open last; nil: not mapped
+	asking  *waiter      // the waiter that makes this try; nil: a newcomer makes it
+	watched watched      // the file that the notifier watches
 	old     *hold        // for the next grant
 
-	pins       int   // calls under way; guarded by Store.mu
+	pins       int   // how many calls use it; guarded by Store.mu
 	prev, next *file // in Store.idle; guarded by Store.mu
 }
 
-// begin is what every method does first.
+// begin is the first step of every method that uses a file.
 func (s *Store) begin(ctx context.Context, name string) (*file, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func (s *Store) begin(ctx context.Context, name string) (*file, error) {
 	return s.enter(name)
 }
 
-// enter returns the file of a name, locked, for one call. leave ends it.
+// enter returns the file of a name, with mu locked, for one call. leave ends the call.
 func (s *Store) enter(name string) (*file, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -60,8 +59,8 @@ func (s *Store) enter(name string) (*file, error) {
 	}
 }
 
-// leave ends a call. The file is forgotten when nothing of it is in use, and
-// its descriptor is kept as long as there are not too many.
+// leave ends a call. The store forgets the file if nothing of it is in use, and keeps its
+// descriptor if it has not too many.
 func (s *Store) leave(f *file) {
 	f.mu.Unlock()
 	s.mu.Lock()
@@ -83,8 +82,7 @@ func (s *Store) leave(f *file) {
 	}
 }
 
-// collect forgets a file that nothing uses. s.mu is held, and no call is under
-// way.
+// collect forgets the file if nothing uses it. The caller holds s.mu, and no call is under way.
 func (s *Store) collect(f *file) {
 	if len(f.holds) == 0 && f.queue.len() == 0 {
 		delete(s.files, f.name)
@@ -92,8 +90,8 @@ func (s *Store) collect(f *file) {
 	}
 }
 
-// evict closes the descriptor of a file that no call is using. s.mu is held,
-// so that no call can begin.
+// evict closes the descriptor of a file that no call is using. The caller holds s.mu, so that no
+// call can begin.
 func (s *Store) evict(f *file) {
 	s.idle.remove(f)
 	f.drop()
@@ -108,7 +106,7 @@ func (f *file) drop() {
 	}
 }
 
-// evictAll closes every descriptor that is kept, when the process has too many.
+// evictAll closes every spare descriptor. It is called when the process has too many open files.
 func (s *Store) evictAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +136,7 @@ func (f *file) newHold() *hold {
 	return h
 }
 
-// reuse keeps h for the next grant, unless the end of a reservation may still
-// point to it.
+// reuse keeps h for the next grant, unless the timer of a reservation may still use it.
 func (f *file) reuse(h *hold) {
 	if !h.waited {
 		f.old = h

@@ -2,7 +2,7 @@ package filestore
 
 import "github.com/padlock-go/padlock/driver"
 
-// Guarantees says what this store promises; see docs/stores/file.md.
+// Guarantees implements driver.Store; docs/stores/file.md explains the promises.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
 func promise(c *config, dir string) driver.Guarantees {
@@ -20,24 +20,24 @@ func promise(c *config, dir string) driver.Guarantees {
 		FIFO:             inOrder(c, dir),
 		CoolDown:         true,
 		Notes: []string{
-			"All parties run on one machine and mean the same directory.",
-			"Removing a lock file, or its directory, while it is held frees the name: keep cleaners of temporary files away. The holder notices within 2.2 seconds, or at once when it asks.",
+			"All programs run on one machine and use the same directory.",
+			"Removing a lock file, or its directory, while it is held frees the name: keep cleaners of temporary files away. The holder notices within 2.2 seconds, or at its next call.",
 			"Readers that hold together have one fence, unless the disk is so full that the record of a new lock file cannot be written.",
-			"Two names whose readable parts are equal and whose hashes agree in 42 bits share a file, because Symfony names it so: they exclude each other, and the error says so.",
-			"A reboot frees every hold; cool-downs go on by the wall clock, fences by the file.",
-			"Cool-downs do not hold against PHP and flock(1), which know none.",
-			"Inspect and List read /proc/locks, and in a container they cannot know of other containers: then they answer errors.ErrUnsupported. Where there is no /proc/locks they try the lock for an instant.",
+			"Two names whose readable parts are equal and whose hashes agree in 42 bits share a file, because Symfony names files so: they exclude each other, and the error says so.",
+			"A reboot frees every hold. Cool-downs go on by the wall clock, fences as the file has them.",
+			"PHP and flock(1) do not know cool-downs and ignore them.",
+			"Inspect and List read /proc/locks, and do not see other containers: then they return errors.ErrUnsupported. Without /proc/locks they try the lock for an instant.",
 		},
 	}
 	if g.FIFO {
-		g.Notes = append(g.Notes, "Waiters get their turn in order of arrival among padlock's own; PHP and flock(1) do not stand in the queue.")
+		g.Notes = append(g.Notes, "Waiters that use padlock get the lock in the order of their arrival; PHP and flock(1) do not stand in the queue.")
 	}
 	if c.access == world {
 		g.SafeEviction = driver.Partly
-		g.Notes = append(g.Notes, "Everybody can write to the directory: others can hold and falsify any lock.")
+		g.Notes = append(g.Notes, "Everybody can write to the directory: every user can hold and falsify any lock.")
 	}
 	if c.network {
-		g.Notes = append(g.Notes, "On a network file system a broken connection can free a lock unnoticed, and other machines may not see it at all.")
+		g.Notes = append(g.Notes, "On a network file system a broken connection can free a lock without notice, and other machines may not see the lock at all.")
 	}
 	return g
 }

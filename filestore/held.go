@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// heldError says who refused a try. sure is false if nobody has the lock any
-// more, as far as the kernel's list tells.
+// heldError returns the error for a try that was refused, with the holders. sure is false if, by
+// the kernel's list, no process has the lock any more.
 func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	held := &driver.HeldError{Waiters: -1}
 	if f.spare == nil {
@@ -21,7 +21,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	rec := b.read(f.spare)
 	sure = true
 	switch {
-	case no.queued: // by readers that a waiting writer will follow, or by nobody for a moment
+	case no.queued: // held by readers before a waiting writer, or free for a moment
 		held.Holds, sure = s.occupants(f.spare, rec)
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
@@ -31,14 +31,14 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	default:
 		held.Holds, sure = s.occupants(f.spare, rec)
 		for i := 0; i < recordTries && anyForeign(held.Holds); i++ {
-			// Or one of padlock's that locked the file and writes its record now.
+			// It may be a process that uses padlock, has locked the file and writes its record now.
 			time.Sleep(recordPause)
 			rec = b.read(f.spare)
 			held.Holds, sure = s.occupants(f.spare, rec)
 		}
 	}
 	if rec.valid && string(rec.name) != f.name {
-		return fmt.Errorf("%w: the name %q is kept in the same file, since their hashes agree; rename one of them", held, rec.name), sure
+		return fmt.Errorf("%w: the name %q is kept in the same file, because the hashes of both agree; rename one of them", held, rec.name), sure
 	}
 	return held, sure
 }
@@ -53,7 +53,7 @@ func anyForeign(holds []driver.Hold) bool {
 	return slices.ContainsFunc(holds, func(h driver.Hold) bool { return h.Foreign })
 }
 
-// promoting returns the reader whose intent is noted.
+// promoting returns the reader that wrote the intent.
 func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	for _, s := range readSlots(c, rec.epoch) {
 		if s.id == intent {
@@ -63,7 +63,7 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	return driver.Hold{Shared: true}
 }
 
-// occupants returns who has the lock of c. sure is false if nobody seems to.
+// occupants returns the holders of the lock of c. sure is false if there seem to be none.
 func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool) {
 	slots := readSlots(c, rec.epoch)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
@@ -76,9 +76,9 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders that the record tells of, or an unknown one. The
-// record may be old: a process that is dead does not count, nor one that would
-// show in the kernel's list if that was read.
+// claimed returns the holders in the record, or an unknown holder. The record may be old. So a dead
+// process does not count, and with listed neither does a live one, because the kernel's list was
+// read and would show its lock.
 func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
 	credible := func(o *owner, boot [16]byte) bool {
 		state := o.state(boot)
@@ -98,9 +98,9 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 	return holds
 }
 
-// attribute gives names to the locks on the file of c that the kernel lists. The
-// kernel names the process that took a lock. If that has ended, those processes
-// have the lock that inherited its descriptor.
+// attribute finds the holders of the locks on the file of c that the kernel lists. The kernel names
+// the process that took a lock. If that process has ended, the processes that inherited its
+// descriptor have the lock.
 func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
 	holds := make([]driver.Hold, 0, len(locks))
 	for _, l := range locks {
@@ -122,7 +122,7 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// hold finds out whose lock it is, and takes the slot it finds out of slots.
+// hold finds the holder of the lock. If the holder has a slot, hold removes it from slots.
 func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.took(l) {
 		return l.seenFromHere(&rec.owner, rec.hold(false))
@@ -133,7 +133,7 @@ func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 			return l.seenFromHere(&s.owner, s.hold(true))
 		}
 	}
-	if l.pid <= 0 { // a process out of sight: whose lock it is cannot be known
+	if l.pid <= 0 { // the process is outside of this container, so the holder is unknown
 		return driver.Hold{Shared: l.shared}
 	}
 	h := driver.Hold{Shared: l.shared, Foreign: !rec.newer}
@@ -141,9 +141,8 @@ func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	return h
 }
 
-// seenFromHere gives a holder in another pid namespace, such as a container, the
-// number that its process has in this one: the number in the record may be that
-// of a process here that has nothing to do with it.
+// seenFromHere gives a holder in another pid namespace, such as a container, the number that its
+// process has in this namespace. The number in the record may belong to an unrelated process here.
 func (l kernelLock) seenFromHere(o *owner, h driver.Hold) driver.Hold {
 	if o.pidns != machine().pidns && l.pid > 0 {
 		h.Host, h.PID = machine().host, l.pid

@@ -45,7 +45,7 @@ func shared(name, token string) driver.Request {
 	return r
 }
 
-// take acquires what must be free.
+// take acquires a name that must be free.
 func take(t testing.TB, s *Store, r driver.Request) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(patience(t), r)
@@ -55,7 +55,7 @@ func take(t testing.TB, s *Store, r driver.Request) driver.Grant {
 	return g
 }
 
-// refused asks for what must be held.
+// refused asks for a name that must be held.
 func refused(t testing.TB, s *Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(patience(t), r)
@@ -74,7 +74,7 @@ func release(t testing.TB, s *Store, name, token string, want driver.Outcome) {
 	}
 }
 
-// lost extends what must be lost.
+// lost extends a hold that must be lost.
 func lost(t testing.TB, s *Store, name, token string) {
 	t.Helper()
 	if _, err := s.Extend(patience(t), name, token, 0); !errors.Is(err, driver.ErrLost) {
@@ -102,7 +102,7 @@ func inspect(t testing.TB, s *Store, name string) driver.State {
 
 func pathOf(s *Store, name string) string { return filepath.Join(s.Dir(), fileName(name)) }
 
-// wantErr checks that err is target and says something of each word.
+// wantErr checks that err is target and contains each word.
 func wantErr(t testing.TB, err, target error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, target) {

@@ -7,25 +7,24 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// hold is one grant. It belongs to the mutex of its file.
+// hold is one grant. The mutex of its file guards it.
 type hold struct {
 	token    string
 	conn     *conn
 	fence    uint64
 	shared   bool
 	passed   bool          // a copy of the descriptor was given away
-	slot     int           // where its record is, if shared; or -1
+	slot     int           // number of its slot if it is shared, or -1
 	slotID   uint64        // the id in that record
-	intent   uint64        // of its promotion as noted in the file, or 0
+	intent   uint64        // the intent to promote that it wrote into the file, or 0
 	atLeast  moment        // the name stays taken until then
-	reserved func() bool   // stops the end of the reservation; nil if claimed
-	waited   bool          // began as a reservation
+	reserved func() bool   // stops the timer of the reservation; nil if claimed
+	waited   bool          // it began as a reservation
 	holder   driver.Holder // for writing a record that was lost
 	since    int64         // µs since 1970
 }
 
-// live returns the hold of token after verifying it. Without an error the
-// caller leaves f.
+// live verifies the hold of token and returns it. If it returns no error, the caller calls leave.
 func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return nil, nil, err
@@ -41,7 +40,7 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 	}
 	ok, err := s.verify(f, h)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s was removed, replaced or unlocked by somebody else", driver.ErrLost, f.path)
+		err = fmt.Errorf("%w: %s was removed, replaced or unlocked by another program", driver.ErrLost, f.path)
 	}
 	if err != nil {
 		s.leave(f)
@@ -50,8 +49,7 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 	return f, h, nil
 }
 
-// verify reports whether h is still held. If not, it is forgotten. A record
-// that was lost is written again.
+// verify reports whether h is still held, and forgets it if not. It writes a lost record again.
 func (s *Store) verify(f *file, h *hold) (bool, error) {
 	same, err := h.conn.current()
 	if err != nil {
@@ -68,27 +66,26 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
 	if rec.fence > h.fence || rec.newer {
-		s.lose(f, h) // a child unlocked it, and somebody had it since
+		s.lose(f, h) // a child unlocked it, and another process had it since
 		return false, nil
 	}
 	if rec.fence < h.fence {
 		b.next.own(f, h)
-		_ = b.write(h.conn) // what cannot be written now is tried again next time
+		_ = b.write(h.conn) // after an error, the next call tries again
 	}
 	return true, nil
 }
 
-// lose forgets a hold that is one no more.
+// lose forgets a hold that is lost.
 func (s *Store) lose(f *file, h *hold) {
 	f.forget(h)
 	h.conn.unlock()
 	h.conn.close()
 }
 
-// giveBack unlocks c, keeps it for later and wakes the waiters. It answers false
-// if the path no longer leads to this file: it was removed, or its directory
-// was renamed, so somebody else may hold the name. What cannot be read counts as
-// a file like any other.
+// giveBack unlocks c, keeps it for later and wakes the waiters. It returns false if the path no
+// longer leads to this file: the file was removed, or its directory renamed, so another process may
+// hold the name. If the system reports an error instead, giveBack assumes that the path is right.
 func (s *Store) giveBack(f *file, c *conn) bool {
 	same, err := c.current()
 	if same = same || err != nil; !same {

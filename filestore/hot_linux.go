@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// hotPage is the first page of a file that is used again and again, mapped
-// into memory. The kernel keeps it and what read and write see the same; each
-// of these calls costs about as much as everything else that Acquire does.
+// hotPage is the first page of a file that is used again and again, mapped into memory. The kernel
+// keeps it equal to the file. Each read or write that this saves costs about as much as the rest of
+// Acquire.
 //
-// A mapped page has a trap: after somebody has cut the file short, touching it
-// is a fault that ends the program. SetPanicOnFault makes it a panic, and the
-// panic makes it a read or a write that reports the error.
+// If another program cuts the file short, touching the page is a fault, which normally ends the
+// program. SetPanicOnFault turns the fault into a panic, and touchPage turns the panic into false;
+// the caller then uses an ordinary read or write.
 type hotPage struct {
 	uses int
 	page []byte // nil: not mapped
@@ -33,8 +33,8 @@ func (c *conn) readHead(b []byte) int {
 	return n
 }
 
-// writeHead writes the head record. What lies behind the file's end would be
-// lost in the page.
+// writeHead writes the head record. It uses the page only for bytes before the file's end, because
+// bytes behind it would be lost.
 func (c *conn) writeHead(b []byte) error {
 	if c.page != nil && int64(len(b)) <= c.size && touchPage(c.page, b) {
 		return nil
@@ -46,8 +46,8 @@ func (c *conn) writeHead(b []byte) error {
 	return err
 }
 
-// touchPage copies from src to dst, and answers false if the file has become
-// too short, or a page for it cannot be had.
+// touchPage copies from src to dst. It returns false if the file has become too short, or the
+// system has no page for it.
 func touchPage(dst, src []byte) (ok bool) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
@@ -60,8 +60,8 @@ func touchPage(dst, src []byte) (ok bool) {
 	return true
 }
 
-// warm maps the page once the file has been used often enough. Where that
-// fails (the file system has no maps, or there are too many) nothing is lost.
+// warm maps the page once the file has been used often enough. If that fails (the file system has
+// no maps, or there are too many), reads and writes do the work.
 func (c *conn) warm() {
 	c.uses++
 	if c.uses != hotUses || !c.local || c.size <= 0 {

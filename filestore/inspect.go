@@ -19,19 +19,18 @@ type kernelLock struct {
 	shared bool
 }
 
-// What keeps a store from knowing who holds a lock answers errors.Is for
-// errors.ErrUnsupported.
+// These errors wrap errors.ErrUnsupported. They say why a store cannot know the holder of a lock.
 var (
 	errCannotKnow = fmt.Errorf("cannot know who holds a file lock: %w", errors.ErrUnsupported)
 	errNoList     = fmt.Errorf("%w: this system has no /proc/locks", errCannotKnow)
-	errContainer  = fmt.Errorf("%w: locks of processes outside this container do not show here; ask outside, or run it with the host's pid namespace", errCannotKnow)
+	errContainer  = fmt.Errorf("%w: locks of processes outside this container are not visible here; run this on the host, or the container with the host's pid namespace", errCannotKnow)
 )
 
-// Inspect implements driver.Inspector. On Linux it takes no lock, so it disturbs
-// nobody; elsewhere it tries the lock, which may refuse somebody's try in that
-// instant. Where it cannot know whether the name is free it answers
-// errors.ErrUnsupported beside a State with one unknown Hold; so it never
-// calls a name free that is not.
+// Inspect implements driver.Inspector. On Linux it takes no lock, so it disturbs no other process.
+// On other systems it tries the lock, so that a try of another process may fail in that instant. If
+// it cannot know whether the name is free, it returns errors.ErrUnsupported together with a State
+// that has one unknown Hold. So it never reports a held name as free. If a newer padlock has
+// written the lock file, it returns driver.ErrUnavailable.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -62,8 +61,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return state, err
 }
 
-// locksOn returns the locks on the file of c. complete is false if some may not
-// show.
+// locksOn returns the locks on the file of c. complete is false if some may be invisible.
 func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
 	if s.config.probes {
 		locks, err = s.locksByTrying(path, slots)
@@ -73,10 +71,10 @@ func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kerne
 	return all[c.ino], complete, err
 }
 
-// List implements driver.Lister. A file that only others than padlock have
-// used may not tell its lock's name; then State.Name is empty, and Path tells
-// the rest. Where not every lock can be seen it answers errors.ErrUnsupported
-// beside what it has seen.
+// List implements driver.Lister. If only other programs have used a file, it may not contain its
+// lock's name; then State.Name is empty, and State.Path shows the file. If some locks may be
+// invisible, List returns errors.ErrUnsupported together with the others. The same goes for files
+// that a newer padlock has written, with driver.ErrUnavailable.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -142,7 +140,7 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	return state, state.Name == "" || strings.HasPrefix(state.Name, prefix), err
 }
 
-// waitingAt counts who waits for the lock file at path; -1 if that is unknown.
+// waitingAt counts the waiters for the lock file at path. It returns -1 if their number is unknown.
 func (s *Store) waitingAt(path string) int {
 	if !s.guarantees.FIFO {
 		return -1
@@ -179,8 +177,8 @@ func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelL
 	return state
 }
 
-// readState reads a lock file. Its holder may be writing: a record that looks
-// broken is read again.
+// readState reads a lock file. Its holder may be writing just then, so readState reads a record
+// that looks broken again.
 func readState(path string) (c *conn, rec record, slots map[int]slot, err error) {
 	if c, err = openForReading(path); err != nil {
 		return nil, rec, nil, err
@@ -198,13 +196,13 @@ func readState(path string) (c *conn, rec record, slots map[int]slot, err error)
 	return c, rec, nil, nil
 }
 
-// dirThere keeps a directory that has vanished from looking like free names.
+// dirThere reports whether the directory exists. Without it, all names would look free.
 func (s *Store) dirThere() bool {
 	st, err := os.Stat(s.dir)
 	return err == nil && st.IsDir()
 }
 
-// usable is what a method does first that needs no file.
+// usable is the first step of every method that uses no file.
 func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

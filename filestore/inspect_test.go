@@ -163,7 +163,7 @@ func TestHeldWithoutTheList(t *testing.T) {
 	}
 }
 
-// What the record claims is believed only where it may be true.
+// A claim of the record counts only if it can be true.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	m := machine()

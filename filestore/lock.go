@@ -6,10 +6,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lock opens the file if need be, locks it and calls do. Somebody may have put
-// another file in its place meanwhile, so in the end the path is looked at:
-// then all of it is done again with the file that is there. That the path comes
-// last keeps fences in order: what do minted is older than the next file.
+// lock opens the file if necessary, locks it and calls do. Another file may have been put in its
+// place in the meantime. So lock checks the path at the end, and starts again with the new file.
+// Because the check comes last, fences keep their order: a fence that do minted is older than the
+// next file.
 //
 // After a *refusal or an error of do, the file is unlocked.
 func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {
@@ -37,17 +37,17 @@ func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) 
 		case !same:
 			c.close()
 		case refused != nil:
-			c.unlock() // nothing has changed, so nobody is woken
+			c.unlock() // nothing has changed, so no waiter is woken
 			f.keep(c)
 			return nil, refused
 		default:
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s: somebody replaces the lock file again and again", driver.ErrUnavailable, f.path)
+	return nil, fmt.Errorf("%w: %s: the lock file is replaced again and again; find the program that does it", driver.ErrUnavailable, f.path)
 }
 
-// open returns the spare descriptor or a new one.
+// open returns the spare descriptor, or a new one if there is none.
 func (s *Store) open(f *file) (*conn, error) {
 	if c := f.spare; c != nil {
 		f.spare = nil
@@ -77,7 +77,7 @@ func (f *file) keep(c *conn) {
 	}
 }
 
-// refresh makes sure that the spare descriptor is one of the file that is there.
+// refresh makes sure that the spare descriptor is that of the file which the path leads to.
 func (s *Store) refresh(f *file) (err error) {
 	if f.spare != nil {
 		if same, err := f.spare.current(); err != nil || !same {

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// machineInfo is what holds for this process until it ends.
+// machineInfo is what does not change while this process runs.
 type machineInfo struct {
 	host  string
 	pid   int
@@ -29,10 +29,9 @@ var machine = sync.OnceValue(func() *machineInfo {
 	return m
 })
 
-// moment is a point in time that other processes understand. Within one boot
-// of the machine it is judged by the boot clock, which nobody can set. The
-// wall clock judges only after a reboot and on systems without a boot clock.
-// The zero moment is none.
+// moment is a point in time that other processes understand. Within one boot of the machine it is
+// measured by the boot clock, which nobody can set. After a reboot, and on systems without a boot
+// clock, it is measured by the wall clock. The zero moment means none.
 type moment struct {
 	wall int64 // µs since 1970
 	boot int64 // ns since boot; 0 if unknown
@@ -47,8 +46,8 @@ func in(d time.Duration, wall time.Time) moment {
 	return m
 }
 
-// left returns how long it is until m, or 0. More than the longest cool-down
-// cannot be: then the clock was set back, and the moment counts as past.
+// left returns how long it is until m, or 0. If that is longer than the longest cool-down, the
+// clock was set back, and the moment counts as past.
 func (m moment) left(wall time.Time) time.Duration {
 	var d time.Duration
 	switch {
@@ -65,7 +64,7 @@ func (m moment) left(wall time.Time) time.Duration {
 	return d
 }
 
-// later returns the one of two moments that is further away.
+// later returns the later of two moments.
 func later(a, b moment, wall time.Time) moment {
 	if a.left(wall) > b.left(wall) {
 		return a
@@ -73,7 +72,7 @@ func later(a, b moment, wall time.Time) moment {
 	return b
 }
 
-// processState is what can be told of a process by its record.
+// processState is what is known of a process from its record.
 type processState int
 
 const (

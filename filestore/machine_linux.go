@@ -40,7 +40,7 @@ func bootNow() int64 {
 }
 
 // processStart reads field 22 of a stat file of /proc. Field 2 is the name of
-// the program in brackets and may hold anything.
+// the program in brackets and may contain any character.
 func processStart(path string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func findProcess(pid int, start uint64) processState {
 	now, err := processStart("/proc/" + strconv.Itoa(pid) + "/stat")
 	switch {
 	case err != nil:
-		return processUnknown // /proc may hide the processes of others
+		return processUnknown // /proc may hide processes of other users
 	case now != start:
 		return processDead // its number went to another process
 	}

@@ -2,8 +2,8 @@
 
 package filestore
 
-// There is no portable way to learn these. Cool-downs go by the wall clock
-// here, and who holds a lock cannot be told.
+// There is no portable way to learn these. So cool-downs go by the wall clock here, and the holder
+// of a lock is not known.
 func (*machineInfo) readKernel() {}
 
 func bootNow() int64 { return 0 }

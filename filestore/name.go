@@ -47,8 +47,8 @@ func plain(c byte) bool {
 		c == '.' || c == '_' || c == '-'
 }
 
-// nameOf returns the lock's name that belongs to a file without a record, or
-// "": it can be told when nothing of it was replaced or cut.
+// nameOf returns the lock's name for a file without a record. It returns "" if the file's name does
+// not contain all of it.
 func nameOf(file string) string {
 	if a, ok := readablePart(file); ok && fileName(a) == file {
 		return a

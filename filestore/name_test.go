@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What Symfony's FlockStore made of these names, seen in a run.
+// The files that Symfony's FlockStore made for these names in a run.
 var symfonyNames = map[string]string{
 	"user:42":             "sf.user-42.6j_UO+H.lock",
 	"":                    "sf..47DEQpj.lock",

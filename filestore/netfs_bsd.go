@@ -4,7 +4,7 @@ package filestore
 
 import "syscall"
 
-// networkFileSystem returns what network file system dir is on, or "".
+// networkFileSystem returns the kind of network file system that dir is on, or "" for a local one.
 func networkFileSystem(dir string) (string, error) {
 	const local = 0x1000 // MNT_LOCAL
 	var st syscall.Statfs_t

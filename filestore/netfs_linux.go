@@ -2,8 +2,8 @@ package filestore
 
 import "syscall"
 
-// networkKinds are the file systems, by statfs's f_type, whose locks depend on
-// another machine or on a program.
+// networkKinds are the file systems, by statfs's f_type, whose locks depend on another machine or
+// on a program.
 var networkKinds = map[uint32]string{
 	0x6969:     "nfs",
 	0x517B:     "smb",
@@ -37,7 +37,7 @@ func hasPipes(dir string) bool {
 	return syscall.Statfs(dir, &st) == nil && !plainKinds[uint32(st.Type)]
 }
 
-// networkFileSystem returns what network file system dir is on, or "".
+// networkFileSystem returns the kind of network file system that dir is on, or "" for a local one.
 func networkFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -2,5 +2,5 @@
 
 package filestore
 
-// networkFileSystem cannot tell here.
+// networkFileSystem finds none: this system does not tell.
 func networkFileSystem(string) (string, error) { return "", nil }

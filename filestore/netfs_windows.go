@@ -9,7 +9,7 @@ import (
 
 var getDriveType = kernel32.NewProc("GetDriveTypeW")
 
-// networkFileSystem returns what network file system dir is on, or "".
+// networkFileSystem returns the kind of network file system that dir is on, or "" for a local one.
 func networkFileSystem(dir string) (string, error) {
 	const remote = 4 // DRIVE_REMOTE
 	volume := filepath.VolumeName(dir)

@@ -13,23 +13,22 @@ import (
 	"unsafe"
 )
 
-// notifier is notified by the kernel of lock files that were closed or touched. It
-// has one inotify descriptor and one goroutine for the whole store, for as long
-// as there is something to watch and notifyIdle more: a user has 128 of these
-// descriptors.
+// notifier gets the kernel's notices of lock files that were closed or touched. It has one inotify
+// descriptor and one goroutine for the whole store, and only while there is something to watch and
+// notifyIdle longer, because a user may have just 128 of these descriptors.
 //
-// To close such a descriptor the kernel waits until nobody on the machine can
-// still be using its watches. On a busy machine that takes seconds, so it is never
-// done under mu, where every waiter of the store would wait for it.
+// Closing such a descriptor takes seconds on a busy machine: the kernel waits until no process can
+// be using its watches. So notifier never closes it while it holds mu, for which every waiter of
+// the store would have to wait.
 type notifier struct {
 	mu      sync.Mutex
-	idle    *time.Timer // closes the descriptor; nil: something is watched, or nothing is open
+	idle    *time.Timer // closes the descriptor; nil while a file is watched, or none is open
 	fd      int
 	file    *os.File // nil: none is open
 	closed  bool
 	files   map[int32]map[*file]bool // by watch
 	running sync.WaitGroup
-	told    atomic.Int64 // how often it was notified of files
+	notices atomic.Int64 // how many notices of files it got
 }
 
 // watched is what the notifier watches for a file; guarded by notifier.mu.
@@ -38,14 +37,13 @@ type watched struct {
 	dev, ino uint64
 }
 
-// A holder that gives the lock back touches the file (IN_ATTRIB); records that
-// are written (IN_MODIFY) are no news. Foreign parties close the file. One that
-// is removed must be opened anew.
+// A holder that gives the lock back touches the file (IN_ATTRIB). Written records (IN_MODIFY) are
+// of no interest. Other programs close the file. A file that was removed must be opened anew.
 const watchMask = syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE |
 	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF
 
-// watch makes sure that f's waiters are woken when something happens to the
-// file of c. It answers false if the system allows no more watches.
+// watch makes sure that f's waiters are woken when something happens to the file of c. It returns
+// false if the system allows no more watches.
 func (n *notifier) watch(f *file, c *conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +55,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 		return true
 	}
 	n.drop(f)
-	// By way of the descriptor, the file is that of c for sure.
+	// The path of the descriptor certainly leads to the file of c.
 	id, err := syscall.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(c.fd), watchMask)
 	if err != nil {
 		return false
@@ -70,7 +68,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	return true
 }
 
-// watches reports whether the file that f has open is the one being watched.
+// watches reports whether the file that f has open is the watched one.
 func (n *notifier) watches(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,10 +96,10 @@ func (n *notifier) drop(f *file) {
 	}
 }
 
-// notifyIdle is how long the descriptor is kept when nothing is watched.
+// notifyIdle is how long the descriptor stays open when nothing is watched.
 const notifyIdle = time.Second
 
-// stop has the descriptor closed soon if nothing is watched. The caller holds mu.
+// stop starts the timer that closes the descriptor if nothing is watched. The caller holds mu.
 func (n *notifier) stop() {
 	if n.file == nil || len(n.files) > 0 || n.idle != nil {
 		return
@@ -125,7 +123,7 @@ func (n *notifier) closeIdle(file *os.File) {
 // start makes sure that there is a descriptor. The caller holds mu.
 func (n *notifier) start() bool {
 	if n.idle != nil {
-		n.idle.Stop() // if it is too late for that, closeIdle finds no timer
+		n.idle.Stop() // if that is too late, closeIdle finds no timer and does nothing
 		n.idle = nil
 	}
 	if n.file != nil {
@@ -158,7 +156,7 @@ func (n *notifier) run(events *os.File) {
 	}
 }
 
-// wake wakes the waiters of a watch, or all if events were lost.
+// wake wakes the waiters of a watch, or all waiters if events were lost.
 func (n *notifier) wake(events *os.File, id int32, mask uint32) {
 	n.mu.Lock()
 	if n.file != events {
@@ -182,7 +180,7 @@ func (n *notifier) wake(events *os.File, id int32, mask uint32) {
 	}
 	n.stop()
 	n.mu.Unlock()
-	n.told.Add(int64(len(files)))
+	n.notices.Add(int64(len(files)))
 	for _, f := range files {
 		f.queue.notified()
 	}
@@ -205,15 +203,14 @@ func (n *notifier) close() {
 	n.running.Wait()
 }
 
-// leaveWord makes the file's size tell that somebody waits.
+// leaveWord makes the file's size say that a process waits.
 func leaveWord(c *conn) bool {
 	_, size := c.state()
 	return size == sizeWaited || c.truncate(sizeWaited) == nil
 }
 
-// wakeOthers tells the waiters of all processes. The word that they left goes
-// first: a waiter who leaves it anew before the file is touched is woken by
-// that.
+// wakeOthers wakes the watching waiters of all processes. It changes the size back first: a waiter
+// that changes it anew before the file is touched is woken by the touch.
 func wakeOthers(c *conn) {
 	_ = c.truncate(sizeCalm)
 	touch(c)

@@ -16,15 +16,15 @@ type config struct {
 	maxOpen int
 	clock   driver.Clock
 
-	// Replaced in tests.
+	// Tests replace these.
 	wall                func() time.Time
 	firstLook, slowLook time.Duration
 	gatePatience        time.Duration
 	headPatience        time.Duration
-	probes              bool // the lock is tried to learn who has it
+	probes              bool // the lock is tried to find out whether it is held
 }
 
-// access is who else may use the directory.
+// access says which other users may use the directory.
 type access int
 
 const (
@@ -35,34 +35,32 @@ const (
 
 func (a access) perm() uint32 { return [...]uint32{0o600, 0o660, 0o666}[a] }
 
-// DefaultMaxOpen is how many descriptors of lock files are kept open for the
-// next Acquire when nobody holds them.
+// DefaultMaxOpen is how many descriptors of lock files that nobody holds stay open for the next
+// Acquire, unless MaxOpen says otherwise.
 const DefaultMaxOpen = 256
 
-// AllowGroup allows a directory that its group may write to, and makes lock
-// files that the group may use. Every member of that group can hold, and
-// falsify, every lock.
+// AllowGroup allows a directory that its group may write to, and makes lock files that the group
+// may use (0660). Every member of that group can hold and falsify every lock.
 func AllowGroup() Option { return func(c *config) { c.access = max(c.access, group) } }
 
-// AllowWorld allows a directory that everybody may write to, as /tmp, if it
-// has the sticky bit, and makes lock files that everybody may use, as PHP
-// does. Every user of the machine can hold, and falsify, every lock.
+// AllowWorld allows a directory that everybody may write to, such as /tmp, if it has the sticky
+// bit. It makes lock files that everybody may use (0666), as PHP does. Every user of the machine
+// can hold and falsify every lock.
 func AllowWorld() Option { return func(c *config) { c.access = world } }
 
-// AllowNetwork allows a directory on a network file system (NFS, CIFS, FUSE
-// and the like). There, whether one machine sees the other's locks depends on
-// the servers, and locks may be lost without notice when a connection breaks.
+// AllowNetwork allows a directory on a network file system (NFS, CIFS, FUSE and the like). There,
+// it depends on the servers whether one machine sees the locks of another, and a broken connection
+// may lose locks without notice.
 func AllowNetwork() Option { return func(c *config) { c.network = true } }
 
 // NoCreate makes Open fail if the directory does not exist.
 func NoCreate() Option { return func(c *config) { c.create = false } }
 
-// MaxOpen sets how many descriptors of free locks are kept open, instead of
-// DefaultMaxOpen. A lock that is held needs a descriptor of its own. With 0
-// none is kept: each Acquire opens the file, which more than doubles its cost.
+// MaxOpen sets how many descriptors of free locks stay open, instead of DefaultMaxOpen. With 0 each
+// Acquire opens the file, which more than doubles its cost. A lock that is held needs a descriptor
+// in any case.
 func MaxOpen(n int) Option { return func(c *config) { c.maxOpen = max(n, 0) } }
 
-// WithClock sets the clock by which reservations end, instead of
-// driver.SystemClock. Cool-downs go by the kernel's clocks, which all
-// processes share.
+// WithClock sets the clock that ends reservations, instead of driver.SystemClock. Cool-downs go by
+// the kernel's clocks, which all processes share.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }

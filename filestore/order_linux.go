@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// order is what a store has for waiting in order of arrival.
+// order is the part of a store that makes waiters wait in the order of their arrival.
 type order struct {
 	pipe wakePipe
 
 	mu      sync.Mutex
-	refused int       // tickets that could not be had
-	why     error     // of the last
-	since   time.Time // of the last
+	refused int       // how many tickets could not be had
+	why     error     // why the last one could not be had
+	since   time.Time // when that was
 }
 
 // inOrder reports whether waiters can have tickets at all.
@@ -65,7 +65,7 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns why waiters had no tickets, or could have none now.
+// trouble returns why waiters had no tickets, or would have none now.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.open(s)
 	o.mu.Lock()
@@ -83,9 +83,9 @@ func (s *Store) noTicket(err error) {
 	s.order.why, s.order.since = err, s.config.wall()
 }
 
-// delist gives up the ticket of w. If w did not get the lock and was the first,
-// the next is woken, since the wake-up may have been meant for w. A reader that
-// got in wakes the next reader.
+// delist gives up the ticket of w. If w was the first and did not get the lock, delist wakes the
+// next waiter, because w may have used up the wake-up. A reader that got the lock wakes the next
+// reader.
 func (s *Store) delist(w *waiter, granted bool) {
 	t := w.ticket
 	if t.queue == nil {
@@ -105,14 +105,13 @@ func (s *Store) delist(w *waiter, granted bool) {
 	t.queue.drop()
 }
 
-// stale reports whether the ticket of w is for another file than the one that is
-// there, or nobody would find its pipe. The caller holds f.mu.
+// stale reports whether the ticket of w is worthless: it is for another file than the current one,
+// or other processes would not find its pipe. The caller holds f.mu.
 func (s *Store) stale(f *file, w *waiter) bool {
 	return f.spare == nil || !w.ticket.queue.of(f.spare) || s.order.pipe.lost()
 }
 
-// position returns how many wait before w; those that are first and dead are
-// removed.
+// position returns how many waiters are before w. It removes dead ones at the head of the queue.
 func (s *Store) position(w *waiter) (ahead int) {
 	q := w.ticket.queue
 	_ = q.guard(func() {
@@ -131,15 +130,14 @@ func (s *Store) position(w *waiter) (ahead int) {
 	return ahead
 }
 
-// hasNewerQueue reports whether c's file has a queue that this build cannot read. in is the start of
-// the file.
+// hasNewerQueue reports whether c's file has a queue that this build cannot read. in is the start
+// of the file.
 func (s *Store) hasNewerQueue(c *conn, in []byte) bool {
 	return s.guarantees.FIFO && c.queueHeader(in).newer()
 }
 
-// yield refuses a lock that c has to a newcomer, or to a waiter, if somebody
-// living waits before it: nil if nobody does. in is the start of the file.
-// The caller holds f.mu.
+// yield returns a refusal if a living waiter is before the caller, which is a newcomer or a waiter
+// itself and has the kernel's lock in c. in is the start of the file. The caller holds f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -176,9 +174,9 @@ func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	return no
 }
 
-// yieldTo is yield to one ticket. If it returns nil the ticket is gone. With
-// convert c has a shared lock, and the ticket is a writer's: whether the writer
-// could have the lock now shows when c converts its own.
+// yieldTo is yield for one ticket. If it returns nil, the ticket is gone. With convert, c has a
+// shared lock and the ticket belongs to a writer; c converts its lock to find out whether the
+// writer could have it now.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reach(q, number, word, false) != reachedDead {
@@ -205,7 +203,7 @@ func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn,
 	return nil
 }
 
-// taken notes that the lock is not free, as a waiter found.
+// taken notes that a waiter found the lock taken.
 func (w *waiter) taken() {
 	if q := w.ticket.queue; q != nil {
 		_ = q.guard(func() {
@@ -216,8 +214,8 @@ func (w *waiter) taken() {
 	}
 }
 
-// offer notes that the lock of c is about to be free, if somebody waits for
-// it. size is that of the file. The caller holds f.mu and has the lock.
+// offer notes that the lock of c is about to be free, if the queue is not empty. size is that of
+// the file. The caller holds f.mu and has the lock.
 func (s *Store) offer(f *file, c *conn, size int64) {
 	if !s.guarantees.FIFO || size <= ticketOffset {
 		return
@@ -230,8 +228,8 @@ func (s *Store) offer(f *file, c *conn, size int64) {
 	}
 }
 
-// wakeNext wakes the first waiter, after the lock of c was given back, or let
-// readers in: then the first is woken if it is one. The caller holds f.mu.
+// wakeNext wakes the first waiter after the lock of c was given back. With onlyReader the lock lets
+// readers in, and the first waiter is woken if it is a reader. The caller holds f.mu.
 func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	if !s.guarantees.FIFO {
 		return
@@ -249,8 +247,7 @@ func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	}
 }
 
-// wakeFirst skips the dead. It returns false if there is somebody whom it
-// could not wake.
+// wakeFirst wakes the first living waiter. It returns false if that waiter could not be woken.
 func (s *Store) wakeFirst(q *ticketQueue, onlyReader bool) (ok bool) {
 	_ = q.guard(func() {
 		for {
@@ -271,7 +268,8 @@ func (s *Store) wakeFirst(q *ticketQueue, onlyReader bool) (ok bool) {
 	return ok
 }
 
-// waiting counts who waits in order for the lock of c; -1 if that is unknown.
+// waiting counts the waiters in the queue for the lock of c. It returns -1 if their number is
+// unknown.
 func (s *Store) waiting(c *conn) int {
 	if !s.guarantees.FIFO {
 		return -1
@@ -282,8 +280,8 @@ func (s *Store) waiting(c *conn) int {
 	})
 }
 
-// someoneWaits reports whether somebody living waits in order. The caller holds
-// f.mu, and f.spare is not nil.
+// someoneWaits reports whether a living waiter is in the queue. The caller holds f.mu, and f.spare
+// is not nil.
 func (s *Store) someoneWaits(f *file) (waits bool) {
 	if !s.guarantees.FIFO {
 		return false

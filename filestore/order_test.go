@@ -292,7 +292,7 @@ func TestReadersComeTogether(t *testing.T) {
 	release(t, s, "job", "us", driver.Released)
 	claim(0, 3, "r1", "r2", "r3")
 	if h := refused(t, s, shared("job", "newcomer")); h.Waiters != 3 || len(h.Holds) != 3 {
-		t.Errorf("a newcomer beside readers, a writer waiting: %+v", h)
+		t.Errorf("a newcomer while there are readers and a waiting writer: %+v", h)
 	}
 	for i, token := range []string{"r1", "r2", "r3"} {
 		release(t, stores[i], "job", token, driver.Released)
@@ -402,7 +402,7 @@ func TestPreviousPadlockIsWoken(t *testing.T) {
 	}
 	release(t, s, "job", "us", driver.Released)
 	w.get(t)
-	eventually(t, "the old one is woken", func() bool { return n.told.Load() > 0 && len(old.wake) > 0 })
+	eventually(t, "the old one is woken", func() bool { return n.notices.Load() > 0 && len(old.wake) > 0 })
 
 	take(t, other, request("job", "them"))
 	late := deaf(t, s.Dir())
@@ -412,7 +412,7 @@ func TestPreviousPadlockIsWoken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f2.holds[0].conn.unlock() // and nothing but what the previous padlock does
+	f2.holds[0].conn.unlock() // as a padlock without a queue does
 	wakeOthers(f2.holds[0].conn)
 	f2.mu.Unlock()
 	w.get(t)

@@ -5,10 +5,10 @@ import (
 	"io/fs"
 )
 
-// locksByTrying finds out who has the lock of a file by trying it, on systems that have
-// no list of locks. It has the lock for an instant where the name is free or
-// read, so that somebody's try may be refused in that instant; padlock's own
-// tries are made again. slots are the readers that the file tells of.
+// locksByTrying finds out how the lock of a file is held by trying it, on systems that have no list
+// of locks. If the name is free or held by readers, it has the lock for an instant, so another
+// process's try may fail in that instant; padlock repeats such tries. slots are the readers in the
+// file.
 func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, error) {
 	c, err := s.openPath(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,7 +20,7 @@ func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, er
 	defer c.close()
 	switch err := c.tryLock(true); {
 	case err == errBusy:
-		return []kernelLock{{}}, nil // of whom the record tells
+		return []kernelLock{{}}, nil // the record has its holder
 	case err != nil:
 		return nil, err
 	}

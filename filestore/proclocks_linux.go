@@ -16,9 +16,9 @@ import (
 // hasList: this system lists its locks.
 const hasList = true
 
-// calibration is what has to be known to find a file in /proc/locks. The
-// device that the kernel prints there is the one of stat on most file systems,
-// but not on btrfs and overlays; so a probe is locked once and looked for.
+// calibration is what must be known to find a file in /proc/locks. The device that the kernel
+// prints there is the one of stat on most file systems, but not on btrfs and overlays. So a probe
+// is locked once and then looked for in the list.
 type calibration struct {
 	mu     sync.Mutex
 	device string        // of the directory, as /proc/locks prints it
@@ -30,12 +30,12 @@ type calibration struct {
 	inherited map[uint64]inheritance // by inode: the holders of a lock whose taker has ended
 }
 
-// tooLong is a list of some two thousand locks. It takes milliseconds to read;
-// then no more than a tenth of the time goes into news that nobody asked for.
+// tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. Of
+// such lists, locksOf reads only so many that they take a tenth of the time.
 const tooLong = 1 << 17
 
-// locksOf returns the locks on the file of c, for the error that tells who
-// has it. complete is false if locks of other containers do not show.
+// locksOf returns the locks on the file of c, for an error that names the holders. complete is
+// false if locks of other containers are invisible.
 func (k *calibration) locksOf(dir string, c *conn) (locks []kernelLock, complete bool, err error) {
 	k.mu.Lock()
 	dear := k.size > tooLong && time.Since(k.at) < 10*k.cost
@@ -58,11 +58,10 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 	return n, err
 }
 
-// list returns the locks on files of the directory by inode: of one inode, or
-// of all if ino is 0. Within one read the list is of one moment. Longer ones
-// come in several, and a lock may be skipped when others go in between; so a
-// lock that is missed is looked for again, and who wants all looks three times
-// and until nothing is found that was missed.
+// list returns the locks on files of the directory by inode: those of one inode, or of all if ino
+// is 0. One read returns the list as it is at one moment. A longer list takes several reads, and a
+// lock may be skipped if others go away in between. So list reads again for a lock that it does not
+// find. For all locks it reads at least three times, until a read finds nothing new.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
@@ -97,13 +96,13 @@ func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 	return missed
 }
 
-// page is how much of the list the kernel gives at once.
+// page is how much of the list one read returns.
 const page = 4096
 
-// readLocks reads the list, as much at once as the kernel gives. Less than that
-// is the end; asking again might give what came in meanwhile. With first > 0 the
-// first part has that many bytes: what is skipped where one part ends and the
-// next begins is found when they do so elsewhere.
+// readLocks reads the list, each time as much as the kernel gives. If the kernel gives less than a
+// page, that is the end; another read might return locks that were added in the meantime. With
+// first > 0 the first part has that many bytes: a lock that is skipped between two parts is found
+// when the parts begin elsewhere.
 func readLocks(first int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
@@ -141,7 +140,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 		if k.device = deviceByStat(dir); k.device != "" {
 			return k.device, nil
 		}
-		return "", fmt.Errorf("%w: a file to learn from cannot be made: %w", errCannotKnow, err)
+		return "", fmt.Errorf("%w: a file for trying it out cannot be made in the directory: %w", errCannotKnow, err)
 	}
 	defer os.Remove(probe.Name())
 	defer probe.Close()
@@ -153,7 +152,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	for range 3 { // a long list comes in parts, and may miss a lock while others come and go
+	for range 3 { // a long list comes in parts, which may miss a lock while others come and go
 		text, _, err := readLocks(0)
 		if err != nil {
 			return "", errNoList
@@ -189,7 +188,7 @@ func parseLocks(text []byte, device string, ino uint64) map[uint64][]kernelLock 
 //
 //	1: FLOCK  ADVISORY  WRITE 1234 fe:00:131 0 EOF
 //
-// A line with "->" is somebody who waits.
+// A line with "->" is a process that waits.
 func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	for line := range bytes.Lines(text) {
 		if !bytes.Contains(line, []byte(" FLOCK ")) {
@@ -208,8 +207,8 @@ func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	}
 }
 
-// numberedAs reports whether the process that has the lock calls itself
-// number in its own pid namespace, which is inside ours.
+// numberedAs reports whether the process that has the lock has the given number in its own pid
+// namespace, which is inside of this one.
 func (l kernelLock) numberedAs(number uint64) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
 	if err != nil {

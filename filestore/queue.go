@@ -7,15 +7,15 @@ import (
 
 // queue holds the waiters of one file in this store.
 //
-//	waiter                          looks at the lock             is woken by
-//	ordered: has a ticket           at once, then when woken,     the process that gives the lock
-//	                                and seldom by itself          back, for its ticket
-//	ordered and watching: its       as above, and at the pace     the same, and by every close or
-//	ticket was the first            of a pacer                    touch of the file (inotify)
-//	neither: no ticket can be had   while it is the first of      a release in this store, and by
-//	                                its kind, at the same pace    every close or touch
-//	aside: only wants to know when  at the same pace              the same, all of them
-//	to try
+//	waiter                         looks at the lock            is woken by
+//	ordered: has a ticket          at once, when it is woken,   the process that gives the
+//	                               and seldom without that      lock back, for its ticket
+//	ordered and watching: its      the same, and at the pace    the same, and every close or
+//	ticket was the first           of a pacer                   touch of the file (inotify)
+//	neither: no ticket is to be    at the pace of a pacer, if   a release in this store, and
+//	had                            it is the first of its kind  every close or touch
+//	aside: only waits for a        at the pace of a pacer       the same; all of them are
+//	moment to try                                               woken
 type queue struct {
 	mu    sync.Mutex
 	line  []*waiter // in order of arrival
@@ -23,7 +23,7 @@ type queue struct {
 }
 
 type waiter struct {
-	wake   chan struct{} // never blocks the waker: has room for one
+	wake   chan struct{} // has room for one, so it never blocks the sender
 	aside  bool
 	shared bool
 	looks  int
@@ -54,7 +54,7 @@ func (q *queue) join(w *waiter) {
 	}
 }
 
-// leave takes w out and lets the next without a ticket look.
+// leave takes w out, and wakes the next waiter without a ticket if w was the first of them.
 func (q *queue) leave(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// set notes whether w has a ticket, and whether that is the first of all.
+// set notes whether w has a ticket, and whether that is the first in the queue.
 func (q *queue) set(w *waiter, ordered, watching bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *queue) firstUnordered() *waiter {
 	return nil
 }
 
-// wake wakes those who look at the lock for themselves.
+// wake wakes the waiters that look at the lock without a ticket.
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +102,7 @@ func (q *queue) wake() {
 	}
 }
 
-// notified is wake after the kernel said that something happened to the file.
+// notified wakes waiters after a notice of the kernel that something happened to the file.
 func (q *queue) notified() {
 	q.wake()
 	q.mu.Lock()
@@ -114,7 +114,7 @@ func (q *queue) notified() {
 	}
 }
 
-// turn reports whether w should look.
+// turn reports whether w should look at the lock.
 func (q *queue) turn(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -49,7 +49,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// mode of a record: who has the lock that it tells of.
+// mode says how the lock of a record is held.
 type mode byte
 
 const (
@@ -58,11 +58,11 @@ const (
 	modeShared
 )
 
-// owner is one holder as a record keeps it. The bytes of host and label belong
-// to the buffer, or to the string, that they came from.
+// owner is one holder as a record has it. The bytes of host and label belong to the buffer or the
+// string that they came from.
 type owner struct {
 	proc, pidns, start uint64 // process that took the lock: its number, the inode of its pid namespace, its start in ticks
-	pid                uint64 // what the holder calls itself
+	pid                uint64 // the process number that the holder gave
 	since              int64  // µs since 1970
 	plan               int64  // ns
 	host, label        []byte
@@ -161,7 +161,7 @@ func (r *record) decode(b []byte) {
 	}
 }
 
-// own makes r the head record of an exclusive hold.
+// own makes r the head record of the exclusive hold h.
 func (r *record) own(f *file, h *hold) {
 	*r = record{
 		mode: modeExclusive, fence: h.fence, epoch: h.fence, cool: h.atLeast,
@@ -169,8 +169,8 @@ func (r *record) own(f *file, h *hold) {
 	}
 }
 
-// share makes r the head record after h came in shared, old being the one
-// before. Slots of an epoch that is not known any more are stale.
+// share makes r the head record after h came in shared. old is the record before. If old is lost,
+// slots of its epoch become stale.
 func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {
@@ -184,7 +184,7 @@ func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	}
 }
 
-// ownerOf describes the holder of r in this process.
+// ownerOf describes a holder in this process.
 func ownerOf(h *driver.Holder, since int64) owner {
 	m := machine()
 	o := owner{
@@ -236,7 +236,7 @@ func appendBytes(b, text []byte) []byte {
 	return append(b, text...)
 }
 
-// hold returns the holder as others see it.
+// hold returns the holder as Inspect reports it.
 func (o *owner) hold(shared bool) driver.Hold {
 	h := driver.Hold{Shared: shared, Since: time.UnixMicro(o.since)}
 	h.Host, h.Label, h.PID, h.Plan = string(o.host), string(o.label), int(o.pid), time.Duration(o.plan)
@@ -246,7 +246,7 @@ func (o *owner) hold(shared bool) driver.Hold {
 	return h
 }
 
-// coolDown is the cool-down that the last holder left, as others see it.
+// coolDown returns the cool-down that the last holder left, as Inspect reports it.
 func (r *record) coolDown(until time.Time) driver.Hold {
 	h := r.hold(false)
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
@@ -263,8 +263,8 @@ type buffer struct {
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// read returns the head record of a file, not valid if there is none. It
-// belongs to b, with its bytes. An error of the system counts as no record.
+// read returns the head record of a file. It is not valid if there is none, or the system reports
+// an error. It belongs to b, with its bytes.
 func (b *buffer) read(c *conn) *record {
 	b.got = c.readHead(b.in[:])
 	b.rec.decode(b.in[:b.got])

@@ -7,10 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store: since there are no leases it only verifies
-// that the hold is still what it was, whatever ttl is. driver.ErrLost means
-// that somebody removed or replaced the lock file, or that a child that was
-// given the file unlocked it.
+// Extend implements driver.Store. There are no leases, so it only verifies the hold, whatever ttl
+// is. driver.ErrLost means that the lock file was removed or replaced, or that a child which got
+// the file unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
@@ -25,8 +24,8 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// Release implements driver.Store. If a cool-down cannot be written down it
-// answers driver.ErrUnavailable, and the hold stays.
+// Release implements driver.Store. If a cool-down cannot be written down, it returns
+// driver.ErrUnavailable, and the hold stays.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Gone, err
@@ -52,7 +51,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return outcome, nil
 }
 
-// coolDown writes into the record what Release leaves behind.
+// coolDown writes the cool-down of a Release into the record.
 func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Duration) error {
 	if keep == 0 && h.atLeast == (moment{}) && h.intent == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 	return err
 }
 
-// letGo ends a hold that is out of f.holds, or about to be.
+// letGo ends a hold that is, or will be, removed from f.holds.
 func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 	if h.reserved != nil {
 		h.reserved()

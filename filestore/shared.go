@@ -9,22 +9,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The gate is a second lock file. Whoever changes the record while he has a
-// shared lock only, or converts his lock, holds the gate's lock meanwhile, for
-// some microseconds. Takers of an exclusive lock need no gate: the record
-// tells them of a promotion under way, and they give back what they got.
+// The gate is a second lock file. A process that changes the record while it has only a shared
+// lock, or that converts its lock, holds the gate's lock for these microseconds. Taking an
+// exclusive lock needs no gate: the record shows a promotion that is under way, and the taker gives
+// the lock back.
 
 const (
-	// gatePatience is how long a call waits for the gate. Only a process that
-	// was stopped inside it keeps it for so long.
+	// gatePatience is how long a call waits for the gate. Only a process that was stopped inside it
+	// keeps it for so long.
 	gatePatience = 2 * time.Second
 
-	// gateSpins is how often it tries before it sleeps between tries: whoever
-	// is inside is out again soon.
+	// gateSpins is how many tries a call makes before it sleeps between tries: a process leaves the
+	// gate soon.
 	gateSpins = 20
 )
 
-// enterGate opens and locks the gate of f; closing it leaves it.
+// enterGate opens and locks the gate of f. The caller closes it to leave it.
 func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	path := gatePath(f.path)
 	deadline := time.Now().Add(s.config.gatePatience)
@@ -38,7 +38,7 @@ func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 			continue
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%w: %s is locked for longer than %v: by a process that has stopped, or a foreign one; end it", driver.ErrUnavailable, path, s.config.gatePatience)
+			return nil, fmt.Errorf("%w: %s is locked for longer than %v, by a stopped process or by another program; end that process", driver.ErrUnavailable, path, s.config.gatePatience)
 		}
 		select {
 		case <-ctx.Done():
@@ -48,7 +48,7 @@ func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	}
 }
 
-// tryGate answers errBusy if somebody has the gate or replaced its file.
+// tryGate returns errBusy if another process has the gate, or replaced its file.
 func (s *Store) tryGate(path string) (*conn, error) {
 	c, err := s.openPath(path)
 	if err != nil {
@@ -69,15 +69,14 @@ func (s *Store) tryGate(path string) (*conn, error) {
 	return nil, unavailable(path, err)
 }
 
-// writeSlot tells others of a shared hold. That may fail: then they see its
-// process only.
+// writeSlot shows a shared hold to other processes. If that fails, they see only its process.
 func (h *hold) writeSlot(epoch uint64) {
 	h.slotID = newID()
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
 }
 
-// change lets edit change the head record while h is held: under the gate if
-// it is shared. What an exclusive hold's record has lost is restored.
+// change makes edit change the head record while h is held, under the gate if h is shared. It also
+// restores the record of an exclusive hold if that was lost.
 func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)) error {
 	if h.shared {
 		gate, err := s.enterGate(ctx, f)
@@ -104,7 +103,7 @@ func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)
 	return nil
 }
 
-// wake wakes those who wait for f, since c lets readers in.
+// wake wakes the waiters of f, because c lets readers in.
 func (s *Store) wake(f *file, c *conn) {
 	f.queue.wake()
 	s.wakeNext(f, c, true)
@@ -113,7 +112,7 @@ func (s *Store) wake(f *file, c *conn) {
 	}
 }
 
-// arm makes the name stay taken until m although its holder dies.
+// arm makes the name stay taken until m, even if its holder dies.
 func (s *Store) arm(ctx context.Context, f *file, h *hold, m moment) error {
 	err := s.change(ctx, f, h, func(rec *record) {
 		if h.shared {

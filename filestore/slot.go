@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// Shared holders are told of in slots behind the head. A slot is taken under
-// the gate and emptied by its owner. The slots of an earlier epoch, from
-// before an exclusive grant, are free. Holders beyond the last slot are still
-// seen in the kernel's list, without host and label.
+// Shared holders write themselves into slots behind the head. A process takes a slot under the gate
+// and empties it at the end. The slots of an earlier epoch, from before an exclusive grant, are
+// free. If there are more holders than slots, the kernel's list still shows the others, without
+// host and label.
 const (
 	slotsOffset = 4096
 	slotSize    = 640
@@ -49,8 +49,8 @@ func decodeSlot(b []byte) (s slot) {
 	return s
 }
 
-// readSlots returns what shared holders of this epoch have written, by the
-// number of their slot. It is empty when the file has no slots.
+// readSlots returns the slots of this epoch's shared holders by their numbers. It is empty if the
+// file has no slots.
 func readSlots(c *conn, epoch uint64) map[int]slot {
 	buf := make([]byte, slotCount*slotSize)
 	n, _ := c.pread(buf, slotsOffset)
@@ -63,8 +63,8 @@ func readSlots(c *conn, epoch uint64) map[int]slot {
 	return slots
 }
 
-// takeSlot writes s into a free slot and returns its number, or -1. Slots whose
-// process is dead are used again when no other is free.
+// takeSlot writes s into a free slot and returns its number, or -1. It reuses the slot of a dead
+// process if no other is free.
 func takeSlot(c *conn, s *slot) int {
 	var buf [slotSize]byte
 	free := -1
@@ -87,8 +87,8 @@ func takeSlot(c *conn, s *slot) int {
 
 func slotOffset(i int) int64 { return slotsOffset + int64(i)*slotSize }
 
-// clearSlot empties a slot. If that fails the slot is stale: whoever lists the
-// holders compares it with the kernel's list.
+// clearSlot empties a slot. If that fails the slot is stale, which does no harm: lists of holders
+// compare the slots with the kernel's list.
 func clearSlot(c *conn, i int) {
 	if i >= 0 {
 		_ = c.pwrite(make([]byte, 16), slotOffset(i))

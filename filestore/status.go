@@ -8,20 +8,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Status implements driver.Reporter. It says whether waiters get their turn in
-// order of arrival now: a directory that allows it may become full.
+// Status implements driver.Reporter. It reports whether waiters now get the lock in the order of
+// their arrival. A directory that allows that may become full.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
 	f := driver.Finding{Name: "waiting", Value: "in order of arrival"}
 	if !s.guarantees.FIFO {
-		f.Value = "whoever looks first"
+		f.Value = "the waiter that looks first"
 		return []driver.Finding{f}, nil
 	}
 	refused, since, why := s.order.trouble(s)
 	if why != nil {
-		f.Value = "whoever looks first: " + why.Error()
+		f.Value = "the waiter that looks first: " + why.Error()
 		f.Advice = advise(s.dir, why)
 		if refused > 0 {
 			f.Value = fmt.Sprintf("%s (%d times, last at %s)", f.Value, refused, since.Format(time.DateTime))

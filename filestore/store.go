@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store keeps locks in the files of one directory. It is safe for concurrent
-// use. Two stores on one directory exclude each other, in one process too.
+// Store keeps locks in the files of one directory. It is safe for concurrent use. Two stores on one
+// directory exclude each other, even in one process.
 type Store struct {
 	dir        string
 	config     config
@@ -19,7 +19,7 @@ type Store struct {
 	seen       calibration
 	notify     notifier
 	order      order
-	looks      atomic.Int64  // at locks, by waiters
+	looks      atomic.Int64  // how often waiters looked at locks
 	done       chan struct{} // closed by Close
 
 	mu     sync.Mutex
@@ -41,11 +41,12 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open opens the directory dir, which is an absolute path, and makes it for
-// this user only (0700) if it does not exist. It answers driver.ErrInvalid for
-// a path that is none, and driver.ErrUnavailable, with what to do, for a
-// directory that is not safe to use: one that others own or can write to, or
-// on a network file system.
+// Open opens the directory dir, which must be an absolute path, and makes it for this user only
+// (0700) if it does not exist.
+//
+// Open returns driver.ErrInvalid if dir is no absolute path to a directory. It returns
+// driver.ErrUnavailable, with advice, if the directory is not safe to use: other users own it
+// or can write to it, or it is on a network file system.
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
 		create: true, probes: !hasList, maxOpen: DefaultMaxOpen,
@@ -71,7 +72,8 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // Dir returns the directory.
 func (s *Store) Dir() string { return s.dir }
 
-// SamePlace implements driver.SamePlacer: other keeps its locks in the same directory.
+// SamePlace implements driver.SamePlacer. It reports whether other keeps its locks in the same
+// directory.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {
@@ -82,8 +84,8 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return err1 == nil && err2 == nil && os.SameFile(here, there)
 }
 
-// Close frees every hold of this store, except those whose file was given to
-// a child. Waits end with driver.ErrClosed.
+// Close frees every hold of this store, except those whose file was given to a child. Calls of Wait
+// return driver.ErrClosed. A second Close does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -141,8 +141,8 @@ func TestWhatIsNotALockFileIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever holds a file that was removed or replaced is told, and never frees
-// what the next one holds.
+// A process whose lock file was removed or replaced gets ErrLost, and never frees the hold of the
+// next process.
 func TestFileRemovedOrReplaced(t *testing.T) {
 	t.Parallel()
 	for what, spoil := range map[string]func(dir, path string) error{

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// flock asks the kernel without telling Go's scheduler when that is sure to
-// take no time; it is a tenth of the cost.
+// flock calls the kernel without Go's scheduler if the call certainly takes no time. That saves
+// nine tenths of its cost.
 func (c *conn) flock(how int) error {
 	if !c.local {
 		return syscall.Flock(c.fd, how)
@@ -19,9 +19,9 @@ func (c *conn) flock(how int) error {
 	return nil
 }
 
-// statx asks for a file's number and size only. Since Linux 6.13, a call that
-// reads the times makes the next write record them to the nanosecond, which
-// takes longer than the write.
+// statx is the answer to a request for a file's number and size only. Since Linux 6.13, a call that
+// reads the times makes the next write record them to the nanosecond, which takes longer than the
+// write.
 type statx struct {
 	_        [16]byte
 	nlink    uint32
@@ -43,10 +43,10 @@ const (
 	majorLowBits = 0xfff
 )
 
-// noStatx is set when the kernel, or what stands before it, has no statx.
+// noStatx is set if the kernel, or a container's filter in front of it, has no statx.
 var noStatx atomic.Bool
 
-// statPath looks at a path that ends with a zero byte.
+// statPath returns the state of the file at path, which ends with a zero byte.
 func statPath(path string) (fileState, error) {
 	if sysStatx != 0 && !noStatx.Load() {
 		var st statx
@@ -74,7 +74,7 @@ func statConn(c *conn) (fileState, error) {
 	return stateOfStat(&st), err
 }
 
-// result converts what the kernel said. ok is false if it knows no statx.
+// result converts the kernel's answer. ok is false if the kernel has no statx.
 func (st *statx) result(errno syscall.Errno) (s fileState, err error, ok bool) {
 	switch errno {
 	case 0:

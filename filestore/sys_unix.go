@@ -9,20 +9,19 @@ import (
 	"syscall"
 )
 
-// conn is an open lock file. The kernel keeps the lock for it, whatever other
-// descriptors this process has on the same file.
+// conn is an open lock file. The kernel's lock belongs to this descriptor, whatever other
+// descriptors of the same file the process has.
 type conn struct {
 	fd       int
 	dev, ino uint64
-	local    bool   // the kernel answers without asking anybody
+	local    bool   // the file system is local, so calls take no time
 	path     string // with a zero byte at its end
-	size     int64  // when current was asked
+	size     int64  // at the last call of current
 	hotPage
 }
 
-// openConn opens a lock file, making it if need be. An existing file is opened
-// without O_CREAT first: Linux may forbid that combination in directories that
-// anybody can write to.
+// openConn opens a lock file and makes it if it does not exist. It first tries without O_CREAT,
+// because Linux may forbid O_CREAT for existing files in directories that everybody can write to.
 func openConn(path string, access access) (*conn, error) {
 	const flags = syscall.O_RDWR | syscall.O_CLOEXEC | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	for range 100 {
@@ -30,10 +29,10 @@ func openConn(path string, access access) (*conn, error) {
 		if err == syscall.ENOENT {
 			fd, err = openFile(path, flags|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 			if err == syscall.EEXIST {
-				continue // somebody made it meanwhile, or it is a broken link
+				continue // another process made it in the meantime, or it is a broken link
 			}
 			if err == nil && access.perm() != 0o600 {
-				_ = syscall.Fchmod(fd, access.perm()) // past the umask; the others' error will show if it fails
+				_ = syscall.Fchmod(fd, access.perm()) // the umask does not count; if it fails, other users get an error
 			}
 		}
 		if err != nil {
@@ -50,7 +49,7 @@ func openConn(path string, access access) (*conn, error) {
 	return nil, syscall.ELOOP
 }
 
-// newConn refuses what must not be written to.
+// newConn refuses files that are not safe to write to.
 func newConn(fd int, access access) (*conn, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
@@ -63,10 +62,10 @@ func newConn(fd int, access access) (*conn, error) {
 	case st.Nlink > 1:
 		return nil, errors.New("it has more than one name (hard links); remove it")
 	case access == private && st.Uid != euid && st.Uid != 0:
-		return nil, fmt.Errorf("it belongs to user %d, not to us (%d); remove it, or share the directory with group=yes", st.Uid, euid)
+		return nil, fmt.Errorf("it belongs to user %d and this program runs as user %d; remove it, or share the directory with group=yes", st.Uid, euid)
 	}
 	if access == private && st.Uid == euid && st.Mode&0o077 != 0 {
-		// PHP makes its files 0666, and whoever can open one can lock it.
+		// PHP makes its files 0666, and every user that can open a file can lock it.
 		if err := syscall.Fchmod(fd, 0o600); err != nil {
 			return nil, err
 		}
@@ -74,7 +73,7 @@ func newConn(fd int, access access) (*conn, error) {
 	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil
 }
 
-// openForReading opens an existing lock file, to look at it.
+// openForReading opens an existing lock file for reading.
 func openForReading(path string) (*conn, error) {
 	fd, err := openFile(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -88,8 +87,8 @@ func openForReading(path string) (*conn, error) {
 	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil
 }
 
-// tryLock takes or converts the lock, or answers errBusy. A conversion that is
-// refused has lost the lock that was there.
+// tryLock takes or converts the lock, or returns errBusy. A conversion that fails has lost the
+// lock.
 func (c *conn) tryLock(shared bool) error {
 	how := syscall.LOCK_EX | syscall.LOCK_NB
 	if shared {
@@ -122,8 +121,8 @@ func (c *conn) current() (bool, error) {
 	}
 }
 
-// state returns the number of the file's names and its size. What cannot be
-// read counts as a file like any other.
+// state reports whether the file still has a name, and returns its size. If the system reports an
+// error, the file counts as one with a name.
 func (c *conn) state() (linked bool, size int64) {
 	st, err := statConn(c)
 	if err != nil {

@@ -14,8 +14,8 @@ var (
 	unlockFileEx = kernel32.NewProc("UnlockFileEx")
 )
 
-// conn is an open lock file. It is opened without FILE_SHARE_DELETE, so that
-// nobody can remove or rename the file while it is open.
+// conn is an open lock file. It is opened without FILE_SHARE_DELETE, so that no process can remove
+// or rename the file while it is open.
 type conn struct {
 	h        syscall.Handle
 	dev, ino uint64
@@ -55,14 +55,14 @@ func openWith(path string, how, create uint32) (*conn, error) {
 	return &conn{h: h, dev: uint64(info.VolumeSerialNumber), ino: ino}, nil
 }
 
-// The lock is one byte far behind the data: Windows lets nobody else read or
-// write what is locked.
+// The lock is on one byte far behind the data, because Windows lets no other process read or write
+// locked bytes.
 const lockByteHigh = 0x7fffffff
 
 func lockRange() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: lockByteHigh} }
 
-// tryLock takes or converts the lock, or answers errBusy. Windows counts locks,
-// so that a conversion gives the old one back first.
+// tryLock takes or converts the lock, or returns errBusy. Windows counts locks, so a conversion
+// first gives the old one back.
 func (c *conn) tryLock(shared bool) error {
 	const (
 		failImmediately = 1
@@ -114,5 +114,5 @@ func (c *conn) pwrite(b []byte, offset int64) error {
 
 func (c *conn) close() { _ = syscall.CloseHandle(c.h) }
 
-// dup is not possible: Windows keeps a lock for one process.
+// dup is not possible, because a lock on Windows belongs to one process.
 func (*conn) dup(string) (*os.File, error) { return nil, errors.ErrUnsupported }

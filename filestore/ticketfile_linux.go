@@ -31,11 +31,11 @@ func (q *ticketQueue) drop() {
 	}
 }
 
-// roomForHeader makes the file long enough, and has the disk give room, for the
-// header: a page without any cannot be written to in memory.
+// roomForHeader makes the file long enough for the header and allocates room on the disk. Without
+// that, a write to the mapped page is a fault.
 func (q *ticketQueue) roomForHeader(c *conn) error { return q.roomAt(c, 0) }
 
-// roomFor does it for the word of a ticket.
+// roomFor does the same for the word of a ticket.
 func (q *ticketQueue) roomFor(c *conn, number uint64) error {
 	return q.roomAt(c, ticketOffset+8*int64(number%ticketRoom))
 }
@@ -52,7 +52,7 @@ func (q *ticketQueue) roomAt(c *conn, offset int64) error {
 	return err
 }
 
-// allocate never shortens the file, nor changes what is in it.
+// allocate never shortens the file, and never changes bytes in it.
 func allocate(fd int, offset, size int64) error {
 	for {
 		err := syscall.Fallocate(fd, 0, offset, size)
@@ -74,8 +74,8 @@ func lengthen(fd int, size int64) error {
 	return syscall.Ftruncate(fd, size)
 }
 
-// queueHeader reads the header of the queue. in is what was read just now from
-// the start of the file, if anything.
+// queueHeader returns the header of the queue. in is the start of the file as it was read just now,
+// or nil if it was not read.
 func (c *conn) queueHeader(in []byte) (h queueHeader) {
 	var b [queueSize]byte
 	switch {
@@ -90,12 +90,14 @@ func (c *conn) queueHeader(in []byte) (h queueHeader) {
 			return h
 		}
 	}
-	number := binary.NativeEndian.Uint64
-	return queueHeader{number(b[:]), number(b[8:]), number(b[16:]), number(b[24:])}
+	return queueHeader{
+		binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]),
+		binary.NativeEndian.Uint64(b[16:]), binary.NativeEndian.Uint64(b[24:]),
+	}
 }
 
-// readTickets counts the tickets that wait, without a mapping, or returns -1 if
-// this build cannot read them. living tells whether the process of a ticket lives; it is asked once for each process.
+// readTickets counts the tickets that wait, without a mapping, or returns -1 if this build cannot
+// read them. living tells whether the process of a ticket lives; it is asked once for each process.
 func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
 	h := c.queueHeader(nil)
 	switch {

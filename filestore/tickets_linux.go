@@ -8,9 +8,8 @@ import (
 	"unsafe"
 )
 
-// A ticket is a waiter's place in the queue of a lock file. The queue lies in
-// the file itself, behind the record and the slots, and every process that
-// waits maps it into memory:
+// A ticket is a waiter's place in the queue of a lock file. The queue lies in the file itself, and
+// every process that waits maps it into memory:
 //
 //	1984   next, the number of the next ticket
 //	1992   head: every ticket with a lower number is gone
@@ -18,24 +17,22 @@ import (
 //	2008   format of the queue, see isNewerFormat
 //	24576  one word for each of ticketRoom tickets, the ticket n at n mod ticketRoom
 //
-// A word holds the ticket's state (4 bits), its number modulo 2^20 (20 bits)
-// and the number of the wake pipe of its process (40 bits, see wakePipe). All
-// changes are made with one atomic operation each, and any process may finish
-// what another began, so a process that is killed or stopped at any point
-// leaves nothing locked and no gap:
+// A word has the ticket's state (4 bits), its number modulo 2^20 (20 bits) and the number of the
+// wake pipe of its process (40 bits, see wakePipe). Each change is one atomic operation, and any
+// process may finish a change that another began. So a process that is killed or stopped at any
+// point leaves nothing locked and no gap:
 //
 //	state       from            by                                        to
 //	(absent)    -               join: the word is put where next points,  waiting
 //	                            then next is raised (by anybody)
 //	waiting     its waiter      got the lock, was cancelled, was closed   gone
-//	            anybody         found nobody at the other end of its pipe gone
-//	            anybody         found that the lock lay free for          gone
+//	            any process     found no reader of the ticket's pipe      gone
+//	            any process     found that the lock lay free for          gone
 //	                            headPatience and it was first
-//	gone        anybody         raises head, if it is the first           (absent)
+//	gone        any process     raises head, if it is the first           (absent)
 //
-// A waiter whose ticket is gone takes a new one, at the end. A queue that
-// somebody cut off or overwrote has other words where the tickets were, which
-// is the same as gone.
+// A waiter whose ticket is gone takes a new one, at the end. If another program cuts the queue off
+// or overwrites it, other words stand in place of the tickets, which then count as gone.
 const (
 	queueOffset  = 1984
 	queueSize    = 32
@@ -45,8 +42,8 @@ const (
 	ticketEnd    = ticketOffset + 8*ticketRoom
 )
 
-// ticketQueue is the queue of one lock file, mapped. Its methods may be called
-// by any goroutine that has a reference.
+// ticketQueue is the mapped queue of one lock file. Any goroutine that has a reference may call its
+// methods.
 type ticketQueue struct {
 	dev, ino  uint64
 	mem       []byte
@@ -62,7 +59,7 @@ type ticket struct {
 }
 
 var (
-	errQueueFull  = errors.New("too many wait for the name")
+	errQueueFull  = errors.New("too many waiters for the name")
 	errQueueGone  = errors.New("the lock file was cut short")
 	errNewerQueue = errors.New("the queue is of a newer padlock")
 )
@@ -81,8 +78,8 @@ func (q *ticketQueue) word(number uint64) *atomic.Uint64 {
 	return q.at(ticketOffset + 8*int(number%ticketRoom))
 }
 
-// guard calls do, which may touch the mapping. It returns errQueueGone if
-// somebody has cut the file short, or the disk has no room for it.
+// guard calls do, which may use the mapping. It returns errQueueGone if the file was cut short or
+// the disk has no room for the page.
 func (q *ticketQueue) guard(do func()) (err error) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
@@ -111,7 +108,7 @@ func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, e
 		if e == nil {
 			return t, err
 		}
-		// A header that tells of tickets behind the end of the file.
+		// The header has tickets behind the end of the file.
 		if err = lengthen(c.fd, ticketEnd); err != nil {
 			return ticket{}, err
 		}
@@ -124,7 +121,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		return ticket{}, errNewerQueue
 	}
 	for {
-		q.first(math.MaxUint64) // which raises head
+		q.first(math.MaxUint64) // raises head
 		head, n := q.bounds()
 		if n-head >= ticketRoom {
 			return ticket{}, errQueueFull
@@ -145,8 +142,8 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 	}
 }
 
-// bounds returns head and next. A head that cannot be is mended. Head is read
-// first, so that it is never above next by a race.
+// bounds returns head and next. It corrects a head that is impossible. It reads head first, so that
+// head is never above next because of a race.
 func (q *ticketQueue) bounds() (head, next uint64) {
 	head = q.head().Load()
 	next = q.next().Load()
@@ -158,8 +155,7 @@ func (q *ticketQueue) bounds() (head, next uint64) {
 	return head, next
 }
 
-// first returns the first ticket that waits, of those with a number below
-// limit, and raises head to where it is.
+// first returns the first waiting ticket with a number below limit, and raises head to it.
 func (q *ticketQueue) first(limit uint64) (number uint64, word ticketWord, ok bool) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {
@@ -171,7 +167,7 @@ func (q *ticketQueue) first(limit uint64) (number uint64, word ticketWord, ok bo
 	return 0, 0, false
 }
 
-// count counts the tickets below limit that wait.
+// count counts the waiting tickets with numbers below limit.
 func (q *ticketQueue) count(limit uint64) (count int) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {
@@ -182,7 +178,7 @@ func (q *ticketQueue) count(limit uint64) (count int) {
 	return count
 }
 
-// remove makes a ticket gone, if it still is what it was.
+// remove makes a ticket gone if nobody has changed it.
 func (q *ticketQueue) remove(number uint64, word ticketWord) {
 	q.word(number).CompareAndSwap(uint64(word), uint64(newTicketWord(ticketGone, number, word.pipe())))
 }
@@ -197,7 +193,7 @@ func (q *ticketQueue) removeAll(pipe uint64) {
 	}
 }
 
-// valid reports whether t still is in its queue.
+// valid reports whether t is still in its queue.
 func (t ticket) valid() (ok bool) {
 	return t.queue != nil && t.queue.guard(func() {
 		ok = ticketWord(t.queue.word(t.number).Load()) == t.word && t.queue.next().Load() > t.number

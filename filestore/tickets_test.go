@@ -94,7 +94,7 @@ func TestQueueHasAnEnd(t *testing.T) {
 	firstIs(t, q, all[1])
 }
 
-// Whatever stands in the file, nothing hangs, and the queue works again.
+// Garbage in the file makes nothing hang, and the queue works again.
 func TestQueueOverGarbage(t *testing.T) {
 	t.Parallel()
 	q, c := emptyQueue(t)

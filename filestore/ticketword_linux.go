@@ -46,10 +46,10 @@ const (
 	queueFormat = 0                // the newest that this build knows
 )
 
-// isNewerFormat reports whether word is the format of a queue of a newer padlock: queueMagic and one
-// byte with the format, which rises when an older build could do harm to the queue. The queue of
-// format 0 has eight zero bytes there. Anything else is garbage, which is worth as much as in the
-// other fields.
+// isNewerFormat reports whether word is the format of a queue of a newer padlock: queueMagic and
+// one byte with the format, which rises when an older build could do harm to the queue. The queue
+// of format 0 has eight zero bytes there. Anything else is garbage, which is worth as much as in
+// the other fields.
 func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

@@ -17,8 +17,9 @@ import (
 //	nfs=force       AllowNetwork
 //	max-open=N      MaxOpen
 //
-// Anything else is driver.ErrInvalid. opts come after what the URL says. Nothing in Open waits, so
-// ctx is only looked at: FromURL fails if it has ended.
+// Anything else is driver.ErrInvalid. opts come after the parameters of the URL. FromURL fails if
+// ctx has ended; Open has no other use for it, since it does not wait. See Open for the other
+// errors.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -8,42 +8,38 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The kernel wakes nobody when a lock is given back. So waiters stand in a queue
-// that lies in the lock file (see ticketQueue), and a process that gives a lock back
-// wakes the first of them, and nobody else. A waiter takes its ticket and then
-// tries the lock; a process that gives the lock back looks at the queue after it
-// has unlocked. So no wake-up is lost.
+// The kernel wakes no waiter when a lock is given back. So waiters stand in a queue that lies in
+// the lock file (see ticketQueue), and a process that gives the lock back wakes the first of them
+// and no other. A waiter takes its ticket and then tries the lock; a process that gives the lock
+// back looks at the queue after it has unlocked. So no wake-up is lost.
 //
-// Only the first waiter of all watches for what wakes nobody: holders that were
-// killed, programs other than padlock. It asks the kernel to be woken when the
-// lock file is closed or touched (inotify), leaves word of that in the file's
-// size, so that a process of an earlier padlock touches the file when it gives the
-// lock back, and looks at the lock now and then. Waiters for which there is no
-// ticket, and those that only want to know when to try, do the same.
+// Holders that are killed, and programs other than padlock, wake no waiter. Only the first waiter
+// of all watches for them: it has the kernel wake it when the lock file is closed or touched
+// (inotify), it sets the file's size to sizeWaited, so that a process with an earlier padlock
+// touches the file when it gives the lock back, and it looks at the lock now and then. Waiters for
+// which there is no ticket, and waiters that only want to know when to try, do the same.
 const (
-	firstLook   = time.Millisecond       // after a wake-up that came too soon: files are closed before they are unlocked
-	slowLook    = 250 * time.Millisecond // where wake-ups come
-	behindLooks = 4                      // of these, at most, for a waiter that is not the first
-	pollLook    = 50 * time.Millisecond  // where none come
+	firstLook   = time.Millisecond       // after a wake-up that came too early: files are closed before they are unlocked
+	slowLook    = 250 * time.Millisecond // for a waiter that is woken
+	behindLooks = 4                      // times slowLook at most, for a waiter that is not the first
+	pollLook    = 50 * time.Millisecond  // for a waiter that is not woken
 	coolLook    = 10 * time.Second       // while the name cools down
 
-	// headPatience is how long a lock may lie free while its first waiter lives
-	// and does not take it. Then the process of that waiter counts as stopped,
-	// and loses its places.
+	// headPatience is how long a lock may lie free while its first waiter is alive and does not
+	// take it. After that, the process of the waiter counts as stopped and loses its places.
 	headPatience = 500 * time.Millisecond
 
-	promoteLook = 50 * time.Millisecond // for a reader who waits to be promoted, where no list of locks tells
+	promoteLook = 50 * time.Millisecond // for a reader that waits to be promoted, if there is no list of locks
 
-	// A reservation ends a little before the hold does, so that its owner
-	// never believes in it for too long.
+	// A reservation ends a little before the hold does, so that its owner never relies on it for
+	// too long.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve it returns the hold itself, as a
-// reservation, in order of arrival over all processes if Guarantees.FIFO says
-// so. Without reserve it takes nothing, except in a container or on a
-// system without a list of locks: there it has the lock for an instant when it
-// finds the name free, and a try of another process in that instant fails.
+// Wait implements driver.Waiter. With reserve it returns the hold itself, as a reservation, in the
+// order of arrival over all processes if Guarantees.FIFO says so. Without reserve it takes nothing,
+// except in a container or on a system without a list of locks: there it has the lock for an
+// instant when it finds the name free, and a try of another process in that instant fails.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -94,7 +90,7 @@ func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request)
 	}
 }
 
-// pause waits to be woken, for d at most.
+// pause waits until w is woken, for d at most.
 func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -110,53 +106,53 @@ func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer)
 	return nil
 }
 
-// pacer says when to look again.
+// pacer computes when to look again.
 type pacer struct {
 	first, slow time.Duration
 	delay       time.Duration // the last
 }
 
-// next returns the time to the next look: short at first, then longer and
-// longer, never the same for two waiters, and not before it can help.
+// next returns the time until the next look. It is short at first, then longer and longer, random
+// so that two waiters differ, and not shorter than the refusal lasts for certain.
 func (p *pacer) next(l look) time.Duration {
 	limit := pollLook
 	if l.ahead > 0 {
 		return p.behind(l)
 	}
-	if l.told {
+	if l.subscribed {
 		limit = p.slow
 	}
 	p.delay = min(max(4*p.delay, p.first), limit)
 	switch no := l.refusal; {
 	case no.cooling:
-		return min(no.left+time.Millisecond, coolLook) // nobody ends it early
+		return min(no.left+time.Millisecond, coolLook) // a cool-down rarely ends early
 	case no.left > 0:
 		return min(no.left+time.Millisecond, limit)
 	}
 	return p.delay + rand.N(p.delay/2+1)
 }
 
-// behind is next for a waiter that is not the first. It will be woken; by itself
-// it looks for dead and stopped processes.
+// behind is next for a waiter that is not the first. Such a waiter is woken when it is its turn; it
+// looks only to find dead and stopped processes before it.
 func (p *pacer) behind(l look) time.Duration {
 	p.delay = p.slow // for when it is the first
 	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
 	switch no := l.refusal; {
 	case no.cooling:
 		d = min(d+no.left, coolLook)
-	case no.queued && no.left > 0 && l.ahead == 1: // it may turn out that the first has stopped
+	case no.queued && no.left > 0 && l.ahead == 1: // the first may turn out to be stopped
 		d = min(d, no.left+time.Millisecond)
 	}
 	return d + rand.N(d/8+1)
 }
 
-// look is what a waiter found.
+// look is the result of a waiter's look at the lock.
 type look struct {
-	done    bool
-	grant   driver.Grant
-	refusal *refusal // if not done
-	told    bool     // wake-ups come
-	ahead   int      // waiters with tickets before this one
+	done       bool
+	grant      driver.Grant
+	refusal    *refusal // if not done
+	subscribed bool     // the waiter will be woken, see subscribe
+	ahead      int      // waiters with tickets before this one
 }
 
 // look tries the lock. A waiter without a ticket, or with the first, subscribes to
@@ -176,8 +172,8 @@ func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look,
 		if err := s.enlist(f, w); err != nil {
 			return l, err
 		}
-		if w.ticket.queue == nil || l.told {
-			l.told = s.subscribe(f)
+		if w.ticket.queue == nil || l.subscribed {
+			l.subscribed = s.subscribe(f)
 		}
 		if w.aside {
 			err = s.peek(f, w, r)
@@ -196,11 +192,10 @@ func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look,
 	}
 }
 
-// settle is called after a try that failed. It reports whether another should follow
-// at once.
+// settle is called after a try that failed. It reports whether another one should follow at once.
 func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	if w.ticket.queue == nil {
-		return l.told && !s.notify.watches(f) // another file stands there by now
+		return l.subscribed && !s.notify.watches(f) // the path leads to another file by now
 	}
 	if s.stale(f, w) {
 		return true
@@ -213,17 +208,17 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	switch {
 	case l.ahead > 0:
 		return false
-	case !l.told:
-		l.told = s.subscribe(f)
-		return l.told
+	case !l.subscribed:
+		l.subscribed = s.subscribe(f)
+		return l.subscribed
 	}
 	return l.refusal.queued || !s.notify.watches(f)
 }
 
-// reserve makes one try, and holds what it got for as long as a reservation.
+// reserve makes one try. It keeps the hold for as long as a reservation lasts.
 func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
 	plain := *r
-	plain.AtLeast = 0 // is armed by the claim
+	plain.AtLeast = 0 // the claim arms it
 	f.asking = w
 	h, err := s.try(ctx, f, &plain)
 	f.asking = nil
@@ -236,7 +231,7 @@ func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Reque
 	return driver.Grant{Fence: h.fence, From: from, TTL: reservation}, nil
 }
 
-// unclaimed ends a reservation that nobody claimed.
+// unclaimed ends a reservation that was not claimed in time.
 func (s *Store) unclaimed(name string, h *hold) {
 	f, err := s.enter(name)
 	if err != nil {
@@ -249,7 +244,7 @@ func (s *Store) unclaimed(name string, h *hold) {
 	}
 }
 
-// peek finds out whether a try would succeed, without one if it can.
+// peek finds out whether a try would succeed, if possible without making one.
 func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	own := f.find(r.Token)
 	if no := s.peekRecord(f, r, own != nil); no != nil {
@@ -281,9 +276,8 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	return nil
 }
 
-// peekRecord looks for a cool-down, somebody's promotion, and waiters that are
-// about to get the lock. None of it counts for a reader that waits to be promoted:
-// its try finds out.
+// peekRecord looks for a cool-down, a promotion that is under way, and waiters that are about to
+// get the lock. It ignores them for a reader that waits to be promoted, whose try finds out.
 func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
@@ -301,7 +295,7 @@ func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	return nil
 }
 
-// probe finds out by a try, and gives back what it got.
+// probe finds out by a try, and gives the lock back.
 func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)
@@ -319,8 +313,8 @@ func (s *Store) probe(f *file, shared bool) error {
 	return nil
 }
 
-// subscribe asks to be woken and leaves word in the file. It returns false where
-// that is not possible.
+// subscribe makes the kernel wake the waiters of f when something happens to the file, and writes
+// that into the file's size. It returns false if that is not possible.
 func (s *Store) subscribe(f *file) bool {
 	return s.notify.watch(f, f.spare) && leaveWord(f.spare)
 }

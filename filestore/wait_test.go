@@ -47,7 +47,7 @@ func (w *waiting) get(t testing.TB) driver.Grant {
 	return g
 }
 
-// waits returns when the store has looked at the name and waits to be told.
+// waits returns when the store has looked at the name and waits for a wake-up.
 func (s *Store) waits(t testing.TB, name string) {
 	t.Helper()
 	eventually(t, "somebody waits for "+name, func() bool {
@@ -56,8 +56,7 @@ func (s *Store) waits(t testing.TB, name string) {
 	})
 }
 
-// A release in another process wakes the waiter long before he would have
-// looked by himself.
+// A release in another process wakes the waiter long before it would have looked without a wake-up.
 func TestReleaseWakesOtherProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,8 +84,8 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 
 // countLooks counts the wake-ups that the kernel gave to the store from now on.
 func countLooks(s *Store) func() int64 {
-	before := s.notify.told.Load()
-	return func() int64 { return s.notify.told.Load() - before }
+	before := s.notify.notices.Load()
+	return func() int64 { return s.notify.notices.Load() - before }
 }
 
 // Foreign parties that close the file wake, those that only unlock it are
@@ -114,8 +113,7 @@ func TestForeignReleaseIsFound(t *testing.T) {
 	}
 }
 
-// Whoever closes the file wakes, so that a foreign holder need not be polled
-// for.
+// Closing the file wakes the waiters, so that they need not poll for other programs.
 func TestForeignCloseIsHeard(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -130,7 +128,7 @@ func TestForeignCloseIsHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		file.Close()
-		eventually(t, "the store is told", func() bool { return looks() > 0 })
+		eventually(t, "the store gets a notice", func() bool { return looks() > 0 })
 	}
 	cancel()
 	if <-w.grant; !errors.Is(<-w.err, context.Canceled) {
@@ -270,7 +268,7 @@ func TestWaitersRest(t *testing.T) {
 	}
 }
 
-// Who moves up in the line looks for himself from then on.
+// A waiter that becomes the first in line looks at the lock from then on.
 func TestNextInLine(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -280,7 +278,7 @@ func TestNextInLine(t *testing.T) {
 	s.waits(t, "job")
 	second := wait(t, s, request("job", "second"))
 	eventually(t, "both wait", func() bool { return s.waiters("job") == 2 })
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil { // which nobody is told of
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil { // which wakes nobody
 		t.Fatal(err)
 	}
 	cancel()
@@ -304,7 +302,7 @@ func TestQueue(t *testing.T) {
 				<-w.wake
 			}
 			if is != slices.Contains(want, w) {
-				t.Errorf("%s was told: %v", name, is)
+				t.Errorf("%s was woken: %v", name, is)
 			}
 		}
 	}
@@ -331,7 +329,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Without reserve nothing is taken, and all who wait so are told.
+// Without reserve Wait takes nothing, and all such waiters are woken.
 func TestWaitAside(t *testing.T) {
 	t.Parallel()
 	for _, narrow := range []bool{false, true} { // by the list of locks, and by a try
@@ -414,7 +412,7 @@ func TestPaceOfPolling(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		p := pacer{first: firstLook, slow: slowLook}
 		for range 20 {
-			d := p.next(look{refusal: &refusal{}, told: told})
+			d := p.next(look{refusal: &refusal{}, subscribed: told})
 			if d < time.Millisecond || d > slowLook*3/2+1 || !told && d > pollLook*3/2+1 {
 				t.Errorf("told %v: a look after %v", told, d)
 			}

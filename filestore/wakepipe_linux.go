@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A wakePipe is how other processes wake the waiters of one store: a named
-// FIFO in the directory "waiters" beside the lock files. The store has it open
-// for as long as somebody waits, and for pipeIdle more. The waker opens it
-// for writing and writes which ticket is meant. If nobody has it open for
-// reading, that fails with ENXIO: the process is dead, and its FIFO is removed.
+// A wakePipe is a named FIFO through which other processes wake the waiters of one store. It lies
+// in the directory "waiters", next to the lock files. The store has it open while a waiter has a
+// ticket, and pipeIdle longer. To wake a waiter, a process opens the FIFO for writing and writes
+// the ticket. If no process has it open for reading, opening fails with ENXIO: the waiter is dead,
+// and its FIFO is removed.
 //
-//	state    by                                        to
-//	(none)   the first ticket of the store             open
-//	open     no ticket for pipeIdle, or Store.Close    (none), the file removed
-//	open     the process dies                          dead: the file is left
-//	dead     anybody who wants to wake it, or makes    (none), the file removed if its
-//	         a pipe of his own                         owner, or the directory, allows it
+//	state    by                                       to
+//	(none)   the first ticket of the store            open
+//	open     no ticket for pipeIdle, or Store.Close   (none), the file is removed
+//	open     the process dies                         dead, the file stays
+//	dead     a process that wants to wake it, or      (none), the file is removed if its
+//	         makes a pipe of its own                  owner and the directory allow it
 type wakePipe struct {
 	mu      sync.Mutex
 	id      uint64 // 0: none is open
@@ -41,16 +41,16 @@ type wakeKey struct{ ino, number uint64 }
 
 const (
 	waitersDir   = "waiters"
-	newPipe      = "new-" // prefix of a FIFO that its owner has not opened yet
+	newPipe      = "new-" // prefix of a FIFO that its owner has not yet opened
 	newPipeGrace = time.Minute
 	wakeSize     = 16
 	pipeIdle     = time.Second
-	sweepMax     = 16 // FIFOs that are looked at when one is made
+	sweepMax     = 16 // how many FIFOs are checked when one is made
 )
 
 func pipeName(id uint64) string { return fmt.Sprintf("%010x", id) }
 
-// open makes the FIFO if there is none, and returns its number.
+// open makes the FIFO if there is none. It returns the number of the FIFO.
 func (p *wakePipe) open(s *Store) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,8 +74,7 @@ func (p *wakePipe) open(s *Store) (uint64, error) {
 	return id, nil
 }
 
-// keep begins the time after which the pipe is closed unless somebody waits.
-// The caller holds mu.
+// keep starts the timer that closes the pipe if no waiter has a ticket then. The caller holds mu.
 func (p *wakePipe) keep() {
 	if p.stop != nil {
 		p.stop()
@@ -96,7 +95,7 @@ func (p *wakePipe) shut() {
 		return
 	}
 	_ = syscall.Unlink(p.file.Name())
-	_ = syscall.Rmdir(filepath.Dir(p.file.Name())) // unless somebody else waits
+	_ = syscall.Rmdir(filepath.Dir(p.file.Name())) // fails while another process waits
 	_ = p.file.Close()
 	p.id, p.file = 0, nil
 }
@@ -112,7 +111,8 @@ func (p *wakePipe) close() {
 	p.running.Wait()
 }
 
-// lost closes the pipe if its file was removed, so that nobody finds it.
+// lost reports whether other processes cannot find the pipe, because its file was removed. Then it
+// closes the pipe.
 func (p *wakePipe) lost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,14 +126,14 @@ func (p *wakePipe) lost() bool {
 	return true
 }
 
-// is reports whether id is the number of the pipe that is open.
+// is reports whether id is the number of the open pipe.
 func (p *wakePipe) is(id uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.id == id
 }
 
-// add has w woken for the ticket t.
+// add makes a wake-up for the ticket t wake w.
 func (p *wakePipe) add(t ticket, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,8 @@ func (p *wakePipe) remove(t ticket) {
 	}
 }
 
-// own reports whether id is this store's pipe, and wakes the waiter of key.
+// own reports whether id is this store's pipe. If it is and wake is true, own wakes the waiter of
+// key.
 func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,8 +163,8 @@ func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
 	return true
 }
 
-// run wakes those who are meant by what is written into the pipe. It wakes
-// all if that makes no sense.
+// run wakes the waiters whose tickets are written into the pipe. If the bytes make no sense, it
+// wakes all waiters.
 func (p *wakePipe) run(file *os.File) {
 	buf := make([]byte, 64*wakeSize)
 	for {
@@ -187,8 +188,7 @@ func (p *wakePipe) run(file *os.File) {
 	}
 }
 
-// makePipe makes a FIFO. The store that closed the last one may remove the directory
-// meanwhile.
+// makePipe makes a FIFO. It tries again if another process removes the directory in the meantime.
 func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	dir := filepath.Join(s.dir, waitersDir)
 	for range 100 {
@@ -205,8 +205,8 @@ func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	return id, file, err
 }
 
-// makePipeIn gives a FIFO its name when it is open, so that a FIFO with a name
-// that nobody has open is one of a dead process.
+// makePipeIn gives the FIFO its name after opening it. So if no process has a FIFO with such a name
+// open, its process is dead.
 func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	id := 1 + rand.Uint64N(pipeMask)
 	name, temporary := pipeName(id), newPipe+pipeName(id)
@@ -216,7 +216,7 @@ func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	}
 	fd, err := syscall.Openat(at, temporary, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 	if err == nil {
-		// Others write only: a reader would take what is meant for this process.
+		// Other processes may only write: a reader would take wake-ups from this process.
 		perm := [...]uint32{private: 0o600, group: 0o620, world: 0o622}[s.config.access]
 		if err = syscall.Fchmod(fd, perm); err == nil {
 			err = syscall.Renameat(at, temporary, at, name)
@@ -232,7 +232,7 @@ func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	return id, os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
 }
 
-// openWaitersDir opens the directory for FIFOs, and makes it if need be.
+// openWaitersDir opens the directory for FIFOs, and makes it if it does not exist.
 func (s *Store) openWaitersDir(dir string) (*os.File, error) {
 	const flags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 	fd, err := openFile(dir, flags, 0)
@@ -255,7 +255,7 @@ func (s *Store) openWaitersDir(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), dir), nil
 }
 
-// sweep looks at a few FIFOs and removes those of dead processes.
+// sweep checks a few FIFOs and removes those of dead processes.
 func (s *Store) sweep(dir *os.File) {
 	entries, err := dir.ReadDir(sweepMax)
 	if err != nil && err != io.EOF {
@@ -283,16 +283,16 @@ func openPipe(path string) (int, error) {
 	return openFile(path, syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 }
 
-// reached is what became of an attempt to wake the waiter of a ticket.
+// reached is the result of an attempt to wake the waiter of a ticket.
 type reached int
 
 const (
 	reachedLiving  reached = iota // it is awake, or will be when its process runs
 	reachedDead                   // its process is dead
-	reachedUnknown                // it cannot be woken now; it looks by itself
+	reachedUnknown                // it cannot be woken now; it will look without a wake-up
 )
 
-// reach wakes the waiter of a ticket, or only finds out whether it lives.
+// reach finds out whether the waiter of a ticket is alive, and wakes it if wake is true.
 func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool) reached {
 	if s.order.pipe.own(word.pipe(), wakeKey{q.ino, number}, wake) {
 		return reachedLiving
@@ -325,7 +325,7 @@ func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool)
 	binary.NativeEndian.PutUint64(b[:], q.ino)
 	binary.NativeEndian.PutUint64(b[8:], number)
 	switch _, err := syscall.Write(fd, b[:]); err {
-	case nil, syscall.EAGAIN: // full: it has not run for long, and looks at all its tickets when it does
+	case nil, syscall.EAGAIN: // full: the process has not run for long; it wakes all waiters when it does
 		return reachedLiving
 	case syscall.EPIPE:
 		return reachedDead

@@ -65,7 +65,7 @@ func (s *Store) pipeID(t testing.TB) uint64 {
 	return id
 }
 
-// What others write into the FIFO does no harm.
+// Bytes that other programs write into the FIFO do no harm.
 func TestNoiseInThePipe(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

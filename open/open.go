@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/quorum"
 )
 
 // Store opens the store that a URL names, such as file:///var/lib/locks. A URL that begins with
@@ -57,3 +60,17 @@ func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) 
 	}
 	return s.Open(ctx, u, opening)
 }
+
+func newOpener(opts []Option) *opener {
+	o := &opener{schemes: []driver.Scheme{
+		filestore.Scheme(), memstore.Scheme(), quorum.MajorityScheme(), quorum.AllScheme(),
+	}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o
+}
+
+// Redacted returns a URL as it may be shown: without user, password and parameters. Pass the same
+// options as to Store. A DSN after symfony+ is shown as the URL that it stands for.
+func Redacted(rawURL string, opts ...Option) string { return newOpener(opts).redacted(rawURL) }

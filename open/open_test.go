@@ -67,7 +67,7 @@ func TestSchemesArePassed(t *testing.T) {
 	}
 	store, err = open.Store(t.Context(), "quorum:?store=toy://a&store=toy://b&store=toy://c", open.Schemes(toy("toy")))
 	works(t, store, err)
-	store, err = open.Store(t.Context(), "file:///nowhere/at/all", open.Schemes(toy("file"))) // replaces the usual one
+	store, err = open.Store(t.Context(), "file://host/directory", open.Schemes(toy("file"))) // replaces the usual one
 	works(t, store, err)
 }
 
@@ -81,12 +81,12 @@ func TestOpeningReachesTheStore(t *testing.T) {
 		return memstore.New(), nil
 	}
 	for _, rawURL := range []string{"toy:", "quorum:?store=toy://a", "all:?store=toy://a"} {
-		store, err := open.Store(t.Context(), rawURL, open.Schemes(s), open.StateDir("/state"), open.Brief(), open.Lenient())
+		store, err := open.Store(t.Context(), rawURL, open.Schemes(s), open.StateDir("/state"), open.ForgetSoon(), open.Lenient())
 		works(t, store, err)
 	}
 	for i, lazy := range []bool{false, true, false} {
-		want := driver.Opening{StateDir: "/state", Brief: true, Lenient: true, Lazy: lazy}
-		if len(got) != 3 || got[i].StateDir != want.StateDir || got[i].Brief != want.Brief || got[i].Lenient != want.Lenient || got[i].Lazy != want.Lazy {
+		want := driver.Opening{StateDir: "/state", ForgetSoon: true, Lenient: true, Lazy: lazy}
+		if len(got) != 3 || got[i].StateDir != want.StateDir || got[i].ForgetSoon != want.ForgetSoon || got[i].Lenient != want.Lenient || got[i].Lazy != want.Lazy {
 			t.Errorf("opening %d of 3: %+v, want %+v", i, got, want)
 		}
 	}
@@ -110,6 +110,32 @@ func TestFromEnv(t *testing.T) {
 		}
 		store, err := open.FromEnv(t.Context())
 		works(t, store, err)
+	}
+}
+
+// FromEnv remembers servers in the user's directory, unless the program names another one.
+func TestFromEnvStateDir(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_STATE_HOME", home)
+	t.Setenv("PADLOCK_STORE", "toy:")
+	usual, err := open.DefaultDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	s := toy("toy")
+	s.Open = func(_ context.Context, _ *url.URL, o driver.Opening) (driver.Store, error) {
+		got = o.StateDir
+		return memstore.New(), nil
+	}
+	store, err := open.FromEnv(t.Context(), open.Schemes(s))
+	if works(t, store, err); got != usual {
+		t.Errorf("the directory is %q, want %q", got, usual)
+	}
+	store, err = open.FromEnv(t.Context(), open.Schemes(s), open.StateDir("/elsewhere"))
+	if works(t, store, err); got != "/elsewhere" {
+		t.Errorf("the directory is %q, want /elsewhere", got)
 	}
 }
 

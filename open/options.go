@@ -5,9 +5,6 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/filestore"
-	"github.com/padlock-go/padlock/memstore"
-	"github.com/padlock-go/padlock/quorum"
 )
 
 // Option changes what Store does.
@@ -35,9 +32,9 @@ func Lazy() Option { return func(o *opener) { o.opening.Lazy = true } }
 // would refuse the settings of its server. Do not use locks of such a store for work.
 func Lenient() Option { return func(o *opener) { o.opening.Lenient = true } }
 
-// Brief lets the store forget a free name after a minute. It is for tests, which use their names
-// once.
-func Brief() Option { return func(o *opener) { o.opening.Brief = true } }
+// ForgetSoon lets the store forget a free name after a minute. It is for tests, which use their
+// names once.
+func ForgetSoon() Option { return func(o *opener) { o.opening.ForgetSoon = true } }
 
 // opener is one call of Store.
 type opener struct {
@@ -45,16 +42,6 @@ type opener struct {
 	betweenProcesses bool
 	opening          driver.Opening
 	depth            int // of composite stores in composite stores
-}
-
-func newOpener(opts []Option) *opener {
-	o := &opener{schemes: []driver.Scheme{
-		filestore.Scheme(), memstore.Scheme(), quorum.MajorityScheme(), quorum.AllScheme(),
-	}}
-	for _, opt := range opts {
-		opt(o)
-	}
-	return o
 }
 
 // scheme finds the scheme for URLs that begin with name.

@@ -128,10 +128,6 @@ func (o *opener) distinct(members []string) error {
 	return nil
 }
 
-// Redacted returns a URL as it may be shown: without user, password and parameters. Pass the same
-// options as to Store. A DSN after symfony+ is shown as the URL that it stands for.
-func Redacted(rawURL string, opts ...Option) string { return newOpener(opts).redacted(rawURL) }
-
 func (o *opener) redacted(rawURL string) string {
 	u, s, err := o.parse(rawURL)
 	switch {

@@ -64,7 +64,7 @@ func ahead(c cluster, a *client) {
 	}
 }
 
-func TestStagesOfATry(t *testing.T) {
+func TestUndecidedTry(t *testing.T) {
 	testEdges(t, []edge{
 		{"undecided, enough granted: won", func(t *testing.T, c cluster, a *client) {
 			a.these(down, 1)
@@ -101,6 +101,11 @@ func TestStagesOfATry(t *testing.T) {
 			a.heal()
 			nothingLeft(t, c)
 		}},
+	})
+}
+
+func TestWonTry(t *testing.T) {
+	testEdges(t, []edge{
 		{"won, a quorum has the fence: granted", func(t *testing.T, c cluster, a *client) {
 			ahead(c, a)
 			a.links[2].set(on("raise", silent))
@@ -191,7 +196,7 @@ func TestARefusalEndsTheTry(t *testing.T) {
 	}
 }
 
-func TestAnswersBeforeTheDecision(t *testing.T) {
+func TestAnswersThatAreAskedForAgain(t *testing.T) {
 	testEdges(t, []edge{
 		{"held, and this try has the first member: asked again", func(t *testing.T, c cluster, a *client) {
 			rivals := []driver.Request{request("n"), request("n")}
@@ -201,14 +206,6 @@ func TestAnswersBeforeTheDecision(t *testing.T) {
 			}
 			take(t, a, request("n"))
 			if n := a.links[1].count("acquire"); n < 2 {
-				t.Errorf("member 2 was asked %d times", n)
-			}
-		}},
-		{"held, and a rival has the first member: a refusal", func(t *testing.T, c cluster, a *client) {
-			take(t, c[0].now(), request("n"))
-			take(t, c[1].now(), request("n"))
-			refused(t, a, request("n"), driver.ErrHeld)
-			if n := a.links[1].count("acquire"); n != 1 {
 				t.Errorf("member 2 was asked %d times", n)
 			}
 		}},
@@ -224,6 +221,19 @@ func TestAnswersBeforeTheDecision(t *testing.T) {
 			a.links[0].next("acquire", lostReply)
 			a.links[1].next("acquire", lostReply)
 			take(t, a, request("n"))
+		}},
+	})
+}
+
+func TestAnswersThatStand(t *testing.T) {
+	testEdges(t, []edge{
+		{"held, and a rival has the first member: a refusal", func(t *testing.T, c cluster, a *client) {
+			take(t, c[0].now(), request("n"))
+			take(t, c[1].now(), request("n"))
+			refused(t, a, request("n"), driver.ErrHeld)
+			if n := a.links[1].count("acquire"); n != 1 {
+				t.Errorf("member 2 was asked %d times", n)
+			}
 		}},
 		{"never: out of the vote", func(t *testing.T, c cluster, a *client) {
 			a.these(down, 2, 3)

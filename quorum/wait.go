@@ -13,7 +13,7 @@ import (
 // Wait implements driver.Waiter. It waits at all members and returns when a quorum of them reports
 // that a try is worth while, or after about a second. It never reserves: a reservation at only some
 // of the members would block every caller, even one that could get a quorum.
-func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}

@@ -7,7 +7,7 @@
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.Locks()...)
 //	locker := padlock.New(store)
 //
-//	sessions, err := session.New(redis.Sessions(), session.WithLocker(locker))
+//	sessions, err := session.New(redis.Sessions(), session.Locker(locker))
 //	pages, err := stampede.New(locker, redis.Values(), "pages", time.Minute, render)
 //
 // A session is a hash with a field for each of its keys, and a commit is one

@@ -32,7 +32,7 @@ func Locks() []redisstore.Option {
 // its turn.
 //
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
-//	sessions, err := session.NewPHP(redis.Blobs(), session.WithLocker(padlock.New(store)), session.PHP{})
+//	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
 //
 // PHP writes without conditions, so only the lock protects what Go has saved.
 // After a restart that may have lost locks Go therefore takes none until the

@@ -18,40 +18,47 @@ import (
 // DefaultPrefix is what all keys begin with, except PHP's.
 const DefaultPrefix = "padlock:"
 
-// Redis is a connection and what is kept behind it. It is safe for concurrent
-// use.
+// Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent use.
 type Redis struct {
 	client rueidis.Client
 	own    bool
+	config
+}
+
+type config struct {
 	prefix string
 }
 
 // Option configures New, Open and FromURL.
-type Option func(*Redis)
+type Option func(*config)
 
-// Prefix makes keys begin with p instead of DefaultPrefix: two applications on
-// one server need two of them. On a cluster, a hash tag in it puts all keys
-// into one slot.
-func Prefix(p string) Option { return func(r *Redis) { r.prefix = p } }
+// Prefix makes keys begin with p instead of DefaultPrefix. Two applications on one server need two
+// prefixes. On a cluster, a hash tag in the prefix puts all keys into one slot.
+func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// New works with a client that the application has. It stays the
-// application's, and Close leaves it open. The error is about options; no
-// request is sent.
+// New works with a client of the application. Close leaves that client open. The error is about
+// options; no request is sent.
 //
-// Scripts that may have been executed are never repeated, whatever the client's
-// DisableRetry says.
+// A script that may have been executed is never sent again, even if the client's DisableRetry is
+// false.
 func New(c rueidis.Client, opts ...Option) (*Redis, error) {
 	if c == nil {
 		return nil, errors.New("redissession: New: the client is nil")
 	}
-	r := &Redis{client: c, prefix: DefaultPrefix}
+	r := &Redis{client: c, config: config{prefix: DefaultPrefix}}
 	for _, o := range opts {
-		o(r)
+		if o == nil {
+			return nil, errors.New("redissession: an Option is nil")
+		}
+		o(&r.config)
 	}
-	return r, r.checkPrefix()
+	if err := r.checkPrefix(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
-// checkPrefix refuses what would swallow the hash tag that follows it.
+// checkPrefix refuses a prefix that would hide the hash tag that follows it.
 func (r *Redis) checkPrefix() error {
 	_, tag, open := strings.Cut(r.prefix, "{")
 	if open && strings.IndexByte(tag, '}') <= 0 {

@@ -110,7 +110,7 @@ func run(b *testing.B, srv *server.Server, workers int, pair func(name, token st
 	b.ReportMetric((cpu()-mine)*1e6/float64(b.N), "client-cpu-µs/op")
 }
 
-// serverCPU is what the server has used so far, in seconds.
+// serverCPU returns the processor time of the server so far, in seconds.
 func serverCPU(b *testing.B, srv *server.Server) (seconds float64) {
 	for _, m := range regexp.MustCompile(`used_cpu_(?:sys|user):([\d.]+)`).FindAllStringSubmatch(ask(b, srv, "INFO", "cpu"), -1) {
 		n, err := strconv.ParseFloat(m[1], 64)
@@ -122,8 +122,8 @@ func serverCPU(b *testing.B, srv *server.Server) (seconds float64) {
 	return seconds
 }
 
-// BenchmarkHandOver passes one name on among stores, each with connections of
-// its own, as processes have. An op is one hold.
+// BenchmarkHandOver hands one name over between stores. Each store has its own connections, as a
+// process would. An op is one hold.
 func BenchmarkHandOver(b *testing.B) {
 	for _, row := range []struct {
 		name string
@@ -163,7 +163,7 @@ func handOver(b *testing.B, stores int, opts []redisstore.Option) {
 	b.ReportMetric(float64(commands(b, srv)-calls)/float64(b.N), "commands/op")
 }
 
-// holdOnce waits for a name as the face does, and gives it back.
+// holdOnce waits for a name as a Locker does, and releases it.
 func holdOnce(ctx context.Context, s *redisstore.Store, name string) error {
 	r := driver.Request{Name: name, Token: newToken(), TTL: 30 * time.Second}
 	_, err := s.Acquire(ctx, r)
@@ -188,7 +188,7 @@ func holdOnce(ctx context.Context, s *redisstore.Store, name string) error {
 	return err
 }
 
-// commands counts what clients have sent.
+// commands returns the number of commands that clients have sent.
 func commands(t testing.TB, srv *server.Server) (n int64) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`cmdstat_(?:eval|evalsha):calls=(\d+)`).FindAllStringSubmatch(ask(t, srv, "INFO", "commandstats"), -1) {

@@ -4,7 +4,7 @@ package redisstore_test
 
 import "syscall"
 
-// cpu is what this process has used so far, in seconds.
+// cpu returns the processor time of this process so far, in seconds.
 func cpu() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -43,8 +43,8 @@ type Config struct {
 
 // Sentinel says what to ask the sentinels for, and how to log in there.
 type Sentinel struct {
-	// MasterName is the name under which the sentinels watch the primary ("sentinel monitor NAME
-	// …").
+	// MasterName is the name under which the sentinels watch the primary, as in the line
+	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.
 	MasterName string
 	// User, Password and Credentials log in at the sentinels, as the fields of Config do at the
 	// servers. Sentinels without a password need none of them.
@@ -111,7 +111,7 @@ func checkLogin(where, user, password string, asked bool) error {
 	return nil
 }
 
-// copied is c with slices and a TLS configuration that the caller cannot change.
+// copied returns a copy of c that the caller cannot change.
 func (c Config) copied() Config {
 	c.Addrs = slices.Clone(c.Addrs)
 	c.TLS = c.TLS.Clone()

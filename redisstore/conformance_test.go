@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestContract checks every layout against the contract of package driver,
-// with all that can happen to a server and its connections.
+// TestContract checks every layout against the contract of package driver, with restarts, pauses
+// and broken connections.
 func TestContract(t *testing.T) {
 	for _, row := range []struct {
 		name string

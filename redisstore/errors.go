@@ -66,7 +66,7 @@ var before = []struct{ code, advice string }{
 	{"MASTERDOWN", "it is a replica without a primary"},
 	{"CLUSTERDOWN", "the cluster does not serve this name's slot now"},
 	{"TRYAGAIN", "the cluster is moving this name's slot"},
-	{"MOVED", "the cluster is moving this name's slot"},
+	{"MOVED", "another node of the cluster has this name's slot; open a cluster with redis+cluster:// or Config.Cluster"},
 	{"ASK", "the cluster is moving this name's slot"},
 	{"CROSSSLOT", "it wants all keys in one slot; is there a proxy in between?"},
 	{"BUSY", "it is executing a long script of another program"},

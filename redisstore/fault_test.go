@@ -14,8 +14,7 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestLostReply is T-R1: who repeats an Acquire whose reply was lost is given
-// the same fence.
+// TestLostReply is T-R1: a caller that repeats an Acquire after a lost reply gets the same fence.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -88,8 +87,8 @@ func TestFlushAll(t *testing.T) {
 	}
 }
 
-// TestClientKill cuts all connections again and again under load: nothing
-// overlaps, and nothing is left behind.
+// TestClientKill cuts all connections again and again under load: no two holds overlap, and no key
+// is left behind.
 func TestClientKill(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -139,8 +138,7 @@ func TestClientKill(t *testing.T) {
 	})
 }
 
-// hold takes the lock as the face does, through all failures, calls f and gives
-// it back.
+// hold takes the lock as a Locker does, in spite of failures, calls f and releases the lock.
 func hold(ctx context.Context, t *testing.T, s *redisstore.Store, name string, f func(fence uint64)) {
 	giveUp := func(r driver.Request) {
 		for {
@@ -172,8 +170,8 @@ func hold(ctx context.Context, t *testing.T, s *redisstore.Store, name string, f
 	giveUp(r)
 }
 
-// TestSilence freezes the server: every call ends with its context, or within
-// MaxSilence; what was asked is carried out or not, and asking again tells.
+// TestSilence freezes the server: every call ends with its context, or within MaxSilence. A
+// repetition shows whether the request was carried out.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -205,7 +203,7 @@ func TestSilence(t *testing.T) {
 
 const canary = "c4n4ry-Pa55word"
 
-// TestCanary looks for secrets in whatever is said.
+// TestCanary looks for secrets in errors and other texts.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Password: canary})
@@ -239,7 +237,7 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// saidBy is all that a store says of a lock with a secret token.
+// saidBy returns all texts of a store about a lock with a secret token.
 func saidBy(t *testing.T, rawURL string) (said []string) {
 	say := func(err error) {
 		if err != nil {

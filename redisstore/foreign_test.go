@@ -18,8 +18,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// symfonySave is what PHP does to take a lock: refuse if anybody is in the set
-// whose lease has not ended.
+// symfonySave takes a lock as PHP does: it fails if the set has a member whose lease has not ended.
 var symfonySave = rueidis.NewLuaScript(`
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -30,8 +29,8 @@ redis.call('ZADD', KEYS[1], til, ARGV[1], til, '__write__')
 redis.call('PEXPIREAT', KEYS[1], til)
 return 1`)
 
-// poller takes and gives back a name as a PHP program does in a loop, which
-// looks every 90 to 110 ms, and reports its longest wait.
+// poller takes and releases a name in a loop, as a PHP program does that tries every 90 to 110 ms,
+// and returns its longest wait.
 func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, inside *sync.Mutex, work func()) (longest time.Duration) {
 	began := time.Now()
 	for ctx.Err() == nil {
@@ -142,8 +141,8 @@ func TestPollersLeaveRoom(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTryAfterALongHold takes a name at once that nobody has, right after a hold
-// that was long enough for a gap, by a try that does not wait.
+// TestTryAfterALongHold: a single try gets a free name right after a hold that was long enough for
+// a gap.
 func TestTryAfterALongHold(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -195,8 +194,8 @@ func TestTryAfterALongHold(t *testing.T) {
 	}
 }
 
-// TestTimesFromTheFuture finds a gap and a wish to be promoted that end in an hour, as
-// after a server's clock was set back by an hour: they count for nothing.
+// TestTimesFromTheFuture: a gap and a wish to be promoted that end in an hour, as after a server's
+// clock was set back by an hour, are ignored.
 func TestTimesFromTheFuture(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -221,8 +220,8 @@ func TestTimesFromTheFuture(t *testing.T) {
 	take(t, s, reading(request("wish")))
 }
 
-// TestLuaNumbers wants no integer format of a number that is a fraction: Lua 5.4, as
-// in Dragonfly, raises an error there.
+// TestLuaNumbers finds integer formats in scripts. With a fraction they raise an error in Lua 5.4,
+// which Dragonfly has.
 func TestLuaNumbers(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("lua", "*.lua"))
 	if err != nil || len(files) < 20 {

@@ -23,9 +23,8 @@ func subscriptions(t *testing.T, srv *server.Server) int {
 	return len(names)
 }
 
-// TestSentinelFrozen freezes a primary, whose kernel goes on taking connections
-// and bytes, and never wakes it: with the commands, the subscriptions too go
-// over to the new primary, and names are handed over there.
+// TestSentinelFrozen freezes a primary for good, while its kernel still accepts connections and
+// bytes. Commands and subscriptions move to the new primary, and names are handed over there.
 func TestSentinelFrozen(t *testing.T) {
 	t.Parallel()
 	primary, replica, watch := sentinel(t)
@@ -66,9 +65,9 @@ func TestSentinelFrozen(t *testing.T) {
 	w.got()
 }
 
-// TestClusterFrozen freezes the node of a cluster at which a store listens. The
-// store uses names of other nodes only, so that no connection is made or lost: a
-// waiter that did not hear of its hand-over is the only sign.
+// TestClusterFrozen freezes the node of a cluster at which a store has its subscription. The store
+// uses names of other nodes only, so no connection is made or lost. The only sign is a waiter that
+// missed the message about its hand-over.
 func TestClusterFrozen(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t)
@@ -117,7 +116,7 @@ func TestClusterFrozen(t *testing.T) {
 	})
 }
 
-// ownsSlot reports whether a key lies at a node.
+// ownsSlot reports whether a node has the slot of a key.
 func ownsSlot(t *testing.T, n *server.Server, key string) bool {
 	t.Helper()
 	c := rawClient(t, single(n.Addr()))
@@ -128,8 +127,8 @@ func ownsSlot(t *testing.T, n *server.Server, key string) bool {
 	return err == nil
 }
 
-// TestFrozenNodeStallsNobody asks again and again for names of a node that is frozen:
-// names of the other nodes are granted all the while.
+// TestFrozenNodeStallsNobody asks for names of a frozen node all the time, while names of the other
+// nodes are granted.
 func TestFrozenNodeStallsNobody(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// TestGrantOverANewConnection is a grant that came over a connection that was
-// made after the look: it counts only if the server may be trusted.
+// TestGrantOverANewConnection: a grant over a connection that was made after the check counts only
+// if a new check allows it.
 func TestGrantOverANewConnection(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -158,7 +158,7 @@ func TestProcessRemembers(t *testing.T) {
 	}
 }
 
-// brokenDir is a place where no directory can be.
+// brokenDir returns a path at which no directory can be created.
 func brokenDir(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -177,8 +177,7 @@ func finding(found []driver.Finding, name string) driver.Finding {
 	return driver.Finding{}
 }
 
-// TestGuardSeesWhatComesInBetween takes the server away between the look at it
-// and the reply.
+// TestGuardSeesWhatComesInBetween restarts the server between the check and the reply.
 func TestGuardSeesWhatComesInBetween(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -16,16 +16,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// at is one server for a store.
+// at returns the settings of a store for one server.
 func at(addr string) redisstore.Config { return redisstore.Config{Addrs: []string{addr}} }
 
-// single is one server for a client past all stores.
+// single returns the settings of a plain client for one server.
 func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
 
-// fresh puts a memory of its own before opts: the server of an earlier test may
-// have had the same port, and then this one seems to have restarted.
+// fresh adds run ids of its own to opts: the server of an earlier test may have had the same port,
+// and then the present one would seem to have restarted.
 func fresh(opts []redisstore.Option) []redisstore.Option {
 	return append([]redisstore.Option{redisstore.RememberRunIDs(&runIDs{m: map[string]string{}})}, opts...)
 }
@@ -67,7 +67,7 @@ func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.St
 	return s
 }
 
-// rawClient speaks to the server past all stores.
+// rawClient returns a client for commands of the test itself.
 func rawClient(t testing.TB, o rueidis.ClientOption) rueidis.Client {
 	t.Helper()
 	o.DisableCache = true
@@ -144,7 +144,7 @@ func wantIs(t testing.TB, err, target error, what string) {
 	}
 }
 
-// eventually asks again until it is answered yes.
+// eventually calls yes until it returns true, for at most 20 s.
 func eventually(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -158,8 +158,8 @@ func eventually(t testing.TB, what string, yes func() bool) {
 	}
 }
 
-// bench is a server, with a proxy for each store, and what the suite may do to
-// them.
+// bench is a server with a proxy for each store, for a suite that breaks connections and restarts
+// the server.
 type bench struct {
 	t    testing.TB
 	srv  *server.Server
@@ -249,7 +249,7 @@ func plainLock(c rueidis.Client, name, token string, ttl time.Duration) (release
 	}, err
 }
 
-// companion is a key that belongs to name, of the kind that the letter says.
+// companion returns the companion key of name with this letter.
 func companion(t testing.TB, c rueidis.Client, letter, name string) string {
 	t.Helper()
 	keys, err := c.Do(context.Background(), c.B().Keys().Pattern("padlock:{???}"+letter+":"+name).Build()).AsStrSlice()

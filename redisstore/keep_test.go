@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestNotesOutliveTheirFences wants the note of a name to expire when the clock is
-// FenceKeep past its fence and its lease, whatever was done, and not much later.
+// TestNotesOutliveTheirFences: after each kind of request, the note of a name expires when the
+// clock is FenceKeep past its fence and its lease, and not much later.
 func TestNotesOutliveTheirFences(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -78,7 +78,7 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 
 var usedMemory = regexp.MustCompile(`used_memory:(\d+)`)
 
-// TestBytesOfAName measures what a name costs that was used once.
+// TestBytesOfAName measures the memory of a name that was used once.
 func TestBytesOfAName(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -11,14 +11,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// oddNames are what has tripped makers of keys.
+// oddNames are names for which it is easy to make wrong keys.
 var oddNames = []string{
 	"a", "{a}b", "{}x", "a{b", "a}b{c}d", "{a", "é{{x}}", "}{", "{", "}", "{}", "{}{a}", "a\x00b", " ", "a b", "\n",
 	"padlock:{", "padlock:{000}f:x", "padlock:{000}n:x", "padlock:{}x", strings.Repeat("x", driver.MaxName), strings.Repeat("{", driver.MaxName),
 }
 
-// TestSlotTags finds a tag for every slot, and asks a server in which slot keys
-// lie.
+// TestSlotTags finds a tag for every slot, and compares the slots of keys with those of a server.
 func TestSlotTags(t *testing.T) {
 	t.Parallel()
 	seen := map[[3]byte]bool{}
@@ -87,8 +86,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfOtherPrefixes checks that no name of a store has a key of a store
-// without a prefix, whatever the name is.
+// TestKeysOfOtherPrefixes checks that no name of a store with a prefix has a key of a store without
+// one.
 func TestKeysOfOtherPrefixes(t *testing.T) {
 	const theirs = "padlock:{000}q:job" // a sorted set, as locks are
 	bare := keyer{"", slotTags()}
@@ -126,7 +125,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// TestFormats checks what is remembered against what is written anew.
+// TestFormats compares cached texts with new ones.
 func TestFormats(t *testing.T) {
 	f := formats{keep: 1}
 	for i := range 6 {

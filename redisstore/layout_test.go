@@ -97,8 +97,8 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	}
 }
 
-// TestReleaseOfWhatSymfonyDemoted gives back a hold that PHP has demoted with its
-// token, while another reader is in and a writer waits: the writer goes on waiting.
+// TestReleaseOfWhatSymfonyDemoted releases a hold that PHP has demoted with its token, while
+// another reader holds the name and a writer waits: the writer goes on waiting.
 func TestReleaseOfWhatSymfonyDemoted(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -190,7 +190,7 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestOnlyPadlock tells a lease that ran out from one that was taken.
+// TestOnlyPadlock: a lease that ran out is reported as expired if nobody took the name since.
 func TestOnlyPadlock(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -230,8 +230,7 @@ func TestOnlyPadlock(t *testing.T) {
 	}
 }
 
-// TestLateAcquire is an Acquire that was on its way when its token was
-// released.
+// TestLateAcquire: an Acquire that arrives after the release of its token is refused.
 func TestLateAcquire(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -247,7 +246,7 @@ func TestLateAcquire(t *testing.T) {
 	}
 }
 
-// TestNothingStays finds an expiry on every key, whatever was done.
+// TestNothingStays finds an expiry on every key after each kind of request.
 func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -284,7 +283,7 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// readers leaves what readers leave, one of them with a wish to be promoted.
+// readers makes the keys of readers, one of which waits to be promoted.
 func readers(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	one, two := reading(request("read")), reading(request("read"))
@@ -305,7 +304,7 @@ func readers(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// TestCoolDownSaysWhoseItWas looks at the name as others do meanwhile.
+// TestCoolDownSaysWhoseItWas: other callers see the last holder during the cool-down.
 func TestCoolDownSaysWhoseItWas(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

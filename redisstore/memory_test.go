@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// layouts are the ways in which locks are kept, each with names of its own.
+// layouts are all layouts, each with names of its own.
 var layouts = map[string][]redisstore.Option{
 	"set":                   {redisstore.Prefix("1:")},
 	"set, only padlock":     {redisstore.Prefix("2:"), redisstore.OnlyPadlock()},
@@ -37,8 +37,8 @@ func withMemory(t *testing.T) (srv *server.Server, full func(yes bool)) {
 	}
 }
 
-// TestMemory fills a server's memory while locks are held: no new lock is given,
-// and all that a holder does goes on.
+// TestMemory fills a server's memory while locks are held: no new lock is granted, and all requests
+// of holders work.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for name, opts := range layouts {
@@ -72,7 +72,7 @@ func (m *memory) must(what string, err error) {
 	}
 }
 
-// refuses wants no lock to be given, whatever was there before.
+// refuses checks that no lock is granted, for each state of a name.
 func (m *memory) refuses() {
 	m.t.Helper()
 	used := request("used")
@@ -93,7 +93,7 @@ func (m *memory) refuses() {
 	}
 }
 
-// keeps wants a hold renewed, verified, repeated and swapped.
+// keeps checks that a hold can be renewed, verified, repeated and replaced.
 func (m *memory) keeps() {
 	m.t.Helper()
 	ctx, r := m.t.Context(), request("kept")
@@ -121,7 +121,7 @@ func (m *memory) keeps() {
 	free(m.t, m.s, swap)
 }
 
-// handsOver wants a hold passed on, in the process and to the queue.
+// handsOver checks that a hold is handed over, within the process and to the queue.
 func (m *memory) handsOver() {
 	m.t.Helper()
 	r := request("handed")
@@ -175,8 +175,7 @@ func (m *memory) converts() {
 	free(m.t, m.s, r)
 }
 
-// endsBeside ends a hold that others wait for, with a cool-down or without, and
-// breaks one.
+// endsBeside ends a hold that has waiters, with a cool-down or without, and breaks one.
 func (m *memory) endsBeside(keep time.Duration) {
 	m.t.Helper()
 	r := request("ended " + keep.String())
@@ -195,8 +194,8 @@ func (m *memory) endsBeside(keep time.Duration) {
 	m.must("Break", err)
 }
 
-// TestMemoryIsShortFor keeps a lock through several renewals while the server has
-// no memory, and gives it back.
+// TestMemoryIsShortFor keeps a lock through several renewals while the server has no memory, and
+// releases it.
 func TestMemoryIsShortFor(t *testing.T) {
 	t.Parallel()
 	for name, opts := range layouts {

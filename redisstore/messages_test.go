@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestOpeningSaysWhatToDo opens what cannot be opened.
+// TestOpeningSaysWhatToDo opens servers that cannot be opened.
 func TestOpeningSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	plain := server.Redis(t, server.RedisOptions{}).Addr()

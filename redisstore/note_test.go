@@ -85,6 +85,9 @@ func TestScriptsHaveNoBareOffset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if text := bothScripts["set"].fastAcquire.text; !strings.HasPrefix(text, "-- padlock, notes of version 1\n") {
+		t.Errorf("a script does not name its version: %.60s", text)
+	}
 	for word := range words {
 		if !used[word] && word != "NOTE_VERSION" {
 			t.Errorf("no script uses the word %s", word)

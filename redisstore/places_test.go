@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -107,7 +108,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// waitAndTake lets two stores pass a name on.
+// waitAndTake hands a name over from one store to another.
 func waitAndTake(t *testing.T, open func(ctx context.Context) (driver.Store, error)) {
 	t.Helper()
 	var stores []*redisstore.Store
@@ -222,6 +223,12 @@ func TestCluster(t *testing.T) {
 		ask(t, n, append([]string{"ACL", "SETUSER"}, strings.Fields(line + " " + clusterRights)[1:]...)...)
 	}
 	waitAndTake(t, fromURL("redis+cluster://padlock:PASSWORD@"+nodes[1].Addr()+"?prefix=app:"))
+	// Without Cluster, names of other nodes are refused, with advice.
+	one := opened(t, nodes[1].Addr())
+	eventually(t, "an error for a name of another node", func() bool {
+		_, err := one.Acquire(t.Context(), request("single"+newToken()))
+		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "open a cluster with redis+cluster://")
+	})
 	// Locks lie on all nodes, and a node that is away takes only its own along.
 	nodes[2].Kill()
 	granted := 0
@@ -276,7 +283,7 @@ func sentinelOf(t *testing.T, primary *server.Server) *server.Server {
 	})
 }
 
-// TestSentinel fails over: fences go on growing, whatever else is lost (T-R5).
+// TestSentinel fails over: fences go on growing, even if locks are lost (T-R5).
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	primary, _, watch := sentinel(t)

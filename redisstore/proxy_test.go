@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// proxy stands between a store and its server, and spoils what passes.
+// proxy is between a store and its server, and can cut connections and lose replies.
 type proxy struct {
 	to string
 	l  net.Listener
@@ -87,8 +87,7 @@ func (p *proxy) loseReply() {
 	p.lose = true
 }
 
-// pass waits while there is to be silence, and reports whether the reply to
-// this request is to be lost.
+// pass waits while the proxy is silent, and reports whether to lose the reply to this request.
 func (p *proxy) pass(request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -79,7 +79,8 @@ func number(m *rueidis.RedisMessage) int64 {
 	return n
 }
 
-// callerFence returns the fence for the caller. Without fences it is 0, although the server still counts.
+// callerFence returns the fence for the caller. Without fences it is 0, although the server still
+// counts.
 func (s *Store) callerFence(fence int64) uint64 {
 	if !s.config.fences {
 		return 0

@@ -50,7 +50,7 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 		there.RawQuery = query.Encode()
 		u = &there
 	}
-	if o.Brief && !query.Has("fence-keep") {
+	if o.ForgetSoon && !query.Has("fence-keep") {
 		with("fence-keep", "1m")
 	}
 	if o.Lenient {

@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// A server that comes back without its last second (appendfsync everysec, a
-// failover) knows an older fence than it minted last. The first reader after
-// that must not get it: a writer that the server has forgotten came in between.
+// A server that comes back without its last second (appendfsync everysec, a failover) knows an
+// older fence than it gave last. The first reader after that must not get that fence: a writer that
+// the server has forgotten may have come in between.
 func TestSharedFenceAfterALostTail(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -30,8 +30,8 @@ func TestSharedFenceAfterALostTail(t *testing.T) {
 	}
 }
 
-// Readers that are there together share a fence, so that a resource that
-// checks fences turns none of them away; and the next writer is above it.
+// Readers that hold a name together share a fence, so that a resource that checks fences refuses
+// none of them. The next writer has a greater fence.
 func TestReadersTogetherShareAFence(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

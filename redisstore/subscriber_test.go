@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestMessagesFromOutside passes on what scripts publish and nothing else: a
-// grant, above all, comes from this process only.
+// TestMessagesFromOutside: only messages that scripts publish reach waiters. Above all, a grant can
+// come from this process only.
 func TestMessagesFromOutside(t *testing.T) {
 	s := newStore(defaults())
 	defer s.Close()

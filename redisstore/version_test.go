@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// dump is all that is kept of a server: each key with its value and when it expires.
+// dump returns all keys of a server, each with its value and its expiry.
 func dump(t *testing.T, c rueidis.Client) map[string]string {
 	t.Helper()
 	keys, err := c.Do(t.Context(), c.B().Keys().Pattern("*").Build()).AsStrSlice()

@@ -38,7 +38,7 @@ type waited struct {
 	at  time.Time
 }
 
-// waits joins the queue, and returns when it stands there.
+// waits joins the queue, and returns when the waiter is in it.
 func waits(t testing.TB, s *redisstore.Store, name string) *waiting {
 	t.Helper()
 	return waitsFor(t, s, request(name))
@@ -118,7 +118,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// TestManyBlocked counts what fifty processes ask while they wait.
+// TestManyBlocked counts the requests of fifty processes that wait.
 func TestManyBlocked(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -145,10 +145,9 @@ func TestManyBlocked(t *testing.T) {
 	}
 }
 
-// TestDeadWaiters has three processes in the queue that are gone, in front of a
-// living one. Those whose connection is gone cost nothing; those that are
-// frozen cost the time of their reservations, and not that of the seldom looks
-// of those behind.
+// TestDeadWaiters has three waiters whose processes are gone in front of a living one. Waiters
+// whose connection is gone cost nothing. Frozen ones cost the time of their reservations, but do
+// not make the living one wait for its next regular look.
 func TestDeadWaiters(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -197,8 +196,7 @@ func deadWaiter(t *testing.T, srv *server.Server, name string, frozen bool) {
 	p.cut()
 }
 
-// TestMissedWakeUp cuts the connections of a waiter, so that what is said to
-// it meanwhile is lost.
+// TestMissedWakeUp cuts the connections of a waiter, so that messages to it are lost.
 func TestMissedWakeUp(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -223,8 +221,8 @@ func TestMissedWakeUp(t *testing.T) {
 	w.got()
 }
 
-// TestLooksWhenItHearsAgain cuts the connections of the last of five: it would
-// look for itself only after 15 s.
+// TestLooksWhenItHearsAgain cuts the connections of the last of five waiters, which would otherwise
+// look only after 15 s.
 func TestLooksWhenItHearsAgain(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -248,8 +246,7 @@ func TestLooksWhenItHearsAgain(t *testing.T) {
 	}
 }
 
-// TestHeadLooks frees a name behind the store's back: the head of the queue
-// finds out by itself.
+// TestHeadLooks frees a name without a message: the first waiter in the queue notices by itself.
 func TestHeadLooks(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -260,8 +257,8 @@ func TestHeadLooks(t *testing.T) {
 	w.got()
 }
 
-// TestOutage gives up waiting when the server stays away, and leaves no place
-// behind when it ends in between.
+// TestOutage: a waiter gives up when the server stays away, and leaves no place behind in the
+// queue.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Persist: true})
@@ -279,8 +276,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestBells wakes all that wait without a place.
-func TestBells(t *testing.T) {
+// TestUnplacedWaiters wakes all waiters without a place in the queue.
+func TestUnplacedWaiters(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	first := opened(t, srv.Addr())
@@ -307,7 +304,7 @@ func TestBells(t *testing.T) {
 	}
 }
 
-// TestPromoterIsWoken waits to be promoted, a writer waiting behind.
+// TestPromoterIsWoken has a reader wait to be promoted while a writer waits behind it.
 func TestPromoterIsWoken(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -335,7 +332,7 @@ func TestPromoterIsWoken(t *testing.T) {
 	writer.got()
 }
 
-// TestCancelledWaits gives up in the moment of the hand-over.
+// TestCancelledWaits cancels waits at the moment of the hand-over.
 func TestCancelledWaits(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -45,7 +45,7 @@ func (p *PHP) setDefaults() {
 //
 // Cookie and lifetime are PHP's: PHPSESSID, 1440 s of idleness, and no absolute
 // end. The cookie is HttpOnly and SameSite=Lax; it is Secure too unless
-// WithCookie says otherwise, so a PHP application on plain HTTP needs that.
+// a Cookie says otherwise, so a PHP application on plain HTTP needs that.
 // Options given come after these. PHP must lock (redis.session.locking_enabled),
 // wait long enough (redis.session.lock_retries), and be strict about ids
 // (session.use_strict_mode).

@@ -39,7 +39,7 @@ func caught(err *error) {
 }
 
 // inside marks the context of a function with the key that it makes, so that a
-// Remember of the same key in it does not wait for itself.
+// Get of the same key in it does not wait for itself.
 type inside struct {
 	c     *core
 	name  string

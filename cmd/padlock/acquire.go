@@ -47,6 +47,7 @@ func (a *app) acquireCommand() *cobra.Command {
 		Example:               acquireExample,
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
+		ValidArgsFunction:     a.completeName,
 		RunE:                  func(c *cobra.Command, args []string) error { return a.acquire(c.Context(), set, args[0]) },
 	}
 	f := c.Flags()

@@ -28,7 +28,7 @@ func (a *app) adoptCommand() *cobra.Command {
 		Example: `  new=$(printf %s "$key" | padlock adopt --ttl 5m)
   padlock adopt --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
-		Args:                  noArgs,
+		Args:                  onlyKey,
 		RunE: func(c *cobra.Command, _ []string) error {
 			opts := []padlock.Option{padlock.Label(label)}
 			if ttl.given {

@@ -58,6 +58,7 @@ func (a *app) breakCommand() *cobra.Command {
   padlock break nightly-report`,
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
+		ValidArgsFunction:     a.completeName,
 		RunE: func(c *cobra.Command, args []string) error {
 			set.fenced = c.Flags().Changed("fence")
 			if !a.json && isTerminal(os.Stdin) && isTerminal(os.Stderr) {

@@ -36,7 +36,7 @@ func (a *app) extendCommand() *cobra.Command {
 		Example: `  printf %s "$key" | padlock extend --ttl 5m || exit
   padlock extend --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
-		Args:                  noArgs,
+		Args:                  onlyKey,
 		RunE:                  func(c *cobra.Command, _ []string) error { return a.extend(c.Context(), file, ttl.d) },
 	}
 	c.Flags().SortFlags = false

@@ -97,7 +97,7 @@ func (a *app) keyFor(set *conversion, name string) error {
 	if err != nil {
 		return fail(exitUsage, "usage", name, "%s", reason(err))
 	}
-	out := converted{named: newNamed(name), Key: string(word), Shared: set.shared}
+	out := converted{named: newNamed(name), Key: string(word), Shared: key.Shared()}
 	if set.keyFile != "" {
 		place, err := newKeyPlace(set.keyFile)
 		if err != nil {

@@ -61,6 +61,7 @@ func (a *app) list(ctx context.Context, prefix string) error {
 // table prints a line for each hold.
 func (a *app) table(states []padlock.State) error {
 	if len(states) == 0 {
+		a.remark("", "no locks are held")
 		return nil
 	}
 	now := time.Now()

@@ -39,7 +39,7 @@ func (a *app) releaseCommand() *cobra.Command {
   padlock release --key-file deploy.key
   padlock release --cool-down 30s --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
-		Args:                  noArgs,
+		Args:                  onlyKey,
 		RunE:                  func(c *cobra.Command, _ []string) error { return a.release(c.Context(), file, coolDown) },
 	}
 	c.Flags().SortFlags = false

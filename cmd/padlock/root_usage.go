@@ -45,7 +45,7 @@ func flagProblem(err error) string {
 func inPadlocksWords(root *cobra.Command) {
 	const more = `Use "{{.CommandPath}} [command] --help" for more information about a command.`
 	root.SetUsageTemplate(strings.NewReplacer(
-		more, `"{{.CommandPath}} VERB --help" tells more about a verb.`,
+		more, `"{{.CommandPath}} VERB --help" explains a verb.`,
 		"{{.CommandPath}} [command]", "{{.CommandPath}} VERB",
 		"Additional Commands:", "More:",
 		"Global Flags:", "Flags of all verbs:",

@@ -63,6 +63,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short:                 "Run a command while holding a lock",
 		Long:                  runLong,
 		Example:               runExample,
+		ValidArgsFunction:     a.completeName,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("label") {
@@ -72,6 +73,7 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	set.define(c)
+	completeValues(c)
 	return c
 }
 
@@ -114,6 +116,9 @@ func splitArgs(args []string, shell *bool) (name string, command []string, err e
 		return "", nil, usage("%s stands after the name of the lock; put flags before the name: %s", args[1], form)
 	default:
 		command = args[1:]
+	}
+	if args[0] == "" {
+		return "", nil, usage("the name of the lock is empty: %s", form)
 	}
 	if len(command) == 0 || command[0] == "" {
 		return "", nil, usage("the command to run is missing: %s; see padlock run --help", form)

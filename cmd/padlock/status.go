@@ -30,6 +30,7 @@ func (a *app) statusCommand() *cobra.Command {
   padlock status --store file:///var/lib/shared-locks deploy`,
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
+		ValidArgsFunction:     a.completeName,
 		RunE:                  func(c *cobra.Command, args []string) error { return a.showStatus(c.Context(), args[0]) },
 	}
 }
@@ -110,8 +111,18 @@ func oneName(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return usage("the name of the lock is missing; see %s --help", c.CommandPath())
+	case args[0] == "":
+		return usage("the name of the lock is empty; see %s --help", c.CommandPath())
 	case len(args) > 1:
 		return usage("one name at a time; see %s --help", c.CommandPath())
+	}
+	return nil
+}
+
+// onlyKey wants no argument, because the verb gets a key.
+func onlyKey(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes a key and not a name; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 	return nil
 }

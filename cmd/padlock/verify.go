@@ -100,7 +100,7 @@ func verifyWorkerCommand() *cobra.Command {
 // openVerified opens the store for verify and its processes; tests break it. It remembers nothing
 // of the server from one process to the next, because verify leaves nothing behind.
 var openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
-	return open.Store(ctx, url, schemes, open.BetweenProcesses(), open.Brief())
+	return open.Store(ctx, url, schemes, open.BetweenProcesses(), open.ForgetSoon())
 }
 
 const (

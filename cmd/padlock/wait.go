@@ -38,6 +38,7 @@ func (a *app) waitCommand() *cobra.Command {
   padlock wait deploy; padlock status deploy`,
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
+		ValidArgsFunction:     a.completeName,
 		RunE:                  func(c *cobra.Command, args []string) error { return a.wait(c.Context(), bound, args[0]) },
 	}
 	c.Flags().SetNormalizeFunc(likeFlock)

@@ -77,8 +77,8 @@ var notices = map[string]string{
 	"changed": "The cart or its prices have changed since you saw them. Nothing was ordered: please look again.",
 }
 
-// page also begins the session, by what it puts there: two tabs that put their
-// first things into a cart at once would otherwise begin one each.
+// page also begins the session by storing a value in it. Otherwise two tabs that put their first
+// things into a cart at once would begin one session each.
 func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
 	catalogue, err := s.catalogue(r.Context())
@@ -117,7 +117,7 @@ func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
 }
 
 func show(w http.ResponseWriter, name string, v *view) {
-	var text strings.Builder // an error in the middle of a page could not be told any more
+	var text strings.Builder // an error in the middle of a page could not be reported any more
 	if err := pages.ExecuteTemplate(&text, name, v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -216,8 +216,8 @@ func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// order runs under the session's lock. What is added meanwhile waits for it,
-// and is in the next cart. The form says which total the visitor saw.
+// order runs under the session's lock. A request that adds something waits for the lock, and its
+// article is in the next cart. The form says which total the visitor saw.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	v, err := s.shown(r.Context())
 	switch {

@@ -225,7 +225,7 @@ func TestOrderCountsWhenSaved(t *testing.T) {
 }
 
 // TestCareless shows what the other tests would see without conditions: all
-// requests are answered OK, and most of what they added is lost.
+// requests are answered OK, and most of their changes are lost.
 func TestCareless(t *testing.T) {
 	t.Parallel()
 	_, v := openShop(t)

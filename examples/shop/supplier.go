@@ -56,8 +56,8 @@ func (s *supplier) ask(ctx context.Context, _ string) (Catalogue, error) {
 
 const catalogueKey = "all"
 
-// newCatalogues returns a cache whose catalogue is at most 10 s old. For a minute more an old one is
-// shown while one request asks for a new one.
+// newCatalogues returns a cache whose catalogue is at most 10 s old. For a minute more an old one
+// is shown while one request asks for a new one.
 func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
 	return stampede.New(locker, values, "catalogue", 10*time.Second, s.ask, stampede.Stale(time.Minute))
 }

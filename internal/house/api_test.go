@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "TestAPI: write the golden files anew")
 // apiDir holds a file for each package that is released.
 const apiDir = "internal/house/testdata/api"
 
-// TestAPI compares what `go doc -all` prints for each released package with its golden file, so that
-// a review sees each change of the API. To accept a change, run
+// TestAPI compares the output of `go doc -all` for each released package with its golden file, so
+// that a review sees each change of the API. To accept a change, run
 //
 //	make golden
 func TestAPI(t *testing.T) {

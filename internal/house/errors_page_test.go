@@ -16,7 +16,8 @@ const errorsPage = "docs/errors.md"
 // errorPackages are the packages whose errors a user meets, by their directories.
 var errorPackages = map[string]string{".": "padlock", "driver": "driver", "fence": "fence", "session": "session", "stampede": "stampede"}
 
-// TestErrorsPage compares docs/errors.md with the exported errors and the exit statuses in the code.
+// TestErrorsPage compares docs/errors.md with the exported errors and the exit statuses in the
+// code.
 func TestErrorsPage(t *testing.T) {
 	files := readHouse(t)
 	page := readText(t, errorsPage)
@@ -29,8 +30,9 @@ func TestErrorsPage(t *testing.T) {
 	report(t, checkStatuses(flock, exitStatuses(files, "cmd/padlock/internal/flockmode")))
 }
 
-// exportedErrors are the exported variables Err… of errorPackages, as "padlock.ErrHeld". The value is
-// true for one that another package's error is assigned to: the page may name it or not.
+// exportedErrors returns the exported variables Err… of errorPackages, as "padlock.ErrHeld". The
+// value is true for a variable that has the value of another package's error: the page may leave it
+// out.
 func exportedErrors(files []*houseFile) map[string]bool {
 	all := map[string]bool{}
 	for _, f := range files {
@@ -53,8 +55,8 @@ func exportedErrors(files []*houseFile) map[string]bool {
 	return all
 }
 
-// noteAlias marks the one of two names for an error that the page may leave out: package padlock has
-// the names that users see.
+// noteAlias marks the one of two names for an error that the page may leave out: package padlock
+// has the names that users see.
 func noteAlias(all map[string]bool, pkg, name string, value ast.Expr) {
 	sel, ok := value.(*ast.SelectorExpr)
 	if !ok || !strings.HasPrefix(sel.Sel.Name, "Err") {

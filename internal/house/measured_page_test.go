@@ -10,8 +10,8 @@ import (
 
 const measuredPage, measuredLog = "docs/measured.md", "docs/measured-log.md"
 
-// TestMeasuredPage compares the one row a store of docs/measured.md with the latest run of that store
-// in the log.
+// TestMeasuredPage compares the rows of docs/measured.md, one for each store, with the latest run
+// of that store in the log.
 func TestMeasuredPage(t *testing.T) {
 	readHouse(t) // skips outside of the tree
 	_, covered, found := strings.Cut(readText(t, measuredLog), "<!-- covered -->")

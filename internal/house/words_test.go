@@ -41,6 +41,13 @@ type allowedPhrase struct{ path, phrase, reason string }
 
 var allowedPhrases = []allowedPhrase{
 	{"internal/house/", "", "the rules of language and their tests quote the patterns"},
+	{"docs/", "What to do", "the heading of a list, in bold"},
+}
+
+// notYet lists directories whose texts are older than these rules. Their phrases are only logged.
+var notYet = []string{
+	".", "docs", "docs/stores", "redissession", "redissession/lua", "session", "session/phpcodec", "session/scsstore",
+	"session/sessiontest", "session/sessiontest/load", "session/sqlsession", "stampede",
 }
 
 // TestWords reads the comments, messages and pages of each directory. To work on one, run
@@ -59,8 +66,14 @@ func TestWords(t *testing.T) {
 				width = append(width, checkWidth(f)...)
 			}
 			t.Logf("%d phrases, %d wide lines", len(words), len(width))
-			for _, v := range append(words, width...) {
-				t.Log(v)
+			all := append(words, width...)
+			switch late := slices.Contains(notYet, dir); {
+			case late && len(all) == 0:
+				t.Errorf("%s is clean: drop it from notYet in words_test.go", dir)
+			case late:
+				t.Log(strings.Join(all, "\n"))
+			default:
+				report(t, all)
 			}
 		})
 	}

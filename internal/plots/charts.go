@@ -10,7 +10,7 @@ type chart struct {
 	series []source
 	rows   []string // from the top; rows that a run does not have are left out
 	log    bool     // figures that differ by orders of magnitude: dots on a logarithmic axis
-	format string   // of the figure beside a bar; dots have none
+	format string   // of the figure at the end of a bar; dots have none
 }
 
 // A source says where the figures of a series come from.

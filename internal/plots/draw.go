@@ -137,7 +137,7 @@ func (c chart) frame(rows []string) *plot.Plot {
 	return p
 }
 
-// span sets the axis of the figures, with room for the numbers beside the bars.
+// span sets the axis of the figures, with room for the numbers at the ends of the bars.
 func (c chart) span(p *plot.Plot, lines []line) {
 	low, high := math.Inf(1), 0.0
 	for _, l := range lines {
@@ -165,7 +165,7 @@ func decades(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// bars draws one bar for each row, and its figure beside it.
+// bars draws one bar for each row, and its figure at its end.
 func (c chart) bars(p *plot.Plot, rows []string, l line) error {
 	for i, row := range rows {
 		b, err := plotter.NewBarChart(plotter.Values{l.at(row)}, thickness)

@@ -59,7 +59,7 @@ func (e experiment) median(row, column string) (float64, bool) {
 // experiments on one axis, in microseconds.
 const coreName = "core"
 
-// corePairs are the pairs, by what the chart calls them.
+// corePairs are the pairs, with their names in the chart.
 var corePairs = []struct{ label, experiment, column, padlock, other string }{
 	{"file lock | gofrs/flock", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock"},
 	{"400 processes | blocking flock(2)", "file, waiting processes", "µs/hand-over", "padlock over filestore, 400", "blocking flock(2), 400"},

@@ -48,9 +48,9 @@ var _ scs.CtxStore = (*Store)(nil)
 // Option configures New.
 type Option func(*Store)
 
-// WithCodec is needed where the scs.SessionManager has another codec than
+// ValueCodec is needed if the scs.SessionManager has another codec than
 // scs.GobCodec: both must be the same.
-func WithCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
+func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
 
 // New returns a store over s. Tokens are hashed before they are stored.
 func New(s session.Store, opts ...Option) *Store {

@@ -107,7 +107,7 @@ func TestProgramsCompile(t *testing.T) {
 	}
 }
 
-// build compiles the program of a page and returns a command that runs it in a directory of its own.
+// build compiles the program of a page and returns a command that runs it in its own directory.
 func build(t *testing.T, page string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()

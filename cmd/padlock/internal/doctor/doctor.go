@@ -40,7 +40,7 @@ func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
 		return v.found, nil
 	}
-	store, err := v.Open(ctx, v.raw, open.Brief())
+	store, err := v.Open(ctx, v.raw, open.ForgetSoon())
 	if errors.Is(err, padlock.ErrInvalid) {
 		return nil, err
 	}

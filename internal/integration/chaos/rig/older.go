@@ -72,9 +72,9 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// rolling makes a row of another one in which every worker begins as the older padlock, is replaced
-// by this one, and goes back: a rolling deploy and its reversal. Until the last worker is replaced,
-// both builds use the same names.
+// rolling makes a row of another one in which half of the workers begin as the older padlock and
+// the others as this one. Then each worker is replaced by the other build: an upgrade and its
+// reversal at the same time. Both builds use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
@@ -89,9 +89,16 @@ func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 		if err != nil {
 			return nil, err
 		}
-		old, this := slices.Repeat([]string{older}, s.Workers), make([]string, s.Workers)
-		set.stages = slices.Repeat(set.stages[:1], 3)
-		set.programs = [][]string{old, this, old}
+		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" is this program
+		for id := range s.Workers {
+			if id < s.Workers/2 {
+				first[id] = older
+			} else {
+				second[id] = older
+			}
+		}
+		set.stages = slices.Repeat(set.stages[:1], 2)
+		set.programs = [][]string{first, second}
 		return set, nil
 	}
 }
