@@ -30,12 +30,12 @@ var (
 	ErrPromotionConflict = driver.ErrPromotionConflict
 	// ErrInvalid: a parameter is out of range; nothing was sent.
 	ErrInvalid = driver.ErrInvalid
+	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same name, so the caller
+	// would wait for itself.
+	ErrAlreadyHeld = driver.ErrAlreadyHeld
 	// ErrClosed: the Locker was closed.
 	ErrClosed = driver.ErrClosed
 
-	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same name, so the caller
-	// would wait for itself.
-	ErrAlreadyHeld = errors.New("lock is already held further up in this context")
 	// ErrMaxHold: the lock was held for as long as MaxHold allows.
 	ErrMaxHold = errors.New("lock was held for its maximum time")
 	// ErrReleased: the lock was released before.

@@ -35,6 +35,9 @@ var (
 	// ErrFencesUsedUp means that the name had the last fence below MaxFence. No hold that needs a
 	// new fence is granted any more, and nothing was changed. errors.Is finds ErrInvalid in it too.
 	ErrFencesUsedUp error = usedUp{}
+	// ErrAlreadyHeld means that the caller, or for a lock in a transaction this process, holds the
+	// name already and would wait for itself.
+	ErrAlreadyHeld = errors.New("lock is already held by the caller")
 	// ErrClosed means that the store, or the Locker, was closed.
 	ErrClosed = errors.New("closed")
 )

@@ -53,6 +53,15 @@ type Scheme struct {
 	// proxy listens. Certificates are still checked against the host in u. It returns nil if the
 	// server may name others, as a cluster does, because clients would bypass the proxy.
 	At func(u *url.URL, address string) *url.URL
+
+	// Schema returns the statements that make what the store at u needs on its server, in order,
+	// without asking the server. It is nil for a store that needs nothing.
+	Schema func(u *url.URL) ([]string, error)
+	// Upgrade brings what an older padlock made there to the version of this program, and makes
+	// what is missing. from and to are the versions before and after; from is 0 if there was
+	// nothing. ErrUnavailable means that there is a version that this program does not know. It is
+	// nil where Schema is nil.
+	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
 // Opening tells a store what the program that opens it knows and the URL need not say. A store

@@ -9,13 +9,12 @@ import (
 // gets one, its row goes.
 type system struct {
 	name    string
-	schemes []string // of URLs and of Symfony's DSNs; +advisory is understood
+	schemes []string // of URLs and of Symfony's DSNs
 }
 
 var unserved = []system{
-	{"PostgreSQL", []string{"postgres", "postgresql", "pgsql"}},
-	{"MySQL and MariaDB", []string{"mysql", "mysql2", "mariadb"}},
-	{"SQLite", []string{"sqlite", "sqlite3"}},
+	{"PostgreSQL's advisory locks", []string{"postgres+advisory", "postgresql+advisory", "pgsql+advisory"}},
+	{"MySQL's GET_LOCK", []string{"mysql+advisory", "mysql2+advisory", "mariadb+advisory"}},
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
 	{"semaphores", []string{"semaphore"}},
@@ -29,7 +28,7 @@ var unserved = []system{
 
 // unservedName returns the name of the system that a scheme means, or "".
 func unservedName(scheme string) string {
-	scheme = strings.TrimSuffix(strings.ToLower(scheme), "+advisory")
+	scheme = strings.ToLower(scheme)
 	for _, s := range unserved {
 		if slices.Contains(s.schemes, scheme) {
 			return s.name

@@ -17,6 +17,9 @@ type config struct {
 	ownsDB bool
 	clock  driver.Clock
 
+	lazy    bool // nothing is asked before the first call
+	lenient bool // nothing is refused, so that the server can be examined
+
 	listener Listener
 }
 
@@ -28,6 +31,10 @@ func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 // opens while somebody waits. Without it waiters poll. It does not work through a pooler in
 // transaction mode.
 func Notify(l Listener) Option { return func(c *config) { c.listener = l } }
+
+// Lazy opens the store without asking the server, which may be down. The server and the tables are
+// checked at the first call.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 // WithClock sets the clock by which waits are measured, instead of driver.SystemClock. Leases are
 // judged by the server's clock.
@@ -70,7 +77,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 		s.clock = driver.SystemClock()
 	}
 	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
-		return nil, fmt.Errorf("%w: the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise SetMaxOpenConns", driver.ErrInvalid, n, d.minPool)
+		return nil, invalid("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)
 	}
 	t, err := tablesIn(e, s.cfg.schema)
 	if err != nil {
@@ -78,6 +85,9 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	}
 	s.rows = table{db, d, t, newStatements(d, t), s.prepare}
 	s.closing, s.end = context.WithCancel(context.Background())
+	if s.cfg.lazy {
+		return s, nil
+	}
 	if err := s.check(ctx); err != nil {
 		s.end()
 		return nil, err
@@ -85,10 +95,19 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	return s, nil
 }
 
-// check looks at the server and at the tables.
+// check looks at the server and at the tables, until that has succeeded once.
 func (s *Store) check(ctx context.Context) error {
-	if err := s.examine(ctx); err != nil {
+	if s.checked.Load() {
+		return nil
+	}
+	if !s.cfg.lenient {
+		if err := s.examine(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	return s.prepare(ctx)
+	s.checked.Store(true)
+	return nil
 }

@@ -79,22 +79,90 @@ func tablesIn(e Engine, schema string) (tables, error) {
 
 // prepare makes the tables if they are not there, checks their version and reads the id.
 func (s *Store) prepare(ctx context.Context) error {
-	version, err := s.setting(ctx, "schema")
-	if judge(err) == noTable || errors.Is(err, sql.ErrNoRows) {
-		if err := s.makeTables(ctx); err != nil {
-			return err
+	n, err := s.version(ctx)
+	if err == nil && n == 0 {
+		if err = s.makeTables(ctx); err == nil {
+			n, err = s.version(ctx)
 		}
-		version, err = s.setting(ctx, "schema")
 	}
-	if err != nil {
-		return failure(ctx, err, false)
-	}
-	if n, err := strconv.Atoi(version); err != nil || n != schemaVersion {
-		return fmt.Errorf("%w: the tables of %s have version %q and this padlock knows version %d; use the newest padlock of all that share them",
-			driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
+	switch {
+	case err != nil:
+		return err
+	case n > schemaVersion:
+		return s.newer(n)
+	case n < schemaVersion:
+		return fmt.Errorf("%w: the tables of %s have version %d; run `padlock schema --upgrade URL` to bring them to version %d",
+			driver.ErrUnavailable, s.rows.tables.locks, n, schemaVersion)
 	}
 	_, err = s.readID(ctx)
 	return err
+}
+
+// newer refuses tables of a later padlock.
+func (s *Store) newer(version int) error {
+	return fmt.Errorf("%w: the tables of %s have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
+		driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
+}
+
+// version returns the version of the tables, 0 if there are none.
+func (s *Store) version(ctx context.Context) (int, error) {
+	text, err := s.setting(ctx, "schema")
+	if judge(err) == noTable || errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, failure(ctx, err, false)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%w: the version in %s is not a number", driver.ErrUnavailable, s.rows.tables.meta)
+	}
+	return n, nil
+}
+
+// upgrades has the statements that bring tables of a version to the next one: upgrades[1] those
+// from version 1 to 2.
+var upgrades = map[int]func(Engine, tables) []string{}
+
+// Upgrade brings the tables of a database to the version of this package, and makes them if they are
+// not there. from is the version that they had, 0 if there were none. Programs that know only an
+// older version fail from then on, and say what to do.
+func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (from, to int, err error) {
+	s, err := Open(ctx, db, e, InSchema(schema), Lazy())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.end()
+	if from, err = s.version(ctx); err != nil {
+		return 0, 0, err
+	}
+	if from > schemaVersion {
+		return from, 0, s.newer(from)
+	}
+	if from == 0 {
+		return 0, schemaVersion, s.makeTables(ctx)
+	}
+	for v := from; v < schemaVersion; v++ {
+		if err := s.upgradeFrom(ctx, v); err != nil {
+			return from, v, err
+		}
+	}
+	return from, schemaVersion, nil
+}
+
+// upgradeFrom carries out one step of an upgrade.
+func (s *Store) upgradeFrom(ctx context.Context, version int) error {
+	step := upgrades[version]
+	if step == nil {
+		return fmt.Errorf("%w: there is no upgrade from version %d of %s", driver.ErrUnavailable, version, s.rows.tables.locks)
+	}
+	list := append(step(s.engine, s.rows.tables), "UPDATE "+s.rows.tables.meta+" SET value = '"+strconv.Itoa(version+1)+"' WHERE setting = 'schema'")
+	for _, text := range list {
+		if _, err := s.rows.db.ExecContext(ctx, text); err != nil {
+			return failure(ctx, err, false)
+		}
+	}
+	return nil
 }
 
 func (s *Store) setting(ctx context.Context, name string) (value string, err error) {

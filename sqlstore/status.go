@@ -98,7 +98,7 @@ func untestedMySQL(version string) string {
 
 // Status implements driver.Reporter: it asks the server for the settings that matter for locks.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}

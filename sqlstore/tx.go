@@ -66,14 +66,10 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 }
 
-// ErrAlreadyHeld is the answer of LockTx for a name that this process holds: it would wait for
-// itself.
-var ErrAlreadyHeld = errors.New("lock is already held by this process")
-
 // LockTx takes the lock on name until tx ends, without a lease and without a fence: whoever breaks
 // in has to end the transaction, and then nothing of it is written. It never waits. A
 // *driver.HeldError says that somebody else has the name, in a transaction or under a lease, or
-// waits for it; ErrAlreadyHeld, that this process does.
+// waits for it; driver.ErrAlreadyHeld, that this process does.
 //
 // While tx is open, others who try the name get a *driver.HeldError. Call it at the start of the
 // transaction: under REPEATABLE READ and above, it fails if the transaction has read before and may
@@ -112,7 +108,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	}
 	for _, h := range st.reports("", now) {
 		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
-			return fmt.Errorf("lock in a transaction: %w", ErrAlreadyHeld)
+			return fmt.Errorf("lock in a transaction: %w", driver.ErrAlreadyHeld)
 		}
 	}
 	return st.heldError("", now)

@@ -53,6 +53,9 @@ func readStores() []string {
 			stores = append(stores, openedBy(f)...)
 		}
 	}
+	if slices.ContainsFunc(stores, isDriver) {
+		stores = append(stores, "sqlstore") // its drivers are opened
+	}
 	slices.Sort(stores)
 	return slices.Compact(stores)
 }
@@ -101,9 +104,16 @@ func arrowTable() []arrowRow {
 	)
 }
 
+// isDriver reports whether a package opens databases for sqlstore. Only these stores use another one.
+func isDriver(store string) bool { return strings.HasPrefix(store, "sqlstore/drivers/") }
+
 func storeRows() []arrowRow {
-	var rows []arrowRow
+	rows := []arrowRow{{dir: "sqlstore/drivers/internal", tests: storeTests}}
 	for _, store := range everyStore {
+		if isDriver(store) {
+			rows = append(rows, arrowRow{dir: store, code: []string{"driver", "sqlstore", "sqlstore/drivers/internal/login"}, tests: storeTests})
+			continue
+		}
 		tests := storeTests
 		if store == "quorum" { // a store made of stores, and the first to be tried is the reference
 			tests = append(slices.Clone(tests), "memstore")

@@ -31,8 +31,8 @@ var guests = []guest{
 	{"internal/integration", "golang.org/x/sync/singleflight", false, "a peer of stampede"},
 	{"internal/integration", "github.com/anishathalye/porcupine", false, "judges whether a history of the soak could come from a lock"},
 	{"internal/integration", "github.com/bsm/redislock", false, "a peer in the benchmarks, and in the tests of shared locks"},
-	{"internal/integration", "github.com/go-sql-driver/mysql", true, "a driver that sessions in SQL are tried with"},
-	{"internal/integration", "github.com/jackc/pgx/v5", true, "a driver that sessions in SQL are tried with"},
+	{"internal/integration", "github.com/go-sql-driver/mysql", true, "a driver that sessions and locks in SQL are tried with"},
+	{"internal/integration", "github.com/jackc/pgx/v5", true, "a driver that sessions and locks in SQL are tried with"},
 	{"internal/integration", "modernc.org/sqlite", true, "a database and its driver that sessions in SQL are tried with, in Go alone"},
 	{"internal/integration", "github.com/go-redsync/redsync/v4", false, "a peer in the benchmarks, and in the tests of shared locks"},
 	{"internal/integration", "github.com/gofrs/flock", false, "a peer in the benchmarks"},
@@ -43,6 +43,9 @@ var guests = []guest{
 	{"redissession", "github.com/redis/rueidis", false, "the client, which an application shares with its sessions and values"},
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy asks for a logger of it; it gets one that says nothing"},
 	{"redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},
+	{"sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},
+	{"sqlstore/drivers", "github.com/jackc/pgx/v5", false, "the driver for PostgreSQL, which can LISTEN"},
+	{"sqlstore/drivers", "modernc.org/sqlite", false, "SQLite and its driver, in Go alone"},
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 }
 

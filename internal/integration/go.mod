@@ -43,6 +43,7 @@ require (
 	github.com/matttproud/golang_protobuf_extensions v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/padlock-go/padlock/redissession v0.0.0
+	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0 // indirect
 	github.com/prometheus/client_golang v1.13.0 // indirect
 	github.com/prometheus/client_model v0.2.0 // indirect
 	github.com/prometheus/common v0.37.0 // indirect
@@ -78,3 +79,5 @@ replace github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueid
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83
 
 replace github.com/padlock-go/padlock/redissession => ../../redissession
+
+replace github.com/padlock-go/padlock/sqlstore/drivers => ../../sqlstore/drivers

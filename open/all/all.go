@@ -8,6 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
 )
 
 // Schemes returns the schemes of all stores that are not part of package open. This list is the
@@ -15,6 +18,9 @@ import (
 func Schemes() []driver.Scheme {
 	return []driver.Scheme{
 		redisstore.Scheme(),
+		postgres.Scheme(),
+		mysql.Scheme(),
+		sqlite.Scheme(),
 	}
 }
 

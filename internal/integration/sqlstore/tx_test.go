@@ -168,7 +168,7 @@ func lockTx(t *testing.T, a, b *party) {
 	lock, err := b.locker.Acquire(ctx, "tx", padlock.Wait(10*time.Second))
 	noError(t, err)
 	tx = a.begin(t, sql.LevelDefault)
-	wantError(t, "a transaction, under a lease of this process", a.store.LockTx(ctx, tx, "tx"), sqlstore.ErrAlreadyHeld)
+	wantError(t, "a transaction, under a lease of this process", a.store.LockTx(ctx, tx, "tx"), padlock.ErrAlreadyHeld)
 	noError(t, tx.Rollback())
 	noError(t, lock.Release())
 	// Another process has it.

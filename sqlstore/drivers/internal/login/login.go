@@ -1,0 +1,67 @@
+// Package login connects to databases in a way that no error repeats a user or a password.
+package login
+
+import (
+	"context"
+	"database/sql/driver"
+	"net"
+	"strings"
+)
+
+// A Connector is a driver.Connector whose errors are without the secrets.
+type Connector struct {
+	Inner driver.Connector
+	// Secrets returns the user and the password.
+	Secrets func() []string
+}
+
+// Connect implements driver.Connector.
+func (c Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Inner.Connect(ctx)
+	if err != nil {
+		return nil, Hide(err, c.Secrets()...)
+	}
+	return conn, nil
+}
+
+// Driver implements driver.Connector.
+func (c Connector) Driver() driver.Driver { return c.Inner.Driver() }
+
+// hidden is an error with another text.
+type hidden struct {
+	error
+	text string
+}
+
+func (h *hidden) Error() string { return h.text }
+func (h *hidden) Unwrap() error { return h.error }
+
+// Hide returns err with a text in which each of the secrets is replaced by dots. A secret of few
+// letters, which may be part of a word, is replaced only where it stands alone.
+func Hide(err error, secrets ...string) error {
+	text := err.Error()
+	for _, s := range secrets {
+		switch {
+		case s == "":
+		case len(s) > 5:
+			text = strings.ReplaceAll(text, s, "…")
+		default:
+			for _, around := range []string{`"?"`, "'?'", "`?`", "=? ", " ? "} {
+				text = strings.ReplaceAll(text, strings.Replace(around, "?", s, 1), strings.Replace(around, "?", "…", 1))
+			}
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &hidden{err, text}
+}
+
+// Local reports whether a host is this machine: a path of a socket, or a loopback address.
+func Local(host string) bool {
+	if host == "" || host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

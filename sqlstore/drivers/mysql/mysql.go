@@ -1,0 +1,164 @@
+// Package mysql connects package sqlstore to MySQL and MariaDB.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
+)
+
+// parameters are those of go-sql-driver/mysql that do not change what statements mean, and socket.
+var parameters = []string{
+	"socket", "tls", "timeout", "readTimeout", "writeTimeout", "collation", "charset", "compress",
+	"interpolateParams", "maxAllowedPacket", "serverPubKey", "allowCleartextPasswords",
+	"allowNativePasswords", "rejectReadOnly", "connectionAttributes",
+}
+
+// lockWait is how long a statement waits for a row, in seconds. It ends before padlock gives the
+// call up, so that no statement goes on in the server for a caller that has left.
+const lockWait = "3"
+
+// Opener connects to URLs of the form
+//
+//	mysql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
+//	mysql://[USER[:PASSWORD]@]/DATABASE?socket=/run/mysqld/mysqld.sock
+//
+// Their parameters are those of go-sql-driver/mysql, such as tls=true. Without tls, the connection
+// is not encrypted; to a host other than this machine, tls=preferred is refused, because it falls
+// back to plain text. The driver reads no environment variable: MYSQL_HOST, MYSQL_PWD and the
+// option files of the server's own clients have no effect.
+//
+// Values are put into the text of statements (interpolateParams), which saves a round trip each.
+func Opener() sqlstore.Opener {
+	return sqlstore.Opener{
+		Engine:     sqlstore.MySQL,
+		Names:      []string{"mysql", "mariadb"},
+		Parameters: parameters,
+		Open:       open,
+		Servers:    servers,
+		At:         at,
+	}
+}
+
+// Scheme describes the URLs, for package open.
+func Scheme() driver.Scheme { return Opener().Scheme() }
+
+// Open returns a pool for a URL, for a program that keeps its own data in the same database. The
+// Listener is nil.
+func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the URL cannot be read", driver.ErrInvalid)
+	}
+	return open(u, nil)
+}
+
+func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listener, error) {
+	cfg, err := configure(u)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &secrets{list: []string{cfg.Passwd, cfg.User}}
+	if password != nil {
+		if err := cfg.Apply(mysql.BeforeConnect(func(_ context.Context, c *mysql.Config) (err error) {
+			if c.Passwd, err = password(); err == nil {
+				s.note(c.Passwd)
+			}
+			return err
+		})); err != nil {
+			return nil, nil, err
+		}
+	}
+	inner, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the parameters of the URL cannot be used", driver.ErrInvalid)
+	}
+	return sql.OpenDB(login.Connector{Inner: inner, Secrets: s.all}), nil, nil
+}
+
+// secrets are what no error may hold.
+type secrets struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (s *secrets) note(password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list[0] = password
+}
+
+func (s *secrets) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.list...)
+}
+
+// configure reads a URL.
+func configure(u *url.URL) (*mysql.Config, error) {
+	query := u.Query()
+	socket := query.Get("socket")
+	query.Del("socket")
+	network, address := "tcp", address(u)
+	switch {
+	case socket != "" && u.Host != "":
+		return nil, fmt.Errorf("%w: the URL has a host and a socket; leave one of them out", driver.ErrInvalid)
+	case socket != "":
+		network, address = "unix", socket
+	case u.Host == "":
+		return nil, fmt.Errorf("%w: write mysql://HOST/DATABASE", driver.ErrInvalid)
+	case query.Get("tls") == "preferred" && !login.Local(u.Hostname()):
+		return nil, fmt.Errorf("%w: the connection to %s may fall back to plain text; write tls=true, tls=skip-verify or tls=false", driver.ErrInvalid, u.Hostname())
+	}
+	database := strings.TrimPrefix(u.Path, "/")
+	if database == "" || strings.Contains(database, "/") {
+		return nil, fmt.Errorf("%w: the URL names no database; write mysql://HOST/DATABASE", driver.ErrInvalid)
+	}
+	if !query.Has("interpolateParams") {
+		query.Set("interpolateParams", "true")
+	}
+	query.Set("innodb_lock_wait_timeout", lockWait)
+	cfg, err := mysql.ParseDSN(network + "(" + address + ")/?" + query.Encode())
+	if err != nil {
+		return nil, fmt.Errorf("%w: a parameter of the URL has a value that the driver does not know", driver.ErrInvalid)
+	}
+	cfg.DBName, cfg.User = database, u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	return cfg, nil
+}
+
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "3306"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+func servers(u *url.URL) (addresses []string, encrypted bool) {
+	t := u.Query().Get("tls")
+	if encrypted = t != "" && t != "false" && t != "preferred"; u.Host == "" {
+		return nil, encrypted
+	}
+	return []string{address(u)}, encrypted
+}
+
+// at moves a URL to a proxy, unless a certificate is checked, which names the host.
+func at(u *url.URL, address string) *url.URL {
+	if t := u.Query().Get("tls"); u.Host == "" || t != "" && t != "false" && t != "skip-verify" {
+		return nil
+	}
+	there := *u
+	there.Host = address
+	return &there
+}

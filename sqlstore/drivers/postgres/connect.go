@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
+)
+
+// A connector connects, and notices a pooler between it and the server: a pooler gives its clients
+// another number for their connection than the server's process has. Prepared statements do not
+// survive a pooler that gives each transaction to another process, so none are made behind any.
+type connector struct {
+	cfg      *pgx.ConnConfig
+	password func() (string, error)
+	fixed    bool // the URL says how statements are sent
+	way      atomic.Int32
+
+	mu   sync.Mutex
+	last string // the password that was read last
+}
+
+// What is known of the way to the server.
+const (
+	unknown int32 = iota
+	direct
+	pooled
+)
+
+// Connect implements driver.Connector. When the way turns out to be another than was thought, it
+// connects once more, with statements sent as that way allows.
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	for {
+		thought := c.way.Load()
+		is := unknown
+		conn, err := stdlib.GetConnector(*c.cfg,
+			stdlib.OptionBeforeConnect(func(_ context.Context, cfg *pgx.ConnConfig) error { return c.prepare(cfg, thought) }),
+			stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) (err error) {
+				is, err = look(ctx, conn)
+				return err
+			}),
+		).Connect(ctx)
+		if err != nil {
+			return nil, plain(err)
+		}
+		c.way.Store(is)
+		if c.fixed || thought == is || is == pooled && thought == unknown {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}
+
+// Driver implements driver.Connector.
+func (c *connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
+
+// prepare sets what is different for each connection.
+func (c *connector) prepare(cfg *pgx.ConnConfig, way int32) error {
+	if way != direct && !c.fixed {
+		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	if c.password == nil {
+		return nil
+	}
+	password, err := c.password()
+	if err != nil {
+		return err
+	}
+	cfg.Password = password
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = password
+	return nil
+}
+
+// look finds out which way a connection goes.
+func look(ctx context.Context, conn *pgx.Conn) (int32, error) {
+	var pid uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+		return unknown, err
+	}
+	if pid == conn.PgConn().PID() {
+		return direct, nil
+	}
+	return pooled, nil
+}
+
+// plain leaves out the user and the database, which pgx puts before the reason.
+func plain(err error) error {
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		return connecting.Unwrap()
+	}
+	return err
+}
+
+func (c *connector) secrets() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return []string{c.last, c.cfg.Password, c.cfg.User}
+}
+
+// A listener listens with a connection of its own.
+type listener struct{ c *connector }
+
+const (
+	probeTime = 2 * time.Second  // for a notification to come back
+	deafTime  = 10 * time.Minute // until a pooler that lets none pass is tried again
+)
+
+// Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification: if
+// that does not arrive, because each transaction has another server process, waiters poll.
+func (l *listener) Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error {
+	conn, way, err := l.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return err
+	}
+	if way == pooled && !l.passes(ctx, conn, channel) {
+		conn.Close(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(deafTime):
+		}
+		return errDeaf
+	}
+	ready()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		woken(n.Payload)
+	}
+}
+
+var errDeaf = errors.New("the pooler lets no notifications pass")
+
+func (l *listener) connect(ctx context.Context) (*pgx.Conn, int32, error) {
+	cfg := l.c.cfg.Copy()
+	if err := l.c.prepare(cfg, unknown); err != nil {
+		return nil, unknown, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, unknown, login.Hide(plain(err), l.c.secrets()...)
+	}
+	way, err := look(ctx, conn)
+	if err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+	}
+	return conn, way, err
+}
+
+// passes reports whether a notification that another connection sends arrives.
+func (l *listener) passes(ctx context.Context, conn *pgx.Conn, channel string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	sender, _, err := l.connect(ctx)
+	if err != nil {
+		return false
+	}
+	defer sender.Close(context.WithoutCancel(ctx))
+	probe := "probe-" + rand.Text() // one word, which no waiter takes for its own
+	if _, err := sender.Exec(ctx, "SELECT pg_notify($1, $2)", channel, probe); err != nil {
+		return false
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return false
+		}
+		if n.Payload == probe {
+			return true
+		}
+	}
+}

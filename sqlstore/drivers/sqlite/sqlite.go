@@ -1,0 +1,103 @@
+// Package sqlite connects package sqlstore to a file of SQLite, with the driver in Go.
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore"
+)
+
+// Opener opens URLs of the form
+//
+//	sqlite:///PATH
+//
+// The file is made if it is not there, for its owner alone (mode 0600), and so is its directory
+// (0700). It gets a write-ahead log (WAL) and writes each commit to disk (synchronous=FULL). The
+// parameter _pragma, as in _pragma=synchronous(NORMAL), is that of modernc.org/sqlite.
+func Opener() sqlstore.Opener {
+	return sqlstore.Opener{
+		Engine:     sqlstore.SQLite,
+		Names:      []string{"sqlite"},
+		Parameters: []string{"_pragma"},
+		Open:       open,
+	}
+}
+
+// Scheme describes the URLs, for package open.
+func Scheme() driver.Scheme { return Opener().Scheme() }
+
+// Open returns a pool for a URL, for a program that keeps its own data in the same file. The
+// Listener is nil.
+func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the URL cannot be read", driver.ErrInvalid)
+	}
+	return open(u, nil)
+}
+
+func open(u *url.URL, _ func() (string, error)) (*sql.DB, sqlstore.Listener, error) {
+	path, err := pathOf(u)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, nil, err
+	}
+	query := url.Values{"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"}}
+	query["_pragma"] = append(query["_pragma"], u.Query()["_pragma"]...)
+	file := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), RawQuery: query.Encode()}
+	db, err := sql.Open("sqlite", file.String())
+	return db, nil, err
+}
+
+// pathOf returns the path of the file that a URL names.
+func pathOf(u *url.URL) (string, error) {
+	wrong := func(why string) (string, error) {
+		return "", fmt.Errorf("%w: %s; write sqlite:///PATH, with three slashes and a path from the root", driver.ErrInvalid, why)
+	}
+	switch {
+	case u.User != nil:
+		return wrong("a file has no user")
+	case u.Host != "" && u.Host != "localhost":
+		return wrong("a file has no host")
+	case u.Opaque != "" || strings.TrimPrefix(u.Path, "/") == "" || strings.HasSuffix(u.Path, "/"):
+		return wrong("the URL names no file")
+	}
+	path := filepath.FromSlash(u.Path)
+	if runtime.GOOS == "windows" {
+		path = strings.TrimPrefix(path, `\`)
+	}
+	if !filepath.IsAbs(path) {
+		return wrong("the path does not begin at the root")
+	}
+	return path, nil
+}
+
+// create makes the file, so that it has the right mode, and its directory. SQLite gives the files
+// next to it the same mode.
+func create(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: the directory of the file cannot be made: %w", driver.ErrUnavailable, err)
+	}
+	if kind := networkKind(dir); kind != "" {
+		return fmt.Errorf("%w: %s is on a network file system (%s), on which SQLite cannot lock; put the file on a disk of this machine, or use a server", driver.ErrInvalid, path, kind)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: the file cannot be opened: %w", driver.ErrUnavailable, err)
+	}
+	return f.Close()
+}

@@ -1,0 +1,109 @@
+package sqlstore
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// example has a URL of each engine.
+var example = map[Engine]string{
+	PostgreSQL: "postgres://localhost/shop",
+	MySQL:      "mysql://localhost/shop",
+	SQLite:     "sqlite:///var/lib/shop/locks.db",
+}
+
+var help = map[Engine]string{
+	PostgreSQL: "a table in PostgreSQL",
+	MySQL:      "a table in MySQL or MariaDB",
+	SQLite:     "a table in a file of SQLite, for the processes of one machine",
+}
+
+// Scheme describes the URLs of an engine, which [FromURL] lists, for package open.
+func (o Opener) Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:      o.Names,
+		Help:       help[o.Engine],
+		Example:    example[o.Engine],
+		Guarantees: func() driver.Guarantees { return promised(o.Engine) },
+		Open:       o.openURL,
+		Instead:    o.instead,
+		Servers:    o.Servers,
+		At:         o.At,
+		Schema:     o.schema,
+		Upgrade:    o.upgrade,
+	}
+}
+
+func (o Opener) openURL(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
+	var opts []Option
+	if opening.Lazy && !u.Query().Has("lazy") {
+		opts = append(opts, Lazy())
+	}
+	if opening.Lenient {
+		opts = append(opts, Lazy(), func(c *config) { c.lenient = true })
+	}
+	s, err := FromURL(ctx, u, o, opts...)
+	if err != nil {
+		return nil, err // not s: a nil *Store is not a nil driver.Store
+	}
+	return s, nil
+}
+
+// schema returns the statements that make the tables.
+func (o Opener) schema(u *url.URL) ([]string, error) {
+	p, err := parse(u, o)
+	if err != nil {
+		return nil, err
+	}
+	return Schema(o.Engine, p.schema)
+}
+
+// upgrade brings the tables to the version of this program.
+func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
+	p, err := parse(u, o)
+	if err != nil {
+		return 0, 0, err
+	}
+	db, _, err := o.Open(p.u, p.password)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer db.Close()
+	limit(db, o.Engine, 0)
+	return Upgrade(ctx, db, o.Engine, p.schema)
+}
+
+// spellings are how other programs begin the name of a database of an engine.
+var spellings = map[Engine][]string{
+	PostgreSQL: {"pgsql", "postgres", "postgresql", "pdo_pgsql", "pdo-pgsql"},
+	MySQL:      {"mysql", "mysql2", "mariadb", "pdo_mysql", "pdo-mysql"},
+	SQLite:     {"sqlite", "sqlite3", "pdo_sqlite", "pdo-sqlite"},
+}
+
+var form = map[Engine]string{
+	PostgreSQL: "postgres://USER:PASSWORD@HOST/DATABASE",
+	MySQL:      "mysql://USER:PASSWORD@HOST/DATABASE",
+	SQLite:     "sqlite:///PATH",
+}
+
+// instead recognises DSNs of PHP's and of other programs.
+func (o Opener) instead(text string) string {
+	scheme, rest, found := strings.Cut(text, ":")
+	if !found {
+		return ""
+	}
+	for _, name := range o.Names {
+		if scheme == name && (strings.HasPrefix(rest, "//") || strings.Contains(rest, "@")) {
+			return "" // a URL; what is wrong with it, parse says
+		}
+	}
+	for _, name := range spellings[o.Engine] {
+		if scheme == name {
+			return form[o.Engine]
+		}
+	}
+	return ""
+}
