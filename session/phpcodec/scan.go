@@ -14,9 +14,9 @@ const (
 	MaxKeys  = 1 << 16 // of a session; arrays in it are not limited
 )
 
-// What may be wrong with data; ask with errors.Is.
+// Errors of Parse, Marshal and Unmarshal; ask with errors.Is.
 var (
-	// ErrSyntax: it is not what PHP writes.
+	// ErrSyntax: PHP does not write such data.
 	ErrSyntax = errors.New("phpcodec: malformed data")
 	// ErrLimit: it may be what PHP writes, and is larger, deeper or of more keys
 	// than this package reads. errors.Is reports ErrSyntax for it too.
@@ -141,7 +141,7 @@ func (s *scanner) expect(text string) error {
 	return nil
 }
 
-// maxScalar is more than any number needs, whatever serialize_precision is.
+// maxScalar is longer than the text of any number, with any serialize_precision.
 const maxScalar = 1100
 
 // word returns what stands before a ";", which is consumed.

@@ -32,8 +32,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// ErrNoTracking: the context does not come from Middleware or Track, so it is
-// not known what the session was before.
+// ErrNoTracking: the context does not come from Middleware or Track, so the earlier state of the
+// session is unknown.
 var ErrNoTracking = errors.New("scsstore: put scsstore.Middleware outside of LoadAndSave, or use Track")
 
 // Store implements scs.CtxStore on a session.Store. It is safe for concurrent
@@ -61,7 +61,8 @@ func New(s session.Store, opts ...Option) *Store {
 	return st
 }
 
-// Middleware stands outside of scs' LoadAndSave.
+// Middleware lets the store know the state that each request loads. Put it outside of scs'
+// LoadAndSave.
 func Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(Track(r.Context())))
