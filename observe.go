@@ -223,6 +223,10 @@ func (n *eventQueue) deliver() {
 		}
 		n.l.mu.Lock()
 		n.ctx = ctx
+		if n.queue == nil { // use the memory again
+			clear(due)
+			n.queue = due[:0]
+		}
 	}
 	finished = true
 	n.rest()
@@ -301,7 +305,9 @@ func (n *eventQueue) announce(first Event) context.Context {
 func (n *eventQueue) detach() {
 	n.l.mu.Lock()
 	defer n.l.mu.Unlock()
-	n.ctx = context.WithoutCancel(n.ctx)
+	if n.ctx.Done() != nil {
+		n.ctx = context.WithoutCancel(n.ctx)
+	}
 }
 
 // forgetHold drops the queued events of a hold that no caller gets. The caller holds mu.
