@@ -2,6 +2,8 @@ package padlock_test
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
@@ -18,18 +20,24 @@ func BenchmarkUncontended(b *testing.B) {
 			<-c
 		}
 	})
-	b.Run("memstore", func(b *testing.B) {
-		l := padlock.New(memstore.New())
-		ctx := context.Background()
-		b.ReportAllocs()
-		for b.Loop() {
-			h, err := l.Acquire(ctx, "name")
-			if err != nil {
-				b.Fatal(err)
+	for name, opts := range map[string][]padlock.LockerOption{
+		"memstore":           nil,
+		"memstore, observed": {padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))},
+		"memstore, logged":   {padlock.Logger(slog.New(slog.NewTextHandler(io.Discard, nil)))},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := padlock.New(memstore.New(), opts...)
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				h, err := l.Acquire(ctx, "name")
+				if err != nil {
+					b.Fatal(err)
+				}
+				h.Release()
 			}
-			h.Release()
-		}
-	})
+		})
+	}
 }
 
 func BenchmarkHandOver(b *testing.B) {

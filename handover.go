@@ -56,7 +56,7 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, err := passer.Pass(ctx, h.token, r)
+	out, g, err := passer.Pass(context.WithoutCancel(ctx), h.token, r)
 	by := l.passedTo(t, &r, sent, g, err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return passed{}

@@ -141,6 +141,7 @@ type eventQueue struct {
 	busy     bool          // a goroutine delivers, or will when it gives mu up
 	idle     chan struct{} // closed when it has; nil if nobody waits for that
 	holdBack bool          // the lock is granted, and EventAcquired is to be delivered first
+	noHold   bool          // no caller got the lock
 	held     time.Duration // how long the hold lasted
 }
 
@@ -180,7 +181,7 @@ func (n *eventQueue) noteCall(e Event) {
 
 // noteHold puts e, which happened to h, into the queue of h. The caller holds mu.
 func (h *hold) noteHold(e Event) {
-	if h.events != nil {
+	if h.events != nil && !h.events.noHold {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
 		h.events.note(e)
 	}
@@ -223,6 +224,10 @@ func (n *eventQueue) deliver() {
 		}
 		n.l.mu.Lock()
 		n.ctx = ctx
+		if n.queue == nil { // use the memory again
+			clear(due)
+			n.queue = due[:0]
+		}
 	}
 	finished = true
 	n.rest()
@@ -301,12 +306,15 @@ func (n *eventQueue) announce(first Event) context.Context {
 func (n *eventQueue) detach() {
 	n.l.mu.Lock()
 	defer n.l.mu.Unlock()
-	n.ctx = context.WithoutCancel(n.ctx)
+	if n.ctx.Done() != nil {
+		n.ctx = context.WithoutCancel(n.ctx)
+	}
 }
 
-// forgetHold drops the queued events of a hold that no caller gets. The caller holds mu.
+// forgetHold drops the events of a hold that no caller gets, even the later ones. The caller
+// holds mu.
 func (n *eventQueue) forgetHold() {
-	n.holdBack = false
+	n.holdBack, n.noHold = false, true
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
 		return e.Kind != EventUncertain && e.Kind != EventCleaned && e.Kind != EventDropped
 	})

@@ -164,3 +164,22 @@ func TestALossAtOnceComesAfterTheGrant(t *testing.T) {
 		})
 	}
 }
+
+// Close releases a lock that was passed to a waiter in the instant in which the waiter gave up. The
+// waiter leaves while that release is under way: there are no events of a hold that nobody got.
+func TestNoEventsOfAHoldThatOnlyCloseHad(t *testing.T) {
+	for _, a := range answers {
+		if a.what != "granted" {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			p := newPassing(t, a, givesUpLate)
+			p.s.request("release", takes(time.Second))
+			p.run(t, ", Close after")
+			wellFormed(t, p.rec.all())
+			if n := len(p.rec.kinds()); n < 5 {
+				t.Errorf("only %d events", n)
+			}
+		})
+	}
+}

@@ -86,14 +86,12 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
-	request := context.Background()
-	if h.events != nil {
-		values := h.events.settle()
-		request, ctx = valuesOf{request, values}, valuesOf{ctx, values}
+	if h.events != nil && h.events.all {
+		ctx = valuesOf{ctx, h.events.settle()}
 	}
 	var p passed
 	if next != nil {
-		p = h.passOn(request, next, usable)
+		p = h.passOn(ctx, next, usable)
 	}
 	out, unsure, err := p.out, p.unsure, error(nil)
 	if !p.done {

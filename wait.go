@@ -345,7 +345,6 @@ func (a *attempt) withdraw() {
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
 		if a.events != nil { // the caller does not get this lock
-			a.h.events = nil
 			a.events.forgetHold()
 		}
 		return

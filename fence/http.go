@@ -63,9 +63,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// CheckResponse returns a *StaleError if resp is a Middleware's answer to a
-// request whose fence is stale, else nil. It reads the headers only, of resp and
-// of resp.Request.
+// CheckResponse returns a *StaleError if resp is the answer of a Middleware to a request whose
+// fence is stale, else nil. It reads only the headers of resp and of resp.Request.
 func CheckResponse(resp *http.Response) error {
 	if resp.StatusCode != http.StatusPreconditionFailed || resp.Request == nil {
 		return nil
@@ -106,8 +105,8 @@ type Middleware struct {
 	// share one. Nil: the Middleware has its own, of at most 100,000 names.
 	Register *Register
 
-	// Name says what a request is about, in the Register. Nil: its URL path,
-	// which the client chooses. See Register.Max.
+	// Name returns the name, in the Register, of the thing that a request writes. Nil: the URL's
+	// path, which the client chooses. See Register.Max.
 	Name func(*http.Request) string
 
 	// Optional lets all requests without a fence pass, unguarded.

@@ -71,7 +71,7 @@ func (q *SQL) Arg(v any) string {
 // Set returns the assignment of the fence to column.
 func (q *SQL) Set(column string) string { return column + " = " + q.arg() }
 
-// Condition returns what must be true of column.
+// Condition returns the condition on column that refuses older holders.
 func (q *SQL) Condition(column string) string { return column + " <= " + q.arg() }
 
 // arg adds the fence, as a type that every driver takes.

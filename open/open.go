@@ -15,7 +15,8 @@ import (
 // symfony+ is a DSN of PHP's Symfony Lock, and means the store and the layout that PHP uses.
 //
 // If the URL names no store, the error is driver.ErrInvalid and says what to write. Other errors
-// are those of the store. No error repeats a user, a password or a parameter of the URL.
+// are those of the store. No error repeats a user, a password or the value of a secret or unknown
+// parameter.
 //
 // Close the store, or the Locker that owns it. ctx bounds the opening only.
 func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, error) {

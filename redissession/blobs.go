@@ -23,10 +23,9 @@ func (r *Redis) BlobSessions() session.Store {
 	return session.FromBlobs(&blobs{r, r.prefix + "blob:"}, session.Packed(), session.Traits{})
 }
 
-// Blobs keeps strings at the very keys that it is given, without Prefix, in the
-// client's database: for session.NewPHP, whose keys are PHP's, or a
-// session.Format of your own. A string is swapped if it is, byte for byte,
-// what was read.
+// Blobs keeps strings at exactly the keys that it is given, without Prefix, in the client's
+// database: for session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A string
+// is swapped if it has not changed, byte for byte, since it was read.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
 type blobs struct {
@@ -75,7 +74,7 @@ func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []
 	return false, &now, err
 }
 
-// was is how scripts take what must be there.
+// was are the arguments of scripts for the value that must be there.
 func was(old *session.Blob) []string {
 	if old == nil {
 		return []string{"0", ""}

@@ -10,19 +10,19 @@ import (
 // session's lock. Nothing here needs the fences: a commit compares data.
 const lockNotes = time.Minute
 
-// phpLease is the longest lease of a lock that is shared with PHP: the default
-// of padlock, which is what PHP's redis extension gives its lock on a web
-// server by default too (max_execution_time), and something to spare.
+// phpLease is the longest lease of a lock that is shared with PHP: padlock's default, which is also
+// the lease that PHP's redis extension gives its lock on a web server by default
+// (max_execution_time), and some seconds more.
 const phpLease = 35 * time.Second
 
-// Locks are the options of a lock store for sessions: for redisstore.Open or
-// FromURL, before others.
+// Locks are the options of a lock store for sessions, for redisstore.Open or FromURL. Give them
+// before other options.
 //
-// They switch off the restart guard, which would close all sessions for minutes
-// whenever the server was restarted. A commit does not rely on its lock: it
-// names what must be unchanged. So if the server lost a lock in a restart, an
-// Exclusive request may run at the same time as another, and one of the two gets
-// 409. Jobs for which that is not good enough need a lock store of their own.
+// They switch off the restart guard, which would close all sessions for minutes after every restart
+// of the server. A commit does not rely on its lock: it names the values that must be unchanged. If
+// the server lost a lock in a restart, an Exclusive request may run at the same time as another,
+// and one of the two gets 409. Jobs for which that is not good enough need a lock store of their
+// own.
 func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DefaultPrefix is what all keys begin with, except PHP's.
+// DefaultPrefix begins all keys, except PHP's.
 const DefaultPrefix = "padlock:"
 
 // Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent use.
@@ -90,11 +90,10 @@ func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Redis, 
 // parameters are those of rueidis.ParseURL, and prefix.
 var parameters = []string{"addr", "client_name", "db", "dial_timeout", "master_set", "prefix", "protocol", "skip_verify", "write_timeout"}
 
-// FromURL is Open with what a URL says: redis://USER:PASSWORD@HOST:PORT/DB,
-// rediss:// for TLS, or unix:///PATH?db=N, as rueidis.ParseURL reads it. addr
-// is another address of a cluster, master_set what Sentinel calls the primary,
-// prefix is Prefix. An unknown parameter is an error. No error repeats a
-// password.
+// FromURL is Open for a URL: redis://USER:PASSWORD@HOST:PORT/DB, rediss:// for TLS, or
+// unix:///PATH?db=N, as rueidis.ParseURL reads it. addr is another address of a cluster, master_set
+// the name of the primary at Sentinel, prefix is Prefix. An unknown parameter is an error. No error
+// repeats a password.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -167,7 +166,7 @@ func millis(d time.Duration) string {
 	return strconv.FormatInt(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// lifetime reads what PTTL says of a key that is there.
+// lifetime converts the reply of PTTL for a key that exists.
 func lifetime(ms int64) time.Duration {
 	if ms < 0 {
 		return 0

@@ -21,9 +21,8 @@ var (
 	hashDelete = script("hash_delete")
 )
 
-// Sessions keeps each session as a hash, a field for each of its keys. A commit
-// sends what it changes and the old values of what it read, however large the
-// session is.
+// Sessions keeps each session as a hash with a field for each key. A commit sends its changes and
+// the old values of the keys that it read, however large the session is.
 func (r *Redis) Sessions() session.Store { return &hashes{r} }
 
 type hashes struct{ *Redis }
@@ -225,8 +224,8 @@ func (h *hashes) Delete(ctx context.Context, key string) (session.Moved, error) 
 	return parseMoved(text), nil
 }
 
-// read runs a script that changes nothing: if there is no answer, nothing was
-// done. A nil reply is session.ErrNotFound, another is an array of two.
+// read runs a script that changes nothing, so without a reply nothing was done. A nil reply is
+// session.ErrNotFound; any other is an array of two.
 func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]rueidis.RedisMessage, error) {
 	pair, err := r.write(ctx, s, keys, nil).ToArray()
 	switch {
@@ -274,7 +273,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// failed says what is known of a session after a call that failed.
+// failed wraps the error of a call by what is known of the session after it.
 func (r *Redis) failed(err error) error {
 	if err == nil || errors.Is(err, session.ErrUnavailable) {
 		return err

@@ -20,12 +20,12 @@ var (
 	valueDiscard = script("value_discard")
 )
 
-// versionKeep is how long the version of a key is remembered after a Discard.
-// A function that runs for longer may keep what it made of older data.
+// versionKeep is how long the version of a key is remembered after a Discard. If a function runs
+// for longer, its value may be kept although it is older than the Discard.
 const versionKeep = 24 * time.Hour
 
-// Values keeps the values of a stampede.Cache. Their age is told by the
-// server's clock. A key that was discarded costs about 150 bytes for a day.
+// Values keeps the values of a stampede.Cache. The server's clock gives their age. A key that was
+// discarded costs about 150 bytes for a day.
 func (r *Redis) Values() stampede.Values { return &values{r} }
 
 type values struct{ *Redis }
@@ -86,15 +86,15 @@ func notNil(err error) error {
 	return errValue
 }
 
-// entry reads what Store wrote. What is older than Keep is gone, though the
-// server may need a moment more for it.
+// entry reads a value that Store wrote. A value that is older than Keep counts as gone, even if the
+// server still has it for a moment. A value of a newer format counts as absent: it is made anew.
 func entry(now int64, version uint64, data string) (stampede.Entry, error) {
 	head, value, ok := strings.Cut(data, "\n")
 	var fence uint64
 	var stored int64
 	var fresh, keep, took time.Duration
 	if n, err := fmt.Sscan(head, &fence, &stored, (*int64)(&fresh), (*int64)(&keep), (*int64)(&took)); n != 5 || err != nil || !ok {
-		return stampede.Entry{Version: version}, nil // of another program or version: made anew
+		return stampede.Entry{Version: version}, nil
 	}
 	age := max(0, time.Duration(now-stored)*time.Microsecond)
 	if age >= keep {

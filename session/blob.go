@@ -9,22 +9,20 @@ import (
 	"time"
 )
 
-// FromBlobs makes a Store of one that keeps single values. Conditions on keys
-// are checked here, and the value is swapped if it is still what was checked;
-// else all is done again.
+// FromBlobs makes a Store of a BlobStore. It checks conditions on keys itself, and swaps the value
+// if that has not changed since; otherwise it does all of it again.
 //
-// A session that got a new id becomes a tombstone: a value at the same key that
-// begins with TombstonePrefix. With Traits.CommitsNeedLock other programs read
-// these keys, so the tombstone is kept at the key + "_MOVED" instead. No session
-// in format may begin with TombstonePrefix.
+// When a session gets a new id, a tombstone takes its place: a value at the same key that begins
+// with TombstonePrefix. With Traits.CommitsNeedLock other programs read these keys, so the
+// tombstone is kept at the key + "_MOVED" instead. No session in format may begin with
+// TombstonePrefix.
 func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 	return &blobSessions{blobs, format, traits}
 }
 
 func (b *blobSessions) Traits() Traits { return b.traits }
 
-// version of a value is that of its bytes: the same bytes are the same
-// session.
+// version of a value is a hash of its bytes: equal bytes are the same session.
 func version(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base64.RawStdEncoding.EncodeToString(sum[:18])
@@ -54,8 +52,8 @@ func (b *blobSessions) find(ctx context.Context, key string) (Blob, Moved, error
 	return Blob{}, Moved{}, err
 }
 
-// maxSwaps bounds how often a commit is tried again. One of those that run into
-// each other always succeeds, so this many others were faster.
+// maxSwaps bounds how often a commit is tried again. In each collision one commit succeeds, so
+// after this many tries that many other commits were faster.
 const maxSwaps = 1000
 
 func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result, error) {
@@ -99,8 +97,7 @@ func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data 
 	return b.blobs.Swap(ctx, key, old, appendMoved(c.Move, data), c.TTL)
 }
 
-// changed checks the conditions on one state of the session and applies the
-// ops to it.
+// changed checks the conditions on one state of the session and applies the ops to it.
 func (b *blobSessions) changed(blob Blob, c Change) ([]byte, Result, error) {
 	blob, moved, err := b.split(blob)
 	switch {
@@ -209,7 +206,7 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 	}
 }
 
-// sizeOfFields is what Change.MaxSize bounds; without a bound it is not counted.
+// sizeOfFields returns the size that Change.MaxSize bounds. If there is no bound, it returns 0.
 func sizeOfFields(doc Document, limit int) int {
 	size := 0
 	if limit > 0 {

@@ -17,7 +17,7 @@ const TombstonePrefix = "PLM\x01"
 
 func isTombstone(data []byte) bool { return bytes.HasPrefix(data, []byte(TombstonePrefix)) }
 
-// split tells a session from a tombstone at the same key.
+// split separates a tombstone at the session's own key from a session.
 func (b *blobSessions) split(blob Blob) (Blob, Moved, error) {
 	if b.beside() || !isTombstone(blob.Data) {
 		return blob, Moved{}, nil
@@ -51,24 +51,23 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	return m, p.rest, nil
 }
 
-// Two keys cannot be changed in one step. So where the tombstone has a key of
-// its own, a move is three steps, and a claim, which names no new id, says at
-// that key that one may be under way:
+// Two keys cannot be changed in one step. So if the tombstone has a key of its own, a move takes three
+// steps. A claim at that second key, which names no new id, says that a move may be under way:
 //
-//	step  session   beside it  a reader sees
+//	step  session   2nd key    a reader sees
 //	      there     nothing    the session
 //	1     there     claim      the session
 //	2     removed   claim      waits for step 3, at most for claimWait
 //	3     –         tombstone  where it went
 //
-// Step 2 removes the session if it is still what was read, so of several moves
-// at once one succeeds, and that one alone takes step 3. A claim is shared: a
-// mover that finds one uses it. Only step 3 and Delete end a claim, and step 3
-// swaps the very claim of step 1, so a Delete between 2 and 3 is noticed.
+// Step 2 removes the session only if it has not changed since it was read. So of several moves at once
+// one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds one uses it.
+// Only step 3 and Delete end a claim. Step 3 swaps the very claim of step 1, so it notices a Delete
+// between steps 2 and 3.
 //
-// A mover that dies after step 1 leaves a session that works, and a claim that
-// counts for nothing, whatever becomes of the session later. One that dies after
-// step 2 leaves no session at the old id; nobody knows the new one.
+// A mover that dies after step 1 leaves a session that works, and a claim that means nothing, even if
+// the session changes later. A mover that dies after step 2 leaves no session at the old id, and no
+// client knows the new id.
 
 // movedSuffix makes the key of a tombstone out of that of a session. PHP's
 // ids have no underscore in them.
@@ -108,8 +107,8 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 	}
 }
 
-// moveBeside removes the session at key if it is still old, and leaves
-// tombstone beside it. It returns as BlobStore.Swap does.
+// moveBeside removes the session at key if it is still old, and leaves the tombstone at the second
+// key. Its results are those of BlobStore.Swap.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
@@ -175,8 +174,8 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside removes the session first and then what is beside it: a move
-// that has removed the session itself then finds its claim gone.
+// deleteBeside removes the session first and then the value at the second key. So a move that has
+// removed the session itself then finds that its claim is gone.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {

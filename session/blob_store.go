@@ -15,18 +15,18 @@ type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)
 
-	// Swap writes data, which lives for ttl from now (0: for ever), if the
-	// value at key is still old; a nil old means that there must be none. It
-	// reports whether it did, and if not, what is there instead (nil: nothing).
-	// data may be empty or nil, which is a value without bytes.
+	// Swap writes data, which lives for ttl from now (0: for ever), if the value at key is still
+	// old. A nil old means that there must be no value. Swap returns whether it wrote, and if not,
+	// the value that is there now (nil: none). data may be empty or nil: that is a value without
+	// bytes.
 	Swap(ctx context.Context, key string, old *Blob, data []byte, ttl time.Duration) (done bool, now *Blob, err error)
 
-	// Remove removes the value if it is still old, and whatever it is if old
-	// is nil. It reports whether there was something that it removed.
+	// Remove removes the value if it is still old; with a nil old it removes any value. It returns
+	// whether it removed one.
 	Remove(ctx context.Context, key string, old *Blob) (bool, error)
 
-	// Touch makes the value live for ttl from now (0: for ever), if there is
-	// one and it does not begin with TombstonePrefix. The value is not written.
+	// Touch makes the value live for ttl from now (0: for ever), if there is one and it does not
+	// begin with TombstonePrefix. The data stay as they are.
 	Touch(ctx context.Context, key string, ttl time.Duration) error
 }
 
@@ -44,10 +44,11 @@ type blobSessions struct {
 	traits Traits
 }
 
-// beside reports whether tombstones have keys of their own.
+// beside reports whether tombstones have keys of their own, next to those of sessions.
 func (b *blobSessions) beside() bool { return b.traits.CommitsNeedLock }
 
-// pause lets callers go first that ran into each other more often.
+// pause waits a little before a swap is tried again, so that callers that collided more often go
+// first.
 func pause(ctx context.Context, try int) error {
 	if try < 2 {
 		return nil
@@ -55,7 +56,7 @@ func pause(ctx context.Context, try int) error {
 	return sleep(ctx, rand.N(min(time.Duration(try)*200*time.Microsecond, 5*time.Millisecond)))
 }
 
-// sleep waits before a step: if ctx ends, nothing was written.
+// sleep waits before a step. If ctx ends meanwhile, nothing was written.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

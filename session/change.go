@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// fieldSet is what the ops of a Change work on.
+// fieldSet is a session that the ops of a Change are applied to.
 type fieldSet interface {
 	Get(key string) (value []byte, ok bool)
 	Set(key string, value []byte) error
@@ -17,7 +17,7 @@ type fieldSet interface {
 // adder adds to an encoded integer; old is nil if there is none.
 type adder func(old []byte, delta int64) ([]byte, error)
 
-// apply does ops in order. After an error the set is of no use.
+// apply does ops in order. After an error the set must not be used any more.
 func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 	values := make([][]byte, len(ops))
 	for i, op := range ops {

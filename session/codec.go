@@ -27,14 +27,13 @@ type jsonCodec struct{}
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-// Gob encodes with encoding/gob, each value with its own description of its
-// type; integers are decimal text. Only data that a server of yours wrote may
-// be decoded: gob is not made for hostile input.
+// Gob encodes with encoding/gob, each value with its own description of its type; integers are
+// decimal text. Decode only data that your own servers wrote: gob is not made for hostile input.
 func Gob() Codec { return gobCodec{} }
 
 type gobCodec struct{}
 
-// gobMark begins what is no integer.
+// gobMark begins every value that is not an integer.
 const gobMark = 'g'
 
 func (gobCodec) Marshal(v any) ([]byte, error) {

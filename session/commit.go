@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Commit saves the session before the answer begins and gives its lock back:
-// for handlers that go on working, or stream. Reading still works afterwards,
-// and so does Update; other writes answer ErrClosed. The second Commit returns
-// what the first did.
+// Commit saves the session before the answer begins and releases its lock, for handlers that go on
+// working, or stream. Afterwards reading and Update still work; other writes return ErrClosed. A
+// second Commit returns the same as the first.
 func (s *Session) Commit(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +19,7 @@ func (s *Session) Commit(ctx context.Context) error {
 	return s.save(ctx)
 }
 
-// save commits what is pending and closes the session. s.mu is held.
+// save commits the pending ops and closes the session. s.mu is held.
 func (s *state) save(ctx context.Context) error {
 	if s.stage != open || s.abandoned {
 		return s.failure()
@@ -59,8 +58,7 @@ func (s *state) saveHeld(ctx context.Context) error {
 	return err
 }
 
-// now does an op at once, together with what is pending for its key, and
-// returns its value.
+// now does an op at once, together with the pending one of its key, and returns its value.
 func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
 	if err := s.use(ctx, true); err != nil {
 		return nil, err
@@ -86,9 +84,8 @@ func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
 	return res.Values[len(ops)], nil
 }
 
-// commit makes ops true in the store, under the lock if there are locks, and
-// here. Its failure is the session's, unless the ops themselves were refused.
-// s.mu is held.
+// commit does ops in the store, under the lock if there are locks, and then here. A failure becomes
+// that of the session, unless the ops themselves were refused. s.mu is held.
 func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
 	start := time.Now()
 	res, err := s.commitStore(ctx, ops)
@@ -129,7 +126,7 @@ func (s *state) commitStore(ctx context.Context, ops []Op) (Result, error) {
 	return Result{}, ErrMoved
 }
 
-// conditions adds to c what must still be so, by the mode.
+// conditions adds to c the conditions of the mode.
 func (s *state) conditions(c *Change) {
 	switch whole := s.set.mode.whole(); {
 	case s.set.mode == LastWriteWins:
@@ -151,9 +148,8 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 	return res, err
 }
 
-// create makes the session under a new id, which nobody else knows: it needs
-// no lock. The tx of an Update makes it for the request too, so that no two
-// goroutines make one each.
+// create makes the session under a new id. No other request knows that id, so it needs no lock. The
+// tx of an Update makes it for the request too, so that two goroutines do not make one each.
 func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	r := s.root()
 	if r != s {
@@ -162,7 +158,7 @@ func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	}
 	switch {
 	case r.stage == begun:
-		return Result{}, ErrClosed // the client could not be told
+		return Result{}, ErrClosed // the client could not get the id
 	case r.standing == destroyed:
 		return Result{}, ErrDestroyed
 	case r.abandoned:

@@ -12,8 +12,9 @@ import (
 // that another host of the same domain, or an attacker on plain HTTP, sets.
 const DefaultCookieName = "__Host-session"
 
-// Cookie is the Option that says how clients keep the id. Empty fields keep their defaults. The zero value is the safest: HttpOnly,
-// Secure, SameSite=Lax, for this host only, and gone when the browser ends.
+// Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
+// zero value is the safest: HttpOnly, Secure, SameSite=Lax, for this host only, and gone when the
+// browser ends.
 type Cookie struct {
 	Name   string // DefaultCookieName; "session" if Insecure
 	Path   string // "/"; with another the name must not begin with "__Host-"
@@ -87,8 +88,8 @@ func (m *Manager) idFrom(r *http.Request) string {
 	return ""
 }
 
-// setCookie sends s's id if the client does not have it, or ends its cookie.
-// s.mu is held.
+// setCookie sends the session's id if the client does not have it, or deletes the cookie of a
+// session that was destroyed. s.mu is held.
 func (s *state) setCookie(h http.Header) {
 	if s.touched {
 		h.Add("Vary", "Cookie")

@@ -5,14 +5,13 @@ import (
 	"errors"
 )
 
-// Destroy ends the session at once and in the store, and the client's cookie
-// with the answer. Requests under way cannot save any more (ErrDestroyed), and
-// what this one has put is dropped. Where programs other than padlock write
-// the session, Destroy waits for the lock.
+// Destroy ends the session in the store at once, and the client's cookie with the answer. Requests
+// under way cannot save any more (ErrDestroyed), and the unsaved writes of this one are dropped. If
+// other programs write the sessions, Destroy waits for the lock.
 //
-// An id from before Regenerate cannot end the session, which has a new one: the
-// error is ErrMoved, and nothing is changed. Destroy ends also a session that
-// cannot be read (ErrRefused), and one whose lock is not to be had.
+// An id from before Regenerate cannot end the session, which has a new id: the error is ErrMoved,
+// and nothing is changed. Destroy also ends a session that cannot be read (ErrRefused), and one
+// whose lock is held by another request.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,9 +39,8 @@ func (s *Session) Destroy(ctx context.Context) error {
 	return nil
 }
 
-// destroy deletes the session, and what it moved to since this request loaded
-// it. It needs neither the session's lock nor its data, unless commits need the
-// lock.
+// destroy deletes the session, also at the key that it moved to since this request loaded it. It
+// needs the lock only if commits need it, and never the data.
 func (s *state) destroy(ctx context.Context) error {
 	key, old := s.key, s.standing == frozen
 	if !s.isLoaded() && key != "" {
@@ -78,8 +76,8 @@ func (s *state) destroy(ctx context.Context) error {
 	return nil
 }
 
-// find looks where the session stands: at key, which is "" if there is none, and
-// whether the client's id may end it. Data that cannot be read are not in the way.
+// find returns the key at which the session is now, "" if there is none, and whether the client
+// sent an old id, which may not end the session. Unreadable data do not matter.
 func (s *state) find(ctx context.Context) (key string, old bool, err error) {
 	key = s.key
 	for range maxHops {

@@ -1,5 +1,5 @@
-// Package session keeps web sessions that lose nothing when many requests of
-// one visitor come at once.
+// Package session keeps web sessions, and loses none of their data when many requests of one
+// visitor come at the same time.
 //
 //	locker := padlock.New(memstore.New())
 //	sessions, err := session.New(session.NewMemory(), session.Locker(locker))
@@ -12,37 +12,38 @@
 //		err = s.Put("cart", cart)
 //	}
 //
-// A session is loaded at its first use, and saved before the first byte of the
-// answer. A request that does not use it costs nothing and gets no cookie.
+// A session is loaded at its first use, and saved before the first byte of the answer. A request
+// that does not use its session costs nothing and gets no cookie.
 //
 // # Modes
 //
-// [Delta], the default, takes no lock while the handler works. It saves the
-// keys that this request wrote, and only if those that it had read are what
-// they were; otherwise the answer is 409 and nothing is saved. A key that is
-// put without having been read is simply set: the last one wins. Keys that
-// were read and not written are not compared, unless [Session.Watch] asks for
-// it.
+// [Delta], the default, takes no lock while the handler works. It saves the keys that this request
+// wrote, on condition that those of them that it had read are unchanged; otherwise the answer is
+// 409 and nothing is saved. A key that is put without having been read is simply set: the last one
+// wins. Keys that were read and not written are not compared, unless [Session.Watch] asks for it.
 //
-// [Exclusive] takes the session's lock at the first use and keeps it until the
-// session is saved: requests of one session come one after the other.
-// [ReadOnly] refuses writes and never waits. [LastWriteWins] is Delta
-// without any comparison.
+// [Exclusive] takes the session's lock at the first use and keeps it until the session is saved:
+// requests of one session run one after the other. [ReadOnly] refuses writes and never waits.
+// [LastWriteWins] is Delta without any comparison.
 //
-// In every mode a session that was destroyed stays destroyed: a late save is an
-// error, also on a route that takes the lock inside of a layer that had used the
-// session without it. What such a layer read counts as in Delta.
+// In every mode a session that was destroyed stays destroyed: a late save is an error. This also
+// holds for a route that takes the lock inside a layer that had used the session without it; the
+// keys that such a layer read are compared as in Delta.
 //
 // # Values
 //
-// Values are encoded one by one, when they are put. What Get returns is a copy:
-// a map or a slice that is changed in place must be put again to be saved.
-// [Development] reports it when that was forgotten.
+// Values are encoded one by one, when they are put. Get returns a copy: a map or a slice that is
+// changed in place must be put again to be saved. [Development] reports it when that was forgotten.
 //
 // # Errors
 //
-// When a session cannot be loaded or saved, or a Put was refused, the handler's
-// answer is replaced by 409 or 503, unless that answer is an error of its own.
-// [Session.Abandon] lets a handler go on without its session, and
-// [Session.IgnoreRefused] without the refused Put.
+// When a session cannot be loaded or saved, or a Put was refused, the handler's answer is replaced
+// by 409 or 503, unless that answer is itself an error. [Session.Abandon] lets a handler go on
+// without its session, and [Session.IgnoreRefused] without the refused Put.
+//
+// # Versions
+//
+// Stored sessions carry the number of their format. A session in a newer format than this version
+// reads is [ErrRefused] and stays as it is: so two versions of padlock may serve the same sessions.
+// docs/sessions.md says how to upgrade and to go back.
 package session

@@ -8,52 +8,47 @@ import (
 	"time"
 )
 
-// What calls answer when they fail; ask with errors.Is.
+// Errors of a Session's methods and of the middleware; ask with errors.Is.
 var (
-	// ErrConflict: another request changed what this one had read and now
-	// wants to write. Nothing was saved. The error is a *ConflictError.
+	// ErrConflict: another request changed a key that this one had read and now wants to write.
+	// Nothing was saved. The error is a *ConflictError.
 	ErrConflict = errors.New("session was changed by another request")
-	// ErrDestroyed: the session ended while the request worked: logged out or
+	// ErrDestroyed: the session ended while the request worked: by a logout, or because it
 	// expired. Nothing was saved, and no new session is made.
 	ErrDestroyed = errors.New("session was destroyed")
-	// ErrMoved: the session got a new id, and the one that the client sent may
-	// only read what was there before. It cannot end the session either.
+	// ErrMoved: the session got a new id, and the client sent the old one. With the old id a
+	// request may only read the values from before the change, and cannot end the session.
 	ErrMoved = errors.New("session has a new id")
-	// ErrReadOnly: the route's mode is ReadOnly.
+	// ErrReadOnly: the route's mode is ReadOnly or Consistent.
 	ErrReadOnly = errors.New("session is read-only here")
-	// ErrClosed: the session was saved already, by Commit or with the first
-	// byte of the answer, or the answer began while this call waited for the
-	// lock. Reading and Update still work.
+	// ErrClosed: the session was saved already, by Commit or with the first byte of the answer, or
+	// the answer began while this call waited for the lock. Reading and Update still work.
 	ErrClosed = errors.New("session was saved already")
-	// ErrAbandoned: the handler said Abandon.
+	// ErrAbandoned: the handler has called Abandon.
 	ErrAbandoned = errors.New("session was abandoned")
-	// ErrBusy: the session's lock was not to be had in time. The error is a
-	// *BusyError.
+	// ErrBusy: the request did not get the session's lock in time. The error is a *BusyError.
 	ErrBusy = errors.New("session is in use by other requests")
-	// ErrTooManyWaiters: as many requests wait for this session as MaxWaiters
-	// allows.
+	// ErrTooManyWaiters: as many requests wait for this session as MaxWaiters allows.
 	ErrTooManyWaiters = errors.New("too many requests wait for the session")
 	// ErrTooLarge: the session would exceed MaxSize. The write was refused: see
 	// Session.IgnoreRefused.
 	ErrTooLarge = errors.New("session is too large")
-	// ErrNotNumber: the value is no integer, or would leave 64 bits.
+	// ErrNotNumber: the value is not an integer, or the sum does not fit 64 bits.
 	ErrNotNumber = errors.New("session value is no integer")
-	// ErrKey: the key is empty, longer than MaxKey, or not to be had in the
-	// format that the session is kept in.
+	// ErrKey: the key is empty, longer than MaxKey, or not possible in the format of the store.
 	ErrKey = errors.New("invalid session key")
 	// ErrNoSession: the context does not come from a Manager's Middleware.
 	ErrNoSession = errors.New("no session in this context")
-	// ErrUnsaved: the store did not confirm: what was written may be saved or
-	// not.
+	// ErrUnsaved: the store did not confirm the write, so it may be saved or not.
 	ErrUnsaved = errors.New("session may not have been saved")
-	// ErrRefused: the stored session is not what its format allows, or the
-	// change would damage it.
+	// ErrRefused: the stored session cannot be read (it is damaged, or a newer padlock wrote it),
+	// or the change would damage it.
 	ErrRefused = errors.New("stored session cannot be used")
-	// ErrUnavailable: the store could not be asked.
+	// ErrUnavailable: the store could not be reached, and nothing was changed.
 	ErrUnavailable = errors.New("session store is unavailable")
 )
 
-// What stores return beyond that; the Manager turns it into the errors above.
+// Further errors of stores; the Manager turns them into the errors above.
 var (
 	// ErrNotFound: there is no such session.
 	ErrNotFound = errors.New("no such session")
@@ -61,8 +56,7 @@ var (
 	ErrExists = errors.New("session exists already")
 )
 
-// A ConflictError says which keys another request changed. It answers
-// errors.Is for ErrConflict.
+// A ConflictError names the keys that another request changed. errors.Is finds ErrConflict in it.
 type ConflictError struct {
 	Keys []string // empty if the store compared the session as a whole
 }
@@ -78,18 +72,16 @@ func (e *ConflictError) Error() string {
 	return ErrConflict.Error() + fmt.Sprintf(": %q", e.Keys)
 }
 
-// A MovedError comes from a store: the record is a tombstone. It answers
-// errors.Is for ErrMoved.
+// A MovedError comes from a store: the record is a tombstone. errors.Is finds ErrMoved in it.
 type MovedError struct{ Moved Moved }
 
 // Is reports whether target is ErrMoved.
 func (e *MovedError) Is(target error) bool { return target == ErrMoved }
 
-// Error does not tell where to: the key may be a secret.
+// Error does not name the new key, since that may be a secret.
 func (e *MovedError) Error() string { return ErrMoved.Error() }
 
-// A BusyError says for how long the lock was waited for. It answers errors.Is
-// for ErrBusy.
+// A BusyError says how long the request waited for the lock. errors.Is finds ErrBusy in it.
 type BusyError struct {
 	Waited time.Duration
 	Lock   string // the lock's name, shortened where it contains the session's id
@@ -117,8 +109,8 @@ func (e *BusyError) Error() string {
 	return b.String()
 }
 
-// Status is the HTTP status that tells a client of err: 409 when another
-// request was faster and the client should look again, 503 otherwise.
+// Status returns the HTTP status for err: 409 if another request was faster and the client should
+// look again, else 503.
 func Status(err error) int {
 	for _, e := range []error{ErrConflict, ErrDestroyed, ErrMoved} {
 		if errors.Is(err, e) {
@@ -139,8 +131,8 @@ func both(first, second error) error {
 	return fmt.Errorf("%w: %w", first, second)
 }
 
-// wrapStore turns a store's error into the one that a handler gets. An error
-// that is none of the known ones leaves the outcome open.
+// wrapStore turns an error of the store into the one that a handler gets. After an unknown error it
+// is open whether the session was saved.
 func wrapStore(err error) error {
 	if err == nil {
 		return nil

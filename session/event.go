@@ -9,21 +9,34 @@ import (
 // EventKind says what happened.
 type EventKind string
 
-// The kinds of events. None holds ids or values of a session.
+// The kinds of events. No event holds an id or a value of a session.
 const (
-	EventLoaded    EventKind = "loaded"    // from the store; Took
-	EventWaited    EventKind = "waited"    // for the lock; Took, Err
-	EventSaved     EventKind = "saved"     // Took, Err
-	EventConflict  EventKind = "conflict"  // 409, or the handler runs again; Err names the keys
-	EventFailed    EventKind = "failed"    // the answer was replaced; Err
-	EventLost      EventKind = "lost"      // writes came too late: the answer had begun; Err
-	EventLockLost  EventKind = "lock-lost" // before it was released; Err. Conditions protect the commit, or it fails
-	EventUnlocked  EventKind = "unlocked"  // saved without the lock, whose store cannot be reached; Err
-	EventOldID     EventKind = "old-id"    // a client sent an id from before Regenerate
-	EventInPlace   EventKind = "in-place"  // Development: Key was changed and not put
-	EventDestroyed EventKind = "destroyed" // by Destroy
-	EventCreated   EventKind = "created"   // and a cookie sent
-	// EventUnreadable: DiscardUnreadable made a stored session count as absent; Err.
+	// EventLoaded: the session was loaded from the store. Took.
+	EventLoaded EventKind = "loaded"
+	// EventWaited: the request waited for the session's lock. Took, Err.
+	EventWaited EventKind = "waited"
+	// EventSaved: the store was asked to commit. Took, Err.
+	EventSaved EventKind = "saved"
+	// EventConflict: the answer is 409, or the handler runs again; Err names the keys.
+	EventConflict EventKind = "conflict"
+	// EventFailed: the answer was replaced, or was an error already. Err.
+	EventFailed EventKind = "failed"
+	// EventLost: a write came too late, because the answer had begun. Err.
+	EventLost EventKind = "lost"
+	// EventLockLost: the lock ended before it was released. Conditions protect the commit, or the
+	// commit fails. Err.
+	EventLockLost EventKind = "lock-lost"
+	// EventUnlocked: the session is saved without the lock, whose store cannot be reached. Err.
+	EventUnlocked EventKind = "unlocked"
+	// EventOldID: a client sent an id from before Regenerate.
+	EventOldID EventKind = "old-id"
+	// EventInPlace: a value was changed and not put (Development). Key.
+	EventInPlace EventKind = "in-place"
+	// EventDestroyed: the session was destroyed.
+	EventDestroyed EventKind = "destroyed"
+	// EventCreated: a session was made; its cookie goes out with the answer.
+	EventCreated EventKind = "created"
+	// EventUnreadable: DiscardUnreadable made a stored session count as absent. Err.
 	EventUnreadable EventKind = "unreadable"
 )
 

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A Format makes one value out of a session, for stores that keep it as such.
+// A Format stores a session as one value, for a BlobStore.
 type Format interface {
-	// Parse reads a session. It bounds its time and memory by the length of
-	// data, and keeps what it does not understand as it is.
+	// Parse reads a session. Its time and memory are bounded by the length of data. Parts that it
+	// does not understand are kept as they are.
 	Parse(data []byte) (Document, error)
 	// New is a session without fields.
 	New(deadline time.Time) Document
@@ -30,7 +30,7 @@ type Document interface {
 	Set(key string, value []byte) error
 	// Delete removes a field, if it is there.
 	Delete(key string) error
-	// Deadline is what New was given, if the format can keep it.
+	// Deadline returns the time that New got, if the format can keep it.
 	Deadline() time.Time
 	// Encode returns the session as one value.
 	Encode() ([]byte, error)
@@ -85,8 +85,7 @@ func (packed) Parse(data []byte) (Document, error) {
 	return d, nil
 }
 
-// unpacker reads numbers and byte strings; what it reads after the first
-// mistake is empty.
+// unpacker reads numbers and byte strings. After the first mistake it returns empty ones.
 type unpacker struct {
 	rest []byte
 	bad  bool

@@ -12,7 +12,7 @@ import (
 // twice.
 const idBytes = 32
 
-// idRules is how ids look and where sessions stand in the store.
+// idRules say how ids look and at which keys sessions are in the store.
 type idRules struct {
 	php    bool
 	prefix string // of keys
@@ -29,7 +29,7 @@ func (r *idRules) newID() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// valid tells whether id may be one, before the store is asked.
+// valid reports whether id has the form of an id. It is checked before the store is asked.
 func (r *idRules) valid(id string) bool {
 	if r.php {
 		return len(id) >= 22 && len(id) <= 256 && strings.Trim(id, phpIDLetters) == ""
@@ -40,8 +40,8 @@ func (r *idRules) valid(id string) bool {
 
 const phpIDLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,-"
 
-// key is where the session is kept. The store's contents tell no ids, except in
-// PHP mode, where the key is PHP's.
+// key returns the key of the session in the store. Keys do not reveal ids, except in PHP mode,
+// where the key is PHP's.
 func (r *idRules) key(id string) string {
 	if r.php {
 		return r.prefix + id
@@ -58,8 +58,8 @@ func (r *idRules) lock(key string) string {
 	return "session:" + key
 }
 
-// redacted is the lock's name as people may see it. In PHP mode the id is in
-// it; its beginning is enough to find the key.
+// redacted returns the lock's name for logs and answers. In PHP mode the name holds the id; the
+// beginning of the id is enough to find the key.
 func (r *idRules) redacted(key string) string {
 	const show = 6
 	if id, ok := strings.CutPrefix(key, r.prefix); ok && r.php && len(id) > show {
@@ -68,7 +68,7 @@ func (r *idRules) redacted(key string) string {
 	return r.lock(key)
 }
 
-// shown is how a Locker writes the name of a lock in its log.
+// shown returns the name of a lock for the log of its Locker.
 func (r *idRules) shown(name string) string {
 	if key, ok := strings.CutSuffix(name, r.suffix); ok && r.php && strings.HasPrefix(key, r.prefix) {
 		return r.redacted(key)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// An interruption ends a wait for the session's lock when the answer begins.
-// http.TimeoutHandler answers while the handler still waits for it: without this
-// its answer would wait too.
+// An interruption ends a wait for the session's lock when the answer begins. http.TimeoutHandler
+// writes its answer while the handler may still wait for the lock; without the interruption that
+// answer would wait too.
 type interruption struct {
 	mu      sync.Mutex
 	closing bool                    // the answer is about to begin
@@ -50,7 +50,7 @@ func (i *interruption) resume() {
 	i.closing = false
 }
 
-// interrupted is ErrClosed if err came because the answer began.
+// interrupted returns ErrClosed if err came because the answer began, else err.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == errAnswerBegan {
 		return ErrClosed

@@ -13,15 +13,13 @@ import (
 
 // Locks takes locks of sessions. It is safe for concurrent use.
 type Locks interface {
-	// Lock takes the lock of the session at key. It waits for it at most for
-	// wait, and no longer than ctx; a wait of 0 is one try. If another request
-	// has the lock the error is a *BusyError, and if the store of the locks
-	// cannot be reached it answers errors.Is for ErrUnavailable or
-	// padlock.ErrUnavailable.
+	// Lock takes the lock of the session at key. It waits at most for wait, and no longer than
+	// ctx; a wait of 0 is one try. If another request has the lock the error is a *BusyError. If
+	// the store of the locks cannot be reached, errors.Is finds ErrUnavailable or
+	// padlock.ErrUnavailable in the error.
 	//
-	// unlock releases the lock. It is called once and takes its own time. If the
-	// lock had ended before that, its error answers errors.Is for
-	// padlock.ErrLost or padlock.ErrExpired.
+	// unlock releases the lock. It is called once, and no context bounds it. If the lock had ended
+	// before, errors.Is finds padlock.ErrLost or padlock.ErrExpired in its error.
 	Lock(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, err error)
 }
 
@@ -35,8 +33,7 @@ func (p *padlockLocks) Lock(ctx context.Context, key string, shared bool, wait t
 	return unlock, err
 }
 
-// lockChecked is Lock that also returns a function that asks whether the lock
-// still stands.
+// lockChecked is Lock that also returns a function that checks whether the lock is still held.
 func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, check func(context.Context) error, err error) {
 	opts := []padlock.Option{padlock.Wait(wait)}
 	if shared {
@@ -63,8 +60,7 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	return unlock, check, nil
 }
 
-// refused says what happened without the lock's name, which in PHP mode holds
-// the session's id.
+// refused describes the failure without the lock's name, which in PHP mode holds the session's id.
 func (p *padlockLocks) refused(key string, waited time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
@@ -84,7 +80,7 @@ func (p *padlockLocks) refused(key string, waited time.Duration, err error) erro
 	return busy
 }
 
-// hidden keeps what an error is and drops its text, which names the lock.
+// hidden keeps the kind of an error and drops its text, which names the lock.
 func (p *padlockLocks) hidden(err error) error {
 	var inner *padlock.Error
 	if errors.As(err, &inner) {
@@ -93,12 +89,11 @@ func (p *padlockLocks) hidden(err error) error {
 	return err
 }
 
-// waitShare is the part of the time that a request has left which it may spend
-// on waiting.
+// waitShare is the part of its remaining time that a request may spend on waiting.
 const waitShare = 0.7
 
-// deadlineOf is when the request must be answered: its context's deadline, or
-// what the server's WriteTimeout leaves. Zero if nothing is set.
+// deadlineOf returns when the request must be answered: its context's deadline, or the end of the
+// server's WriteTimeout if that comes first. It is zero if neither is set.
 func deadlineOf(r *http.Request, start time.Time) time.Time {
 	end, _ := r.Context().Deadline()
 	if srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && srv.WriteTimeout > 0 {
@@ -139,8 +134,8 @@ func (h *heldLock) share() *heldLock {
 	return h
 }
 
-// free releases the lock when its last user is done. It returns why, if the
-// lock had ended before, and whether something had been saved under it.
+// free releases the lock when its last user is done. It returns the reason if the lock had ended
+// before, and whether something had been saved under it.
 func (h *heldLock) free() (wrote bool, err error) {
 	h.mu.Lock()
 	h.users--
@@ -182,12 +177,11 @@ func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, e
 	return held, err
 }
 
-// errLocksDown is in errors of locks that were not to be had though no other
-// request is known to have them.
+// errLocksDown marks locks that could not be taken although no other request is known to hold them.
 var errLocksDown = errors.New("its locks cannot be reached")
 
-// lockFailure says what the failure of Lock means for the session. Whatever
-// became of the lock, nothing was saved.
+// lockFailure turns an error of Lock into the one for the session. Nothing was saved, even if the
+// lock was taken.
 func lockFailure(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooManyWaiters):
@@ -212,9 +206,8 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 	return h, nil
 }
 
-// release gives up the request's lock. If it had ended, and something was saved
-// that only the lock protects, the session fails: another program may have
-// written over it.
+// release gives up the request's lock. If the lock had ended, and something was saved that only the
+// lock protects, the session fails: another program may have overwritten it.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return
@@ -226,8 +219,8 @@ func (s *state) release(ctx context.Context) {
 	}
 }
 
-// lockEnded reports what unlock returned, and makes ErrUnsaved of it if the lock
-// had ended and commits need it.
+// lockEnded reports the error of unlock. It returns ErrUnsaved if the lock had ended and commits
+// need it.
 func (s *state) lockEnded(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -239,10 +232,9 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 	return nil // what was saved was saved under its conditions
 }
 
-// canDoWithout reports whether err, of a lock that was not to be had, stands in
-// the way of nothing: no other request has the lock, its store just cannot be
-// reached, or gives no locks for a while after a restart. The conditions of
-// commits protect the session then, unless other programs write it.
+// canDoWithout reports whether the session can go on after err, without its lock: if no other
+// request holds the lock, but its store cannot be reached, or gives no locks for a while after a
+// restart. Then the conditions of commits protect the session, unless other programs write it.
 func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	if s.m.traits.CommitsNeedLock || !errors.Is(err, errLocksDown) {
 		return false
@@ -251,10 +243,9 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	return true
 }
 
-// underLock calls f while the session's lock at key is held: the lock that the
-// request has, or one for this moment. Where only the lock protects what f
-// writes, a lock that has ended is taken again first; and if it ends during f,
-// f's outcome is open.
+// underLock calls f while the session's lock at key is held: the request's lock, or one that is
+// taken for this call. If only the lock protects the writes of f, a lock that has ended is taken
+// again first; if it ends during f, the outcome of f is unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err
@@ -288,9 +279,8 @@ func (s *state) underLock(ctx context.Context, key string, f func() error) error
 	return err
 }
 
-// checkHeld makes sure that the lock which the request holds still stands, where
-// commits need it, and else takes it again. What the session was meanwhile is a
-// matter of the commit's conditions.
+// checkHeld makes sure that the request still holds its lock, if commits need it. If the lock has
+// ended, it is taken again; the conditions of the commit find changes that were made meanwhile.
 func (s *state) checkHeld(ctx context.Context, key string) error {
 	if s.held == nil || s.held.check == nil || !s.m.traits.CommitsNeedLock {
 		return nil

@@ -47,9 +47,8 @@ func New(store Store, opts ...Option) (*Manager, error) {
 	return m, nil
 }
 
-// Middleware gives next's requests a session, to be found with From. It stands
-// outside of whatever writes answers, compression for example, so that the
-// session is saved before the first byte leaves.
+// Middleware gives requests to next a session: see From. Put it outside of handlers that change the
+// answer, for example compression, so that the session is saved before the first byte is sent.
 func (m *Manager) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.find(r.Context()) != nil {
@@ -60,12 +59,12 @@ func (m *Manager) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// With is a middleware for one route, in a mode of its own: inside of
-// Middleware or instead of it.
+// With returns a middleware for one route, with a mode of its own, inside Middleware or instead of
+// it.
 //
 //	mux.Handle("POST /cart", m.With(session.Exclusive, session.MaxWait(2*time.Second))(cart))
 //
-// It panics when the mode needs a Locker and there is none.
+// It panics if the mode needs a Locker and there is none, or if an option is not possible.
 func (m *Manager) With(opts ...RouteOption) func(http.Handler) http.Handler {
 	set := m.cfg.set
 	for _, o := range opts {

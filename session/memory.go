@@ -14,9 +14,9 @@ import (
 
 const shards = 64
 
-// Memory keeps sessions in this process: for one server, and for tests. It
-// forgets what has expired, without a goroutine of its own. The zero value is
-// ready for use, and it is safe for concurrent use.
+// Memory keeps sessions in this process: for a single server, and for tests. It removes expired
+// sessions without a goroutine of its own. The zero value is ready for use, and it is safe for
+// concurrent use.
 type Memory struct {
 	max    int // 0: DefaultMaxSessions
 	once   sync.Once
@@ -46,9 +46,9 @@ type memorySession struct {
 // sweepFrom is the least number of sessions of a shard worth sweeping.
 const sweepFrom = 64
 
-// DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says
-// otherwise. Clients that keep no cookie make a session with each request where
-// a handler writes one, and memory must not end with them.
+// DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. A
+// client that keeps no cookie makes a new session with each request, if the handler writes to it;
+// the bound keeps such clients from using up the memory.
 const DefaultMaxSessions = 1 << 18
 
 // MemoryOption configures a Memory.
@@ -58,10 +58,9 @@ type memoryOption func(*Memory)
 
 func (o memoryOption) applyMemory(m *Memory) { o(m) }
 
-// MaxSessions bounds how many sessions and tombstones are kept, those that have
-// expired and were not swept yet included. While there is no room a new session is
-// refused with ErrUnavailable, which is 503; those that exist are served. The
-// default is DefaultMaxSessions.
+// MaxSessions bounds how many sessions and tombstones are kept, including those that have expired
+// and were not removed yet. While there is no room, a new session is refused with ErrUnavailable,
+// which is 503; existing sessions are served. The default is DefaultMaxSessions.
 func MaxSessions(n int) MemoryOption { return memoryOption(func(m *Memory) { m.max = n }) }
 
 // NewMemory returns a store with no sessions in it.
@@ -86,11 +85,11 @@ func (m *Memory) init() {
 // Traits implements Store.
 func (m *Memory) Traits() Traits { return Traits{} }
 
-// Len counts the sessions and tombstones, those that have expired and were not
-// swept yet included.
+// Len counts the sessions and tombstones, including those that have expired and were not removed
+// yet.
 func (m *Memory) Len() int { return int(m.count.Load()) }
 
-// lock returns key's shard, locked, and what lives at key now.
+// lock returns key's shard, locked, and the session that lives at key now.
 func (m *Memory) lock(key string) (*memoryShard, *memorySession) {
 	m.once.Do(m.init)
 	sh := &m.shards[maphash.String(m.seed, key)%shards]
@@ -108,8 +107,8 @@ func (s *memorySession) expired(now time.Time) bool {
 	return !s.expires.IsZero() && !now.Before(s.expires)
 }
 
-// sweep drops what has expired when the shard has doubled since the last time:
-// so it costs each new session a constant share.
+// sweep removes expired sessions when the shard has doubled since the last time. So each new
+// session pays a constant share of the cost.
 func (m *Memory) sweep(sh *memoryShard) {
 	if len(sh.sessions) >= sh.sweepAt {
 		m.sweepNow(sh, time.Now())
@@ -123,8 +122,7 @@ func (m *Memory) sweepNow(sh *memoryShard, now time.Time) {
 	m.count.Add(int64(len(sh.sessions) - before))
 }
 
-// reserve counts a session in that is about to be made, if there is room. No
-// shard is locked.
+// reserve counts a session that is about to be made, if there is room. No shard is locked.
 func (m *Memory) reserve() error {
 	if m.count.Add(1) <= int64(m.max) {
 		return nil
@@ -237,7 +235,7 @@ func (m *Memory) commit(key string, c Change) (Result, error) {
 	return Result{s.versionText(), values}, nil
 }
 
-// memoryFields copies what it is given: callers keep their bytes. It counts the
+// memoryFields copies the values that it stores, since callers keep their bytes. It counts the
 // bytes of keys and values.
 type memoryFields struct {
 	m    map[string][]byte

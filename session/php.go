@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/session/phpcodec"
 )
 
-// What PHP does unless its configuration says otherwise.
+// PHP's own defaults.
 const (
 	PHPPrefix      = "PHPREDIS_SESSION:" // of keys, in the redis extension
 	PHPLockSuffix  = "_LOCK"             // of locks, there
@@ -17,13 +17,13 @@ const (
 	PHPIdleTimeout = 1440 * time.Second  // session.gc_maxlifetime
 )
 
-// PHP says how a PHP application keeps the sessions that are to be shared with
-// it. The zero value is PHP with the redis extension and its defaults.
+// PHP describes how a PHP application keeps the sessions that Go shares with it. The zero value is
+// PHP with the redis extension and its defaults.
 type PHP struct {
 	Handler phpcodec.Handler // session.serialize_handler; phpcodec.PHP
 	Prefix  string           // of keys; PHPPrefix
-	// LockSuffix is what the lock's key has after the session's: PHPLockSuffix,
-	// or ".lock" for handlers that call it so.
+	// LockSuffix is the part of the lock's key after the session's key: PHPLockSuffix, or ".lock"
+	// for handlers that use that.
 	LockSuffix string
 }
 
@@ -39,19 +39,16 @@ func (p *PHP) setDefaults() {
 	}
 }
 
-// NewPHP returns a Manager of sessions that a PHP application serves too. blobs
-// keeps them at PHP's own keys, and locker takes PHP's own lock, a string key
-// of the lock's name with SET NX.
+// NewPHP returns a Manager of sessions that a PHP application serves too. blobs keeps them at PHP's
+// own keys, and locker takes PHP's own lock: a string key of the lock's name with SET NX.
 //
-// Cookie and lifetime are PHP's: PHPSESSID, 1440 s of idleness, and no absolute
-// end. The cookie is HttpOnly and SameSite=Lax; it is Secure too unless
-// a Cookie says otherwise, so a PHP application on plain HTTP needs that.
-// Options given come after these. PHP must lock (redis.session.locking_enabled),
-// wait long enough (redis.session.lock_retries), and be strict about ids
-// (session.use_strict_mode).
+// Cookie and lifetime are PHP's: PHPSESSID, 1440 s of idleness, and no absolute end. The cookie is
+// HttpOnly, SameSite=Lax and Secure; for a PHP application on plain HTTP give Cookie{Insecure:
+// true}. Options in opts come after these defaults. PHP must lock (redis.session.locking_enabled),
+// wait long enough (redis.session.lock_retries), and be strict about ids (session.use_strict_mode).
 //
-// A lock's name holds the session's id. The Locker writes it shortened in its log
-// and its events: NewPHP tells it so, with Locker.ShowNames.
+// A lock's name holds the session's id. NewPHP makes the Locker shorten it in its log and its
+// events (Locker.ShowNames).
 func NewPHP(blobs BlobStore, locker *padlock.Locker, php PHP, opts ...Option) (*Manager, error) {
 	if blobs == nil {
 		return nil, errors.New("session: NewPHP: blobs is nil")
@@ -85,7 +82,7 @@ type phpValues struct{}
 func (phpValues) Marshal(v any) ([]byte, error)      { return phpcodec.Marshal(v) }
 func (phpValues) Unmarshal(data []byte, v any) error { return phpcodec.Unmarshal(data, v) }
 
-// PHPFormat is PHP's session.serialize_handler. It keeps no end of an absolute
+// PHPFormat is the format of PHP's session.serialize_handler. It cannot keep the end of an absolute
 // lifetime.
 func PHPFormat(h phpcodec.Handler) Format { return phpFormat{h} }
 
@@ -126,7 +123,7 @@ func (d phpDocument) Encode() (data []byte, err error) {
 	return data, phpError(err)
 }
 
-// phpError tells a bad key from a session that cannot be used.
+// phpError separates a bad key from a session that cannot be used.
 func phpError(err error) error {
 	switch {
 	case err == nil:

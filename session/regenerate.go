@@ -31,18 +31,16 @@ func ForwardOldID() RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.forward = true })
 }
 
-// Regenerate gives the session a new id, at once and in the store: at every
-// login, and when rights change. What was put and not committed goes to the
-// new id. The client gets it with the answer, even if that is an error, or if the
-// handler panics and an outer handler answers.
+// Regenerate gives the session a new id in the store at once. Call it at every login, and when
+// rights change. Unsaved writes go to the new id. The client gets the id with the answer, even if
+// the answer is an error, or if the handler panics and an outer handler answers.
 //
-// For the time of grace the old id reads the session as it was and writes
-// nothing (ErrMoved), so that requests under way do not appear logged out, and
-// a client that only knows the old id does not get in. Requests that had begun
-// before still save what they write, into the session with its new id, if what
-// they had read of it is unchanged; the clocks of the servers decide which of them
-// had begun before. Grace(0) refuses those too. With Forward the old id is as
-// good as the new one.
+// For the grace period, a request with the old id reads the session as it was before and cannot
+// write (ErrMoved). So requests under way do not appear logged out, and a client that only knows
+// the old id does not get in. Requests that had begun before still save their writes, into the
+// session with its new id, if the values that they had read are unchanged; the clocks of the
+// servers decide which requests had begun before. GracePeriod(0) refuses those too. With
+// ForwardOldID the old id is as good as the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
 	for _, o := range opts {
@@ -78,8 +76,8 @@ func (s *state) answered() bool {
 	return of.stage == begun
 }
 
-// regenerate moves the session. That of a tx moves for the request too, which
-// sends the id.
+// regenerate moves the session to a new id. In a tx it does so for the request too, which sends the
+// id.
 func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()
@@ -102,8 +100,8 @@ func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	return wrapStore(err)
 }
 
-// moveOnce copies the session to a new id and then makes the old one a
-// tombstone, if it is still what was copied.
+// moveOnce copies the session to a new id. Then it makes the old one a tombstone, if that is still
+// the same as the copy.
 func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	rec, err := s.m.store.Load(ctx, s.key)
 	if err != nil {
@@ -133,13 +131,13 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 		}
 		return false, err
 	}
-	// If it cannot be told whether the old id is a tombstone now, the new one
-	// is the safe place to be.
+	// Even if it is unknown whether the old id is a tombstone now, the session at the new id is
+	// complete.
 	s.id, s.key, s.version = id, key, res.Version
 	return true, err
 }
 
-// definite tells whether a commit certainly did nothing.
+// definite reports whether a commit certainly changed nothing.
 func definite(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrConflict, ErrMoved, ErrUnavailable, ErrRefused} {
 		if errors.Is(err, known) {
@@ -156,7 +154,7 @@ func (s *state) leave(ctx context.Context, version string, to Moved, grace time.
 	return err
 }
 
-// remove deletes a copy that no client knows; if that fails it lapses.
+// remove deletes a copy that no client knows. If that fails, the copy expires.
 func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)

@@ -9,14 +9,15 @@ import (
 )
 
 // A Session is one request's view of a session. It is loaded at its first use; later changes by
-// other requests are not seen. Several Sessions of one request, from From and WithContext, share
-// all but their context. The methods are safe for concurrent use by the goroutines of the request.
+// other requests are not seen. Get one from From or Manager.From; the zero Session is not usable.
+// Several Sessions of one request, from From and WithContext, share all but their context. The
+// methods are safe for concurrent use by the goroutines of the request.
 //
 // Which context counts: a method that always asks the store takes a context (Incr, Take,
-// Regenerate, Destroy, Update, Commit). All other methods use what was loaded; the first call of
-// the request loads it, with the context that was given to From or WithContext. So the deadline
-// and the values of an inner context, for example of http.TimeoutHandler or of a trace's span,
-// reach the store if the handler calls From with its own request's context.
+// Regenerate, Destroy, Update, Commit). All other methods use the values that were loaded; the
+// first call of the request loads them, with the context that was given to From or WithContext. So
+// the deadline and the values of an inner context, for example of http.TimeoutHandler or of a
+// trace's span, reach the store if the handler calls From with its own request's context.
 //
 // If a method returns an error of the store or of the lock, all later methods return it too, and
 // the answer is replaced, unless the answer is an error anyway: see Abandon. A write that is
@@ -30,35 +31,41 @@ type Session struct {
 // WithContext returns the same session with another context: see Session.
 func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.state, ctx} }
 
-// standing is the state of the session, as far as this request knows. Package session's
-// TestStates walks all edges of this table.
+// standing is the state of the session, as far as this request knows. TestStates walks all edges.
 //
-//	standing   meaning                    reads              writes                  next
-//	unread     nothing was asked of it    load it            load it                 absent, loaded, followed, frozen by the
-//	                                                                                 load; destroyed
-//	reload     it was loaded, and the     load it again      load it again           as unread; if there is no session any
-//	           mode now wants the lock                                               more, every call returns ErrDestroyed
-//	absent     there is no session yet    find nothing       wait for the commit     loaded, by the first commit or Incr;
-//	           (loaded, and key is "")                                               destroyed
-//	loaded     there is one               the values loaded  wait for the commit     loaded with a new id, by Regenerate;
-//	                                                                                 followed; reload; destroyed
-//	followed   another request gave it a  the values from    as loaded, if all that  reload; destroyed
-//	           new id after this one      before the change  was read is unchanged
-//	           began, or while it worked
-//	frozen     the client sent an id      the values from    ErrMoved, refused       reload
-//	           from before Regenerate     before the change
-//	destroyed  by Destroy                 ErrDestroyed       ErrDestroyed            none; the answer deletes the cookie
+//	standing   meaning                                   reads               writes
+//	unread     nothing was asked of it                   load it             load it
+//	reload     it was loaded, and the mode now wants     load it again       load it again
+//	           the lock
+//	absent     there is no session yet (loaded, and      find nothing        wait for the commit
+//	           key is "")
+//	loaded     there is a session                        the loaded values   wait for the commit
+//	followed   another request gave it a new id after    the values from     wait for the commit, which
+//	           this one began, or while it worked        before the change   compares all that was read
+//	frozen     the client sent an id from before         the values from     ErrMoved, refused
+//	           Regenerate                                before the change
+//	destroyed  by Destroy                                ErrDestroyed        ErrDestroyed
 //
-// Three things can be true in each of these rows:
+//	from                        to          by
+//	unread, reload              loaded      the load; it leads to absent (from unread only), followed or
+//	                                        frozen if that is how things stand
+//	reload                      –           the load, if there is no session any more: failed
+//	absent                      loaded      the first commit, or Incr
+//	loaded                      loaded      Regenerate; the session has a new id then
+//	loaded                      followed    a commit that finds that the session has moved
+//	loaded, followed, frozen    reload      With, if its mode needs the lock
+//	all but frozen              destroyed   Destroy; the answer deletes the cookie
 //
-//	abandoned  by Abandon                 ErrAbandoned       ErrAbandoned            none; the answer stands as it is
-//	failed     the store or the lock did  the error          the error               Destroy ends it if it succeeds; else the
-//	                                                                                 answer is 409 or 503
-//	refused    a write was not allowed    work               work                    IgnoreRefused ends it; else the answer is
-//	                                                                                 503 or 409, and nothing is saved
+// Three things can be true in each of these states:
 //
-// The client has to get id with the answer whenever it differs from sent, in every state, even
-// after a panic.
+//	abandoned  by Abandon                    every call returns ErrAbandoned, the answer stands
+//	failed     the store or the lock failed  every call returns the error, the answer is 409 or 503;
+//	                                         a Destroy that succeeds ends it
+//	refused    a write was not allowed       calls work, the answer is 409 or 503, and nothing is
+//	                                         saved; IgnoreRefused ends it
+//
+// The client has to get id with the answer whenever it differs from sent, in every state, even after
+// a panic.
 type standing uint8
 
 const (
@@ -70,14 +77,13 @@ const (
 	destroyed
 )
 
-// stage is how far the request has come.
+// stage is how far the request has come. It only grows; a Commit that is interrupted because the
+// answer begins leaves it open for that moment.
 //
-//	stage  meaning                              reads           writes            next
-//	open   the handler works                    work            work              saved
-//	saved  by Commit, or the answer begins      work, no lock   ErrClosed;        begun
-//	                                                            Update works
-//	begun  the answer has begun: no cookie can  work, no lock   ErrClosed;        none
-//	       be sent any more                                     Update works
+//	stage  meaning                                             reads           writes
+//	open   the handler works                                   work            work
+//	saved  by Commit, or because the answer begins             work, no lock   ErrClosed; Update works
+//	begun  the answer has begun: no cookie can be sent         work, no lock   ErrClosed; Update works
 type stage uint8
 
 const (

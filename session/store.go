@@ -5,42 +5,45 @@ import (
 	"time"
 )
 
-// A Store keeps sessions. Its methods are safe for concurrent use, and each is
-// one atomic step: two Commits of one key happen one after the other, each
-// wholly or not at all. Package sessiontest checks all that is said here.
+// A Store keeps sessions. Its methods are safe for concurrent use, and each is one atomic step: two
+// Commits of one key happen one after the other, each completely or not at all. Package sessiontest
+// checks all these rules.
 //
-// Keys are chosen by the Manager: 43 letters of base64 for ids that are hashed,
-// or PHP's own. An error that is none of those named below means that the
-// outcome is not known, unless it answers errors.Is for ErrUnavailable.
+// The Manager chooses the keys: 43 letters of base64 for ids that are hashed, or PHP's own. If a
+// method returns an error that is not named below, its outcome is unknown, unless errors.Is finds
+// ErrUnavailable in it.
+//
+// The interface does not grow. A new ability of stores comes as an optional interface that the
+// Manager finds by a type assertion, or as a field of Change or Record that is used only if Traits
+// say so.
 type Store interface {
-	// Load returns the session at key, even if it is a tombstone, or
-	// ErrNotFound. It changes nothing, not even how long the session lives.
+	// Load returns the session at key, or the tombstone there, or ErrNotFound. It changes nothing,
+	// not even how long the session lives.
 	Load(ctx context.Context, key string) (Record, error)
 
-	// Commit applies c if all its conditions hold, and otherwise changes
-	// nothing and says why: ErrNotFound, ErrExists, a *MovedError, a
-	// *ConflictError, ErrNotNumber, ErrTooLarge, in this order. A session that
-	// has expired does not exist.
+	// Commit applies c if all its conditions hold. Otherwise it changes nothing and returns the
+	// first that applies of: ErrNotFound, ErrExists, a *MovedError, a *ConflictError,
+	// ErrNotNumber, ErrTooLarge. A session that has expired does not exist.
 	Commit(ctx context.Context, key string, c Change) (Result, error)
 
-	// Touch makes the session live for ttl from now; 0 is for ever. Its data
-	// are not written and its version stays. It does nothing to a tombstone,
-	// and nothing where there is no session.
+	// Touch makes the session live for ttl from now; 0 is for ever. Its data and its version stay
+	// as they are. Touch does nothing to a tombstone, and nothing if there is no session.
 	Touch(ctx context.Context, key string, ttl time.Duration) error
 
-	// Delete removes the session or tombstone. Where there is none it does
-	// nothing. It returns where a tombstone pointed to.
+	// Delete removes the session or tombstone at key, if there is one. If it was a tombstone,
+	// Delete returns where that pointed to.
 	Delete(ctx context.Context, key string) (Moved, error)
 
-	// Traits says what the Manager must know of the store.
+	// Traits describes the store to the Manager.
 	Traits() Traits
 }
 
-// Traits are what the Manager must know of a store.
+// Traits describe a store to the Manager. The zero value is right for a store that only padlock
+// uses and that keeps all fields of a Record.
 type Traits struct {
-	// CommitsNeedLock: others write these sessions without conditions, and
-	// only under the lock, as PHP does. The Manager then refuses to work
-	// without a Locker, and destroys under the lock too.
+	// CommitsNeedLock: other programs write these sessions without conditions, and only under the
+	// lock, as PHP does. The Manager then refuses to work without a Locker, and destroys under the
+	// lock too.
 	CommitsNeedLock bool
 	// NoDeadline: the store cannot keep the end of the absolute lifetime.
 	NoDeadline bool
@@ -61,13 +64,13 @@ type Record struct {
 	Moved    Moved         // not zero: this is a tombstone
 }
 
-// Moved is where a session went that got a new id. The zero value says that it
-// did not move.
+// Moved says where a session with a new id is now. The zero value means that the session did not
+// move.
 type Moved struct {
 	To string    // the new key
 	At time.Time // when, by the clock of the process that moved it, in whole milliseconds
-	// Frozen: the old id reads what was there before and nothing else. The
-	// store only keeps this.
+	// Frozen: with the old id a request reads the values from before the move and cannot write.
+	// The store only keeps this flag.
 	Frozen bool
 }
 
@@ -91,7 +94,7 @@ type Change struct {
 	Move Moved
 }
 
-// Condition is that a key has the value that it had.
+// Condition is that a key still has the value that a request has read.
 type Condition struct {
 	Key    string
 	Absent bool // it was not there
@@ -106,7 +109,7 @@ type Op struct {
 	Delta int64  // of OpIncr
 }
 
-// OpKind is what an Op does.
+// OpKind is the kind of an Op.
 type OpKind uint8
 
 const (
@@ -116,7 +119,7 @@ const (
 	OpTake                     // removes the key and returns what it was
 )
 
-// Result is what a Commit did.
+// Result describes a Commit that succeeded.
 type Result struct {
 	Version string // of the session now
 	// Values has for each Op the key's value: after OpIncr, before OpTake; nil if

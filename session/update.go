@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// Update runs fn on the session as it is now, in a short exclusive section of
-// its own, and saves at once what fn writes: also inside of a ReadOnly route,
-// and after Commit, as streaming handlers need it. With a Locker other commits
-// wait meanwhile. Should the session be changed all the same, fn runs again on
-// the new state, so it must not do anything that cannot be repeated.
+// Update runs fn on the session as it is now, in a short exclusive section, and saves the writes of
+// fn at once. It works in a ReadOnly route too, and after Commit, which streaming handlers need.
+// With a Locker other commits wait meanwhile. If the session changes all the same, fn runs again on
+// the new state, so it must be safe to repeat.
 //
-// If fn returns an error nothing is saved, in no mode, and Update returns that;
-// only what fn did at once (Incr, Take, Regenerate, Destroy) is done. What the
-// request itself has put and not committed is not seen by fn, and a key that
-// both write is a conflict only if another request changed it. fn must use tx
-// and not s.
+// If fn returns an error, nothing is saved, in any mode, and Update returns that error; only what
+// fn did at once (Incr, Take, Regenerate, Destroy) stays done. fn does not see the request's own
+// unsaved writes. A key that both write is a conflict only if another request changed it. fn must
+// use tx and not s.
 func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +42,7 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 	}
 }
 
-// updateOnce runs fn once. own says that the error is fn's.
+// updateOnce runs fn once. own reports that the error is fn's.
 func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err error, own bool) {
 	tx := s.newTx()
 	s.unlocked(func() { err, own = tx.runAndSave(ctx, fn) })
@@ -52,8 +50,8 @@ func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err
 	return err, own
 }
 
-// newTx returns the session that fn uses. It goes by the id that this request
-// knows: an id from before Regenerate sees no more in fn than outside.
+// newTx returns the session that fn uses. It uses the id that this request knows, so with an id
+// from before Regenerate fn sees no more than the request does.
 func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}
 	tx.adopt(s.id)
@@ -89,8 +87,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 	return s.save(ctx), false
 }
 
-// takeOver makes what tx did s's own. The request's view stays what it loaded,
-// with what tx wrote on top.
+// takeOver adds the writes of tx to the view of s. The rest of the view stays as it was loaded.
 func (s *state) takeOver(tx *state) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

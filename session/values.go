@@ -7,14 +7,14 @@ import (
 	"iter"
 )
 
-// Get returns the value of key, decoded, and the zero value if there is none.
-// It is a copy: to save what was changed in it, Put it.
+// Get returns the value of key, decoded, and the zero value if there is none. The result is a copy:
+// a change in it is saved only by Put.
 func Get[T any](s *Session, key string) (T, error) {
 	v, _, err := Lookup[T](s, key)
 	return v, err
 }
 
-// Lookup is Get that also says whether there is a value.
+// Lookup is Get that also reports whether there is a value.
 func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,9 +35,8 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	return v, true, nil
 }
 
-// Take removes a key and returns what it was, at once and in the store: of
-// several requests exactly one gets it. If that request then fails, the value is
-// gone.
+// Take removes a key in the store at once and returns its value. If several requests do that at the
+// same time, exactly one gets the value. If that request then fails, the value is gone.
 func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, 
 	return v, true, nil
 }
 
-// flashPrefix keeps messages apart from other keys.
+// flashPrefix keeps messages and other values apart.
 const flashPrefix = "flash:"
 
 // Flash leaves a message for a later request, which gets it with TakeFlash. A
@@ -63,7 +62,7 @@ func TakeFlash[T any](ctx context.Context, s *Session, key string) (message T, f
 	return Take[T](ctx, s, flashPrefix+key)
 }
 
-// Has tells whether key has a value.
+// Has reports whether key has a value.
 func (s *Session) Has(key string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,14 +73,14 @@ func (s *Session) Has(key string) (bool, error) {
 	return found, nil
 }
 
-// Put sets key to v, encoded now: what is done to v later is not saved. If the
-// request has read the key before, the commit fails with ErrConflict when
-// another request changed it meanwhile; otherwise the last one wins.
+// Put sets key to v, which is encoded now: later changes of v are not saved. If the request has
+// read the key before, the commit fails with ErrConflict if another request has changed it
+// meanwhile; otherwise the last one wins.
 //
-// A Put that fails leaves the key as it was, and nothing of the request is
-// saved: the answer is replaced, even if the handler overlooks the error, unless
-// it calls IgnoreRefused or answers with an error of its own. ErrTooLarge says
-// that the session would exceed MaxSize; a Put that makes it smaller succeeds.
+// If Put fails, the key stays as it was and nothing of the request is saved: the answer is
+// replaced, even if the handler overlooks the error, unless the handler calls IgnoreRefused or
+// answers with an error itself. ErrTooLarge: the session would exceed MaxSize; a Put that makes the
+// session smaller succeeds.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
@@ -90,13 +89,12 @@ func (s *Session) Put(key string, v any) error {
 	return s.write(s.ctx, Op{Kind: OpPut, Key: key, Value: raw}, err)
 }
 
-// Delete removes key, as Put sets it. Where there is no session, it makes none.
+// Delete removes key when the session is saved. If there is no session, it makes none.
 func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDelete, Key: key}, nil) }
 
-// Incr adds delta to the integer at key, 0 if there is none, and returns the
-// sum. It is done at once and in the store, so that no count is lost, whatever
-// becomes of the request. ErrNotNumber if the value is no integer; that error
-// alone does not replace the answer.
+// Incr adds delta to the integer at key, or to 0 if there is none, and returns the sum. It works in
+// the store at once, so no count is lost, even if the request fails later. ErrNotNumber: the value
+// is not an integer; this error alone does not replace the answer.
 func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,10 +107,9 @@ func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, err
 	return n, err
 }
 
-// Watch makes the commit depend on keys that this request read and does not
-// write: if one of them changes before the commit, that fails with
-// ErrConflict. It is not needed for keys that are read and written, nor in
-// Exclusive. A request that writes nothing depends on nothing.
+// Watch makes the commit depend on keys that this request read and does not write: if one of them
+// has changed, the commit fails with ErrConflict. Keys that are read and written, and the mode
+// Exclusive, do not need it. A request that writes nothing depends on nothing.
 func (s *Session) Watch(keys ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,9 +120,8 @@ func (s *Session) Watch(keys ...string) error {
 	return nil
 }
 
-// Keys lists the keys, in the order in which they were first set where the
-// store keeps it. It reads them all: any key that this request then writes
-// must be what it was.
+// Keys lists the keys, in the order in which they were first set if the store keeps that order. It
+// counts as reading every key: a key that this request then writes must be unchanged at the commit.
 func (s *Session) Keys() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,13 +137,13 @@ type Value struct {
 	codec Codec
 }
 
-// Decode decodes it into what v points to.
+// Decode decodes the value into the variable that to points to.
 func (v Value) Decode(to any) error { return v.codec.Unmarshal(v.raw, to) }
 
-// Bytes is the value as it is stored.
+// Bytes returns the value as it is stored.
 func (v Value) Bytes() []byte { return bytes.Clone(v.raw) }
 
-// All lists keys and values as they are now. It reads them all, as Keys does.
+// All lists keys and values as they are now. It counts as reading them all, as Keys does.
 func (s *Session) All() (iter.Seq2[string, Value], error) {
 	keys, err := s.Keys()
 	if err != nil {
@@ -169,7 +165,7 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 	}, nil
 }
 
-// write notes an op for the commit. codec is why its value could not be encoded.
+// write notes an op for the commit. codec is the error of encoding its value.
 func (s *state) write(ctx context.Context, op Op, codec error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,8 +22,8 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 	}
 }
 
-// run lets the handler work once. It returns the request with which it is to
-// work again, or nil.
+// run lets the handler work once. If the handler is to work again, run returns the request for it,
+// else nil.
 func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
 	defer rw.end()
@@ -38,9 +38,9 @@ func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler,
 	return rw.again
 }
 
-// end drops what was not saved. After a panic the session may have an id that
-// the client does not know, by Regenerate or Incr: a handler outside that recovers
-// the panic sends it with its answer.
+// end drops the unsaved writes. After a panic the session may have an id that the client does not
+// know, from Regenerate or Incr; a handler outside that recovers the panic sends it with its
+// answer.
 func (w *writer) end() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())
@@ -69,7 +69,7 @@ type writer struct {
 	again   *http.Request
 }
 
-// Unwrap lets http.ResponseController find what is beneath.
+// Unwrap lets http.ResponseController find the ResponseWriter inside.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader saves the session, unless it is an interim answer.
@@ -85,8 +85,8 @@ func (w *writer) WriteHeader(code int) {
 	}
 }
 
-// begin saves the session and sends its cookie. If that fails and the answer
-// is no error, it is replaced, and begin returns false.
+// begin saves the session and sends its cookie. If that fails and the answer is not an error, begin
+// replaces the answer and returns false.
 func (w *writer) begin(code int) bool {
 	w.begun = true
 	err := w.s.close(w.r.Context(), w.Header())
@@ -102,7 +102,7 @@ func (w *writer) begin(code int) bool {
 	return false
 }
 
-// close saves before the answer. The client's leaving does not end it.
+// close saves the session before the answer, even if the client has left.
 func (s *state) close(ctx context.Context, h http.Header) error {
 	s.waits.stop()
 	s.mu.Lock()
@@ -116,7 +116,7 @@ func (s *state) close(ctx context.Context, h http.Header) error {
 	return err
 }
 
-// refuse answers instead of the handler, or has it run again.
+// refuse replaces the answer of the handler, or makes the handler run again.
 func (w *writer) refuse(err error) {
 	m := w.s.m
 	w.resetHeader()
@@ -159,8 +159,8 @@ func repeatable(r *http.Request) *http.Request {
 	return r
 }
 
-// resetHeader makes the header what it was before the handler ran, and keeps a
-// new id: without it the client would have lost its session.
+// resetHeader restores the header from before the handler ran. A new id stays in it, since the
+// client would lose its session without it.
 func (w *writer) resetHeader() {
 	h, m := w.Header(), w.s.m
 	own := m.ownCookies(h["Set-Cookie"])
@@ -172,7 +172,7 @@ func (w *writer) resetHeader() {
 	}
 }
 
-// publicText is what a client may know.
+// publicText is the text of the answer: it tells the client no more than it may know.
 func publicText(err error) string {
 	var busy *BusyError
 	if errors.As(err, &busy) && busy.Foreign {
@@ -229,8 +229,8 @@ func (w *writer) FlushError() error {
 // Flush saves the session first.
 func (w *writer) Flush() { _ = w.FlushError() }
 
-// Hijack saves the session first. The cookie of a new session stands in the
-// header then, and the code that writes the answer must send it.
+// Hijack saves the session first. The cookie of a new session is then in the header, and the code
+// that takes over the connection must send it.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.refused != nil {
 		return nil, nil, w.refused

@@ -17,15 +17,14 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Dir keeps values in the files of a directory, one for each key, for the
-// processes of one machine. Readers take no lock. What is out of date is
-// replaced when it is asked for, and removed by Clean.
+// Dir keeps values in the files of a directory, one for each key, for the processes of one machine.
+// Readers take no lock. A value that is out of date is replaced when it is asked for, and removed
+// by Clean.
 //
-// Changes are made under one of 256 locks of each directory, whatever the
-// number of keys. But the Cache takes a lock for each key, and a filestore
-// keeps a small file for every name that was ever locked. So do not combine
-// Dir and filestore for keys that visitors make up, or give the filestore a
-// directory that is emptied at each start of the machine, as /run is.
+// Changes are made under one of 256 locks of each directory, however many keys there are. But the
+// Cache takes a lock for each key, and a filestore keeps a small file for every name that was ever
+// locked. So do not combine Dir and filestore for keys that visitors make up, or give the filestore
+// a directory that is emptied at each start of the machine, such as /run.
 type Dir struct {
 	path   string
 	locker *padlock.Locker
@@ -132,7 +131,7 @@ func (d *Dir) Discard(ctx context.Context, key string) error {
 	})
 }
 
-// change replaces the file of key by what f makes of the old entry; nil
+// change calls f with the old entry and replaces the file of key by the result; a nil header
 // changes nothing.
 func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHeader, []byte)) error {
 	name := d.file(key)
@@ -177,8 +176,8 @@ func replaceFile(name string, data []byte) error {
 	return nil
 }
 
-// Clean removes the files of values that are out of date, and what a process
-// that died left behind. It may be called at any time, by cron for example.
+// Clean removes the files of values that are out of date, and files that a process that died left
+// behind. It may be called at any time, for example by cron.
 func (d *Dir) Clean(ctx context.Context) error {
 	files, err := os.ReadDir(d.path)
 	if err != nil {
@@ -195,8 +194,8 @@ func (d *Dir) Clean(ctx context.Context) error {
 	return nil
 }
 
-// clean removes one file, if it is out of date. It looks again under the lock:
-// the file may have been replaced, and what a Discard left must not go early.
+// clean removes one file, if it is out of date. It looks again under the lock: the file may have
+// been replaced, and the version of a Discard must stay for its time.
 func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 	name := filepath.Join(d.path, f.Name())
 	switch {

@@ -62,10 +62,9 @@ func (c *core) succeeded(name string) {
 	c.failed.remove(name)
 }
 
-// RemoteError is the error of a function that failed in another process a
-// moment ago. It has the text of the original error. It answers errors.Is for
-// the errors that the original wrapped, if they have the same type and text:
-// so package-level errors such as sql.ErrNoRows keep their meaning. errors.As
+// RemoteError is the error of a function that failed in another process a moment ago. It has the
+// text of the original error. errors.Is finds the errors in it that the original wrapped, compared
+// by type and text: so package-level errors such as sql.ErrNoRows keep their meaning. errors.As
 // finds the RemoteError only.
 type RemoteError struct {
 	Text string // of the original error
@@ -83,7 +82,7 @@ func (e *RemoteError) Is(target error) bool {
 	return slices.Contains(e.wrapped, identity(target))
 }
 
-// identity is what an error is recognised by in another process.
+// identity is the type and the text of an error, by which another process recognises it.
 func identity(err error) string {
 	return reflect.TypeOf(err).String() + ":" + cut(err.Error())
 }
@@ -109,11 +108,10 @@ func identities(err error, into []string) []string {
 	return into
 }
 
-// A mark tells other processes, through Values, that the function of a key
-// failed. It is an ordinary value, fresh for ErrorTTL. Marks have a bounded
-// number of keys: two keys that fail at once may share one, and then the
-// earlier failure is not told. The version binds a mark to its key's version,
-// so that an Invalidate ends it too.
+// A mark in Values lets other processes know that the function of a key failed. It is an ordinary
+// value, fresh for ErrorTTL. Marks have a bounded number of keys: two keys that fail at the same
+// time may share one, and then other processes do not learn of the earlier failure. A mark holds
+// the version of its key, so that an Invalidate ends it too.
 type mark struct {
 	Format  int      `json:"format,omitempty"` // 0 is the first one; others are those of newer versions
 	Name    []byte   `json:"name"`
@@ -130,7 +128,7 @@ func markKey(name string) string {
 	return fmt.Sprintf("\x00stampede-failure:%d", h.Sum32()%markSlots)
 }
 
-// markName is name, or what stands for it if it is long.
+// markName is name, or a hash of it if it is long.
 func markName(name string) []byte {
 	if len(name) <= 200 {
 		return []byte(name)
@@ -139,8 +137,8 @@ func markName(name string) []byte {
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-// marks reports whether other processes learn of failures. A Memory is seen
-// by this one only, which remembers its failures itself.
+// marks reports whether other processes learn of failures. A Memory is seen by this process only,
+// which remembers its failures itself.
 func (j *job) marks() bool {
 	_, private := j.c.values.(*Memory)
 	return j.s.errorTTL > 0 && !private
@@ -166,8 +164,8 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	j.s.report(ctx, j.key, failed)
 }
 
-// told returns the failure that another process has left a mark of, if it is
-// still in force. It is called under the lock of the key.
+// told returns the failure of a mark that another process has left, if it is still in force. It is
+// called under the lock of the key.
 func (j *job) told(ctx context.Context, version uint64) *failure {
 	if !j.marks() {
 		return nil

@@ -192,7 +192,7 @@ func (f *file) serveOld(ctx context.Context, age time.Duration, exists bool, err
 	return nil
 }
 
-// replace writes beside the file and puts the new one in its place.
+// replace writes a new file next to the old one and renames it.
 func (f *file) replace(ctx context.Context) error {
 	mode, old := f.mode()
 	tmp, err := createBeside(f.path, mode)
@@ -227,8 +227,8 @@ func (f *file) replace(ctx context.Context) error {
 	return nil
 }
 
-// mode is that of the old file, if there is one, or what any program asks for
-// and the umask reduces.
+// mode returns the permissions of the old file, if there is one, and else 0666, which the umask
+// reduces.
 func (f *file) mode() (mode fs.FileMode, old bool) {
 	if info, err := os.Stat(f.path); err == nil {
 		return info.Mode().Perm(), true

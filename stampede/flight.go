@@ -10,13 +10,13 @@ import (
 //
 //	state       what it means                        the function      next
 //	open        callers wait for it                  waits or runs     any below
-//	unattended  none waits, but one left because     goes on           open, when a caller
-//	            of MaxWait: the next caller                         comes; landed; abandoned,
-//	            wants the value                                        when invalidated
+//	unattended  no caller waits, but one left        goes on           open, when a caller
+//	            because of MaxWait: the next                           comes; landed; abandoned,
+//	            caller wants the value                                 when invalidated
 //	superseded  callers wait, but the key was        goes on           abandoned, landed
 //	            invalidated: those that come now
 //	            begin another flight
-//	abandoned   none waits, and none will            is cancelled      landed
+//	abandoned   no caller waits, and none will       is cancelled      landed
 //	landed      done is closed, v and err are set    has returned, or  –
 //	                                                 was given up
 //
@@ -37,7 +37,7 @@ type flight struct {
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// leave is called by a caller that no longer waits.
+// leave takes a caller off that no longer waits. wanted: it left because of MaxWait.
 func (c *core) leave(name string, f *flight, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *core) remove(name string, f *flight) {
 	}
 }
 
-// forget keeps the callers that come from now on from joining what is under
-// way, and from being served what was found before.
+// forget lets no caller from now on join a flight that is under way, and removes the local copy and
+// the failure of the key.
 func (c *core) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
+// get returns a copy of this process or the value that is kept, if either can be served, and else
+// waits for a flight.
 func (j *job) get(ctx context.Context) (any, error) {
 	if v, ok := j.c.fromLocal(j.name); ok {
 		return v, nil
@@ -47,8 +49,8 @@ func (j *job) early(e *Entry) bool {
 	return time.Duration(ahead) >= e.Fresh-e.Age
 }
 
-// fly waits for the value that a flight of this process makes. If the wait is
-// too long it returns what the caller had found before.
+// fly waits for the value that a flight of this process makes. After MaxWait it returns the stale
+// value that the caller had found before, if there is one.
 func (j *job) fly(ctx context.Context) (any, error) {
 	f, err := j.board(ctx)
 	if err != nil {

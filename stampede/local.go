@@ -46,8 +46,8 @@ func (c *core) fromLocal(name string) (any, bool) {
 	return l.v, true
 }
 
-// toLocal keeps v for as long as Local and what is left of its time allow,
-// unless the key was invalidated since gen.
+// toLocal keeps v for as long as Local and the rest of its time allow, unless the key was
+// invalidated since gen.
 func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {

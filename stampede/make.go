@@ -24,7 +24,7 @@ type job struct {
 	seen  time.Duration // and had this age when that was decided
 }
 
-// found is what a look at Values found.
+// found is the result of a look at Values.
 type found struct {
 	Entry
 	gen uint64 // of local copies, from before the look
@@ -39,8 +39,8 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
-// read decodes what is kept. What cannot be decoded, as after a change of the
-// program, counts as absent.
+// read decodes the value that is kept. If it cannot be decoded, for example after a change of the
+// program, it counts as absent.
 func (j *job) read(ctx context.Context, e *found) (v any, ok bool) {
 	err := func() (err error) {
 		defer caught(&err)
@@ -68,10 +68,9 @@ func (e *errLockLost) Error() string {
 }
 func (e *errLockLost) Unwrap() error { return e.err }
 
-// fill takes the lock, looks again, and makes the value. If the function fails
-// and the lock was lost meanwhile, fill begins again, at most three times in
-// all: then another caller makes the value, or this one does. Without wait it
-// returns errElsewhere if the lock is held.
+// fill takes the lock, looks again, and makes the value. If the function fails and the lock was
+// lost meanwhile, fill begins again, at most three times in all: then another caller makes the
+// value, or this one does. Without wait it returns errElsewhere if the lock is held.
 func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 	defer caught(&err)
 	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
@@ -102,8 +101,8 @@ func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 	}
 }
 
-// unlocked makes a value while the lock store cannot be reached. The value is
-// not kept: without a fence nothing would protect a newer one.
+// unlocked makes a value while the lock store cannot be reached. The value is not kept, because
+// without a fence it could overwrite a newer one.
 func (j *job) unlocked(ctx context.Context) (any, error) {
 	v, err := j.call(ctx)
 	switch {
@@ -116,7 +115,7 @@ func (j *job) unlocked(ctx context.Context) (any, error) {
 	return j.failed(ctx, &j.old, failure{err: err})
 }
 
-// locked looks again and makes the value, and releases the lock in any case.
+// locked looks again, makes the value if it is still needed, and releases the lock.
 func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
 	defer func() { j.s.report(ctx, j.key, lock.Release()) }()
 	e, down := j.load(ctx)
@@ -185,8 +184,8 @@ func (j *job) encode(v any) (data []byte, err error) {
 // storeTimeout bounds how long callers wait for a value that is made already.
 const storeTimeout = 5 * time.Second
 
-// keep stores v, even if nobody waits for it any more. If it is not kept,
-// OnError is told and the callers get it all the same.
+// keep stores v, even if no caller waits for it any more. If it is not kept, OnError gets an error,
+// and the callers get the value.
 func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -203,8 +202,8 @@ func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
 	}
 }
 
-// failed begins the back-off, and serves a stale value if that is wanted. f
-// has no times unless it was told by another process.
+// failed begins the back-off, and serves a stale value if StaleIfError allows it. f has times only
+// if it came from another process.
 func (j *job) failed(ctx context.Context, e *found, f failure) (any, error) {
 	remote := !f.at.IsZero()
 	if !remote {

@@ -15,7 +15,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error tells what the function panicked with.
+// Error names the value that the function panicked with.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("stampede: the function panicked: %v", e.Value)
 }
@@ -31,15 +31,15 @@ var ErrTimeLimit = errors.New("stampede: the function took longer than TimeLimit
 
 var errGoexit = errors.New("stampede: the function called runtime.Goexit")
 
-// caught is deferred; it makes an error of a panic.
+// caught is deferred; it turns a panic into an error.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = &PanicError{p, debug.Stack()}
 	}
 }
 
-// inside marks the context of a function with the key that it makes, so that a
-// Get of the same key in it does not wait for itself.
+// inside marks the context of a function with the key that it makes, so that a Get of the same key
+// in it does not wait for itself.
 type inside struct {
 	c     *core
 	name  string
@@ -63,7 +63,7 @@ func (in *inside) makes(c *core, name string) bool {
 	return false
 }
 
-// outcome is what a function returned.
+// outcome is the result of a function.
 type outcome struct {
 	v   any
 	err error
@@ -102,8 +102,8 @@ func (j *job) call(ctx context.Context) (any, error) {
 	}
 }
 
-// guarded calls the function. A nil []byte counts as an empty one, since both
-// are kept as no bytes: so the first caller gets what later ones get.
+// guarded calls the function and turns a panic into an error. A nil []byte becomes an empty one, as
+// it does when it is kept, so that all callers get the same.
 func (j *job) guarded(ctx context.Context) (o outcome) {
 	defer caught(&o.err)
 	o.v, o.err = j.fn(ctx)

@@ -12,22 +12,25 @@ import (
 // texts.
 
 const manEnvironment = `PADLOCK_STORE
-Where locks are kept, if --store does not say it. A URL with a password belongs here, or into a file that sets it, not on the command line.
+The URL of the store, unless --store is given. A URL with a password belongs here or into PADLOCK_STORE_FILE, not on the command line.
+
+PADLOCK_STORE_FILE
+A file that holds the URL of the store, such as a mounted secret. It is an error to set both variables.
 
 PADLOCK_KEY
 A key, for padlock adopt, extend and release.
 
 PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_EXPIRES
-Set for the command of padlock run, together with PADLOCK_STORE.
+Set for the command of padlock run, together with PADLOCK_STORE or PADLOCK_STORE_FILE.
 
 PADLOCK_LOCK_KEY
 The key of the lock, set for the command of padlock run --pass-key.`
 
 const manFiles = `/var/lib/padlock
-Lock files of root, where no store is named; and what padlock remembers of servers.
+Lock files of root if no store is named, and facts that padlock remembers about servers.
 
 ~/.local/state/padlock
-The same of every other user. The home is that of the user database, whatever HOME says.`
+The same for every other user. The home directory is that of the user database; HOME does not matter.`
 
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{

@@ -121,7 +121,7 @@ func (a *app) limit(what string) string {
 		return what
 	case given < low:
 		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, short(given), a.place(), short(low))
-	case strings.HasPrefix(a.place(), "the store redis") && given <= 24*time.Hour:
+	case high < maxTTL && given <= maxTTL: // the store has a bound of its own
 		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL", flag, short(given), a.place(), short(high), short(given))
 	}
 	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, short(given), a.place(), short(high))

@@ -11,13 +11,13 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// Product is what the shop sells.
+// Product is one thing that the shop sells.
 type Product struct {
 	SKU, Name, Text string
 	Cents           int
 }
 
-// Catalogue is what the supplier answers.
+// Catalogue is the answer of the supplier.
 type Catalogue struct {
 	Products []Product
 	At       time.Time

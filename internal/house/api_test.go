@@ -27,9 +27,6 @@ func TestAPI(t *testing.T) {
 	if !strings.HasPrefix(runtime.Version(), "go1.26") {
 		t.Skip("another release of Go may print the same API in another way")
 	}
-	if !*update && !isDirectory(apiDir) {
-		t.Skip("no golden files yet: they come when the API stands")
-	}
 	docs := goDocs(t, packages)
 	if *update {
 		writeGolden(t, docs)

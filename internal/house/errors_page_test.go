@@ -45,7 +45,9 @@ func exportedErrors(files []*houseFile) map[string]bool {
 				if !strings.HasPrefix(id.Name, "Err") {
 					continue
 				}
-				all[name+"."+id.Name] = all[name+"."+id.Name]
+				if _, known := all[name+"."+id.Name]; !known {
+					all[name+"."+id.Name] = false
+				}
 				if i < len(spec.Values) {
 					noteAlias(all, name, id.Name, spec.Values[i])
 				}

@@ -29,8 +29,7 @@ func isInteger(key string) bool {
 	return err == nil && strconv.FormatInt(n, 10) == key
 }
 
-// keyText is an array's key as text: what the type is made of, and not what its
-// methods make of it.
+// keyText returns an array's key as text. It uses the kind of the type, and none of its methods.
 func keyText(k reflect.Value) (string, error) {
 	switch {
 	case k.Kind() == reflect.String:

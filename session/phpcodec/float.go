@@ -35,7 +35,7 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendInt(b, int64(exp), 10)
 }
 
-// parseFloat reads what PHP writes and no more: ParseFloat knows other texts.
+// parseFloat accepts only texts that PHP writes: strconv.ParseFloat knows others.
 func parseFloat(word string) (float64, bool) {
 	switch word {
 	case "NAN":

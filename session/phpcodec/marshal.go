@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Marshal serialises v: nil, booleans, integers, floats, strings and []byte as
-// themselves; slices as lists; maps with keys of strings or integers as arrays
-// with sorted keys; structs as arrays by the names of their exported fields, or
-// what a tag says (`php:"name,omitempty"`, "-" leaves a field out); Array in its
-// order; Object and Raw as they are; encoding.TextMarshaler as a string;
-// pointers as what they point to. ErrType for everything else.
+// Marshal serialises v. Nil, booleans, integers, floats, strings and []byte become themselves;
+// slices become lists; maps with keys of strings or integers become arrays with sorted keys.
+// Structs become arrays with the names of their exported fields as keys, unless a tag gives another
+// name (`php:"name,omitempty"`; "-" leaves a field out). An Array keeps its order, Object and Raw
+// stay as they are, an encoding.TextMarshaler becomes a string, and a pointer becomes the value
+// that it points to. Everything else is ErrType.
 //
-// An embedded struct is a field with the name of its type. If that type is not
-// exported, its fields count as fields of the outer struct. A struct of which
-// nothing can be seen is ErrType, so that no value is lost in silence.
+// An embedded struct is a field with the name of its type. If that type is not exported, its fields
+// count as fields of the outer struct. A struct without any visible field is ErrType, so that no
+// value is lost silently.
 func Marshal(v any) ([]byte, error) { return marshal(nil, reflect.ValueOf(v), 0) }
 
 func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {

@@ -14,15 +14,15 @@ const (
 	MaxKeys  = 1 << 16 // of a session; arrays in it are not limited
 )
 
-// What may be wrong with data; ask with errors.Is.
+// Errors of Parse, Marshal and Unmarshal; ask with errors.Is.
 var (
-	// ErrSyntax: it is not what PHP writes.
+	// ErrSyntax: PHP does not write such data.
 	ErrSyntax = errors.New("phpcodec: malformed data")
-	// ErrLimit: it may be what PHP writes, and is larger, deeper or of more keys
-	// than this package reads. errors.Is reports ErrSyntax for it too.
+	// ErrLimit: PHP may write such data, but they are larger, deeper or have more keys than this
+	// package reads. errors.Is finds ErrSyntax in it too.
 	ErrLimit = errors.New("phpcodec: data is beyond a limit")
-	// ErrReferences: it has back references, and what was asked for would
-	// break or need them.
+	// ErrReferences: the value has back references, and the operation would break them or need
+	// them.
 	ErrReferences = errors.New("phpcodec: value is bound up with others by references")
 	// ErrIgbinary: it was written by the igbinary extension. Set
 	// session.serialize_handler to php or php_serialize.
@@ -141,7 +141,7 @@ func (s *scanner) expect(text string) error {
 	return nil
 }
 
-// maxScalar is more than any number needs, whatever serialize_precision is.
+// maxScalar is longer than the text of any number, with any serialize_precision.
 const maxScalar = 1100
 
 // word returns what stands before a ";", which is consumed.

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Unmarshal reads one serialised value into what v points to, as Marshal
-// writes it. An any gets nil, bool, int64, float64, string, Array or Object;
-// a slice wants the keys 0, 1, 2, …; what a struct does not name is left out;
-// a whole float may be read as an integer, an integer as a float, and null as
-// the zero value. ErrType, ErrSyntax, ErrReferences.
+// Unmarshal reads one serialised value into the variable that v points to, in the form in which
+// Marshal writes it. An any gets nil, bool, int64, float64, string, Array or Object. A slice needs
+// the keys 0, 1, 2, …; keys that a struct does not name are ignored. A whole float may be read as
+// an integer, an integer as a float, and null as the zero value. The errors are ErrType, ErrSyntax
+// and ErrReferences.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// An Array is PHP's ordered array: what arrays become in an any, and what keeps
-// the order of keys when it is written.
+// An Array is PHP's ordered array. Arrays become an Array when they are decoded into an any, and an
+// Array keeps the order of its keys when it is written.
 type Array []Pair
 
 // A Pair is an element of an Array.

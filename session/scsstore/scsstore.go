@@ -1,19 +1,19 @@
-// Package scsstore is a store for github.com/alexedwards/scs/v2 that keeps
-// what scs by itself loses: requests of one session that write different keys
-// at once keep them all, and a session that was destroyed stays destroyed.
+// Package scsstore is a store for github.com/alexedwards/scs/v2 that loses less than scs alone: if
+// requests of one session write different keys at the same time, all of these writes are kept, and
+// a session that was destroyed stays destroyed.
 //
 //	manager := scs.New()
 //	store := scsstore.New(session.NewMemory())
 //	manager.Store, manager.ErrorFunc = store, scsstore.ErrorFunc
 //	handler := scsstore.Middleware(manager.LoadAndSave(mux))
 //
-// scs hands a store the whole session, without what it was when the request
-// loaded it. [Middleware] gives each request a place to remember that, and the
-// store saves the difference: keys that the request changed, if nobody else
-// changed them meanwhile. Without Middleware the store refuses to save.
+// scs gives a store the whole session, but not its state from when the request loaded it.
+// [Middleware] lets each request remember that state, and the store saves the difference: the keys
+// that the request changed, on condition that no other request changed them meanwhile. Without
+// Middleware the store refuses to save.
 //
-// It is a bridge for those who move step by step. docs/sessions.md says what it
-// cannot keep.
+// The package is for programs that move from scs to package session step by step. docs/sessions.md
+// lists what it cannot do.
 package scsstore
 
 import (
@@ -32,8 +32,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// ErrNoTracking: the context does not come from Middleware or Track, so it is
-// not known what the session was before.
+// ErrNoTracking: the context does not come from Middleware or Track, so the earlier state of the
+// session is unknown.
 var ErrNoTracking = errors.New("scsstore: put scsstore.Middleware outside of LoadAndSave, or use Track")
 
 // Store implements scs.CtxStore on a session.Store. It is safe for concurrent
@@ -61,7 +61,8 @@ func New(s session.Store, opts ...Option) *Store {
 	return st
 }
 
-// Middleware stands outside of scs' LoadAndSave.
+// Middleware lets the store know the state that each request loads. Put it outside of scs'
+// LoadAndSave.
 func Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(Track(r.Context())))
@@ -74,8 +75,8 @@ func Track(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
 }
 
-// ErrorFunc answers 409 where another request was faster, and 503 with
-// Retry-After otherwise: for SessionManager.ErrorFunc.
+// ErrorFunc is for SessionManager.ErrorFunc. It answers 409 if another request was faster, and else
+// 503 with Retry-After.
 func ErrorFunc(w http.ResponseWriter, _ *http.Request, err error) {
 	code := session.Status(err)
 	if code == http.StatusServiceUnavailable {
@@ -86,14 +87,14 @@ func ErrorFunc(w http.ResponseWriter, _ *http.Request, err error) {
 
 type trackerKey struct{}
 
-// tracker remembers what a request found, by token.
+// tracker remembers the sessions that a request loaded, by token.
 type tracker struct {
 	mu     sync.Mutex
 	loaded map[string]*base
 }
 
-// base is a session as it was loaded: its values twice, since scs gives those
-// that it has to the handler, who may change them in place.
+// base is a session as it was loaded. It has the values twice, because scs gives one copy to the
+// handler, which may change them in place.
 type base struct {
 	fields   map[string][]byte
 	values   map[string]any

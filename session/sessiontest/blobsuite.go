@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// A BlobHarness tells RunBlobs about a store of single values.
+// A BlobHarness describes a store of single values to RunBlobs.
 type BlobHarness struct {
 	// Open returns the store, or another handle on the same values: it is
 	// called twice.
@@ -38,7 +38,7 @@ func RunBlobs(t *testing.T, h BlobHarness) {
 	}
 }
 
-// CheckBlobs runs all cases and returns what is wrong.
+// CheckBlobs runs all cases and returns their failures.
 func CheckBlobs(h BlobHarness) []Failure {
 	s, err := startBlobs(h)
 	if err != nil {

@@ -1,13 +1,11 @@
-// Package sessiontest checks that a store of sessions keeps the contract of
-// session.Store, or of session.BlobStore (RunBlobs). It is for those who write
-// one.
+// Package sessiontest checks that a store of sessions keeps the contract of session.Store, or of
+// session.BlobStore (RunBlobs). It is for authors of stores.
 //
 //	func TestContract(t *testing.T) {
 //		sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { … }})
 //	}
 //
-// Every case uses keys of its own, so that cases run side by side and several
-// suites may run on one server.
+// Each case uses its own keys, so cases run in parallel, and several suites may run on one server.
 package sessiontest
 
 import (
@@ -28,18 +26,16 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// A Harness tells the suite about a store.
+// A Harness describes a store to the suite.
 type Harness struct {
 	// Open returns the store, or another handle on the same sessions: it is
 	// called twice.
 	Open func() (session.Store, error)
-	// Encode makes a value as the store keeps it; nil is JSON. It is given
-	// strings and int64.
+	// Encode encodes a value as the store keeps it; nil is JSON. It gets strings and int64.
 	Encode func(v any) []byte
-	// Keys are keys that the store must be able to keep; nil is a list of odd
-	// ones.
+	// Keys are keys that the store must be able to keep; nil is a list of unusual ones.
 	Keys []string
-	// Expire is how long a lifetime must be to be measured; 0 is 150 ms.
+	// Expire is the shortest lifetime that the suite can measure; 0 is 150 ms.
 	Expire time.Duration
 	// Patience is how long a case may take; 0 is 30 s.
 	Patience time.Duration
@@ -52,7 +48,7 @@ type Failure struct {
 	At   string // file and line of the case
 }
 
-// String is what Run reports.
+// String returns the failure as Run reports it.
 func (f Failure) String() string { return f.Case + ": " + f.Text + " (" + f.At + ")" }
 
 // Run checks the store, each case in a subtest.
@@ -71,7 +67,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check runs all cases and returns what is wrong.
+// Check runs all cases and returns their failures.
 func Check(h Harness) []Failure {
 	s, err := start(h)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package sqlsession keeps sessions in a table of PostgreSQL, MySQL, MariaDB or
-// SQLite, through database/sql and whatever driver the program has.
+// SQLite, through database/sql with any driver.
 //
 //	store, err := sqlsession.New(db, sqlsession.Postgres)
 //	err = store.CreateTable(ctx)

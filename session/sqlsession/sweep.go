@@ -19,7 +19,7 @@ const (
 // one statement each. After an error, the batches before it stay deleted.
 func (s *Store) Sweep(ctx context.Context) (int64, error) { return s.rows.sweep(ctx) }
 
-// sweep asks for what the index has: rows that live are not read, nor locked.
+// sweep uses the index of the end, so rows that live are neither read nor locked.
 func (r *rows) sweep(ctx context.Context) (all int64, err error) {
 	for {
 		start := time.Now()

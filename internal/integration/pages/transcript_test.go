@@ -1,29 +1,13 @@
 package pages
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
-
-// handles reports whether a process catches a signal, as /proc says.
-func handles(t *testing.T, pid int, sig syscall.Signal) bool {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(status), "SigCgt:\t")
-	hex, _, _ := strings.Cut(rest, "\n")
-	mask, err := strconv.ParseUint(hex, 16, 64)
-	return found && err == nil && mask&(1<<(sig-1)) != 0
-}
 
 // The commands of the README print what it shows. Numbers, the host and the directory of the locks
 // may differ.

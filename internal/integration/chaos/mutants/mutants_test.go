@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,10 +102,22 @@ func (m *mutant) memory() place {
 	return func(context.Context) (driver.Store, error) { return first.Open(), nil }
 }
 
-// redis is a prefix of its own on a server that many tests share.
+// redis is a prefix of its own on a server that many tests share. All mutants connect at once, on a
+// machine that other tests keep busy, so a server that is slow to accept is asked again.
 func redis(addr, prefix string) place {
 	return func(ctx context.Context) (driver.Store, error) {
-		return redisstore.Open(ctx, redisstore.Config{Addrs: []string{addr}}, redisstore.Prefix(prefix))
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		for {
+			s, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{addr}}, redisstore.Prefix(prefix))
+			switch {
+			case err == nil:
+				return s, nil
+			case ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable):
+				return nil, err
+			}
+			<-time.After(100 * time.Millisecond)
+		}
 	}
 }
 
