@@ -33,19 +33,6 @@ type Store struct {
 // callTime bounds a call. It is less than driver.MaxSilence.
 const callTime = 4500 * time.Millisecond
 
-// begin starts a call; done has to be called at its end.
-func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
-	bounded, done, err = s.enter(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.check(bounded); err != nil {
-		done()
-		return nil, nil, err
-	}
-	return bounded, done, nil
-}
-
 // enter is begin without the check that a store which was opened lazily still has to make.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {

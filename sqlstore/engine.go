@@ -42,7 +42,7 @@ type dialect struct {
 	now     string // the server's clock, microseconds since 1970
 	numbers bool   // placeholders are $1, $2, …
 	grants  bool   // CheckTx locks a row of a second table
-	nowait  string // how SELECT … FOR UPDATE is told not to wait
+	nowait  string // makes SELECT … FOR UPDATE not wait
 	share   string // how SELECT locks a row against writers only
 	minPool int    // connections
 
@@ -82,7 +82,7 @@ func (d *dialect) max(a, b string) string {
 	return "GREATEST(" + a + ", " + b + ")"
 }
 
-// bind replaces each ? by what the engine writes there.
+// bind replaces each ? by the placeholder of the engine.
 func (d *dialect) bind(query string) string {
 	if !d.numbers {
 		return query
@@ -182,8 +182,8 @@ func sqlState(err error) string {
 // errSilent ends the context of a call whose server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
-// ended returns the error of the caller's context, also when its deadline has passed and its timer
-// has not run yet: drivers look at the deadline.
+// ended returns the error of the caller's context. It counts a deadline that has passed even if its
+// timer has not run yet, because drivers look at the deadline.
 func ended(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
 		return nil
@@ -218,4 +218,8 @@ func failure(ctx context.Context, err error, sent bool) error {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

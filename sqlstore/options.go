@@ -94,20 +94,3 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	}
 	return s, nil
 }
-
-// check looks at the server and at the tables, until that has succeeded once.
-func (s *Store) check(ctx context.Context) error {
-	if s.checked.Load() {
-		return nil
-	}
-	if !s.cfg.lenient {
-		if err := s.examine(ctx); err != nil {
-			return err
-		}
-	}
-	if err := s.prepare(ctx); err != nil {
-		return err
-	}
-	s.checked.Store(true)
-	return nil
-}

@@ -120,51 +120,6 @@ func (s *Store) version(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// upgrades has the statements that bring tables of a version to the next one: upgrades[1] those
-// from version 1 to 2.
-var upgrades = map[int]func(Engine, tables) []string{}
-
-// Upgrade brings the tables of a database to the version of this package, and makes them if they are
-// not there. from is the version that they had, 0 if there were none. Programs that know only an
-// older version fail from then on, and say what to do.
-func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (from, to int, err error) {
-	s, err := Open(ctx, db, e, InSchema(schema), Lazy())
-	if err != nil {
-		return 0, 0, err
-	}
-	defer s.end()
-	if from, err = s.version(ctx); err != nil {
-		return 0, 0, err
-	}
-	if from > schemaVersion {
-		return from, 0, s.newer(from)
-	}
-	if from == 0 {
-		return 0, schemaVersion, s.makeTables(ctx)
-	}
-	for v := from; v < schemaVersion; v++ {
-		if err := s.upgradeFrom(ctx, v); err != nil {
-			return from, v, err
-		}
-	}
-	return from, schemaVersion, nil
-}
-
-// upgradeFrom carries out one step of an upgrade.
-func (s *Store) upgradeFrom(ctx context.Context, version int) error {
-	step := upgrades[version]
-	if step == nil {
-		return fmt.Errorf("%w: there is no upgrade from version %d of %s", driver.ErrUnavailable, version, s.rows.tables.locks)
-	}
-	list := append(step(s.engine, s.rows.tables), "UPDATE "+s.rows.tables.meta+" SET value = '"+strconv.Itoa(version+1)+"' WHERE setting = 'schema'")
-	for _, text := range list {
-		if _, err := s.rows.db.ExecContext(ctx, text); err != nil {
-			return failure(ctx, err, false)
-		}
-	}
-	return nil
-}
-
 func (s *Store) setting(ctx context.Context, name string) (value string, err error) {
 	err = s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT value FROM "+s.rows.tables.meta+" WHERE setting = ?"), name).Scan(&value)
 	return value, err

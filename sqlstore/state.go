@@ -144,7 +144,7 @@ func (s *state) trim(now micros) {
 	}
 }
 
-// excluded reports whether the name cannot be given to token now, whoever waits for it.
+// excluded reports whether the name cannot be given to token now, even if nobody waits for it.
 func (s *state) excluded(token opaque, shared bool, now micros) bool {
 	if s.cool > now || shared && s.intent.Token != "" {
 		return true
@@ -181,7 +181,7 @@ func (s *state) mint(above uint64, now micros) error {
 	return nil
 }
 
-// add gives the name to token. A reader that comes beside others gets their fence; every other
+// add gives the name to token. A reader that joins others gets their fence; every other
 // grant has a new one. Holds that had lapsed are lost from now on.
 func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold, error) {
 	reads := func(h hold) bool { return h.Shared && h.Until > now }
@@ -237,7 +237,7 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	if s.excluded(opaque(r.Token), r.Shared, now) || !s.turn(ahead, now) {
 		return nil, s.heldError(opaque(r.Token), now)
 	}
-	s.queue = s.queue[ahead:] // those who did not come lose their places
+	s.queue = s.queue[ahead:] // waiters that did not come lose their places
 	h, err := s.add(opaque(r.Token), r.Shared, r.FenceAbove, now)
 	if err != nil {
 		return nil, err
@@ -370,8 +370,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 	return handed
 }
 
-// A reservation was made for the waiter with that token. The next in the queue, if there is one, has
-// to look if the reservation is not claimed in time.
+// A reservation was made for the waiter with that token. The next in the queue, if there is one,
+// has to look if the reservation is not claimed in time.
 type reservation struct {
 	token opaque
 	fence uint64

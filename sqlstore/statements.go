@@ -19,16 +19,16 @@ import (
 //	more      the rest of the state, JSON; empty: there is none
 //
 // A grant takes a lock that renewal, Release and Break do not take, and that a transaction which
-// checks or holds a lock keeps away. So such a transaction keeps others from getting the name and is
-// in nobody's way otherwise:
+// checks or holds a lock keeps away. So such a transaction keeps others from getting the name and
+// is in nobody's way otherwise:
 //
 //	PostgreSQL  a grant locks its row FOR UPDATE; a transaction that checks locks it FOR KEY SHARE
 //	MySQL       a grant writes to the name's row in a second table, of grants; a transaction that
 //	            checks locks that row
 //	SQLite      there is one writer at a time, and a transaction that checks writes
 //
-// A transaction that holds the lock (LockTx) writes to the row in the table of grants, so that two of
-// them exclude each other and a transaction with an older snapshot fails.
+// A transaction that holds the lock (LockTx) writes to the row in the table of grants, so that two
+// of them exclude each other and a transaction with an older snapshot fails.
 
 // statements are the texts for one store, made once.
 type statements struct {
@@ -74,8 +74,9 @@ func newStatements(d *dialect, t tables) statements {
 	return st
 }
 
-// fast makes the statements for what happens most: a free name is taken, and a hold is extended or
-// given back while nobody waits. They change nothing where more than the columns decides.
+// fast makes the statements for the most frequent steps: a free name is taken, and a hold is
+// extended or given back while nobody waits. They change nothing where more than the columns
+// decides.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
@@ -107,7 +108,7 @@ type txStatements struct {
 	plain string // reads the row of the last grant as the transaction sees it; "" if that is not asked
 	share string // reads and locks it, so that nobody gets the name before the end of the transaction
 	write string // makes a new version of it
-	own   string // locks it against those who check, too
+	own   string // locks it against transactions that check, too
 }
 
 func newTxStatements(d *dialect, t tables) txStatements {

@@ -25,8 +25,8 @@ type Granted interface {
 // has to begin after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
-// renewal, Release and Break do not wait for tx; on SQLite every write does, so keep tx shorter than
-// a third of the TTL.
+// renewal, Release and Break do not wait for tx; on SQLite every write does, so keep tx shorter
+// than a third of the TTL.
 //
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, or another one
 // if the database cannot tell: roll tx back then. lock must have been taken from this store, and
@@ -66,8 +66,8 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 }
 
-// LockTx takes the lock on name until tx ends, without a lease and without a fence: whoever breaks
-// in has to end the transaction, and then nothing of it is written. It never waits. A
+// LockTx takes the lock on name until tx ends, without a lease and without a fence: to break it,
+// an operator has to end the transaction, and then nothing of it is written. It never waits. A
 // *driver.HeldError says that somebody else has the name, in a transaction or under a lease, or
 // waits for it; driver.ErrAlreadyHeld, that this process does.
 //
@@ -94,7 +94,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	}
 	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is younger than what it sees
+		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is younger than its snapshot
 	}
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
@@ -115,8 +115,8 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 }
 
 // peekBeside reads the state of a name after tx has locked the row of its last grant: with another
-// connection, because under MySQL's SERIALIZABLE each row that tx reads is locked. SQLite's pool may
-// have one connection only.
+// connection, because under MySQL's SERIALIZABLE each row that tx reads is locked. SQLite's pool
+// may have one connection only.
 func (s *Store) peekBeside(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peek(ctx, name)

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // An Opener connects to the databases of one engine. The packages below sqlstore/drivers have one
@@ -201,8 +199,4 @@ func readPassword(file string) (string, error) {
 		return "", fmt.Errorf("password-file: there is no password in %s", file)
 	}
 	return password, nil
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

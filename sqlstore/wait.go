@@ -176,7 +176,8 @@ const (
 
 // pause is how long a waiter sleeps that has ahead others before it. The first looks often. The
 // others look often enough to see that they have become the first: the further back they are and
-// the longer one step takes, the less often. None sleeps past the end of the lease that it waits for.
+// the longer one step takes, the less often. None sleeps past the end of the lease that it waits
+// for.
 func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	if ahead != w.at || w.moved.IsZero() {
 		if steps := w.at - ahead; steps > 0 {
@@ -185,8 +186,8 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		w.at, w.moved = ahead, time.Now()
 	}
 	if w.push {
-		// The first looks when the lease that it waits for ends; whoever is behind it looks now and
-		// then, since a holder may have died and a notification may be lost.
+		// The first looks when the lease that it waits for ends. The others look now and then,
+		// since a holder may have died and a notification may be lost.
 		d := lastPause
 		if end := st.nextEnd(now); end != 0 {
 			d = min(d, end.until(now)+time.Duration(ahead)*driver.MaxReservation+time.Millisecond)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Listener receives PostgreSQL's notifications. It has a connection of its own, which it opens for
-// each call of Listen.
+// A Listener receives PostgreSQL's notifications. It has a connection of its own, which it opens
+// for each call of Listen.
 type Listener interface {
 	// Listen listens on a channel, calls ready, and then calls woken with the payload of each
 	// notification, until ctx ends or the connection is lost. It returns the reason.

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,11 +25,13 @@ func stores(t *testing.T) []string {
 		for _, spec := range f.Imports {
 			target, _ := strconv.Unquote(spec.Path.Value)
 			if dir, ok := strings.CutPrefix(target, "github.com/padlock-go/padlock/"); ok && dir != "driver" && dir != "open" {
+				dir, _, _ = strings.Cut(dir, "/drivers/") // the store that they open databases for
 				dirs = append(dirs, dir)
 			}
 		}
 	}
-	return dirs
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // A user finds each store that can be opened in the README, and its page in docs/stores. The other

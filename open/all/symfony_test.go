@@ -47,7 +47,7 @@ func TestSymfonyErrors(t *testing.T) {
 		"mysql+advisory://host/db":                   "in MySQL",
 		"semaphore":                                  "in semaphores",
 		"dynamodb://host/table":                      "in DynamoDB",
-		"pgsql://host/db":                            "cannot share PHP's locks in PostgreSQL (pgsql:); PHP and padlock can share symfony+flock: or",
+		"pgsql://host/db":                            "can share symfony+flock: or",
 		"in-memory":                                  "no other process sees",
 		"flock://locks":                              "begin at the root",
 		"flock:///locks?colour=red":                  `unknown parameter "colour"`,

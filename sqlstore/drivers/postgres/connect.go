@@ -29,7 +29,7 @@ type connector struct {
 	last string // the password that was read last
 }
 
-// What is known of the way to the server.
+// The way to the server.
 const (
 	unknown int32 = iota
 	direct

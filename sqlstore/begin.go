@@ -1,0 +1,33 @@
+package sqlstore
+
+import "context"
+
+// begin starts a call. Call done at its end.
+func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
+	bounded, done, err = s.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.check(bounded); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return bounded, done, nil
+}
+
+// check looks at the server and at the tables, until that has succeeded once.
+func (s *Store) check(ctx context.Context) error {
+	if s.checked.Load() {
+		return nil
+	}
+	if !s.cfg.lenient {
+		if err := s.examine(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	s.checked.Store(true)
+	return nil
+}
