@@ -22,8 +22,8 @@ import (
 )
 
 // A typeChecker knows the types of all packages of padlock. It takes padlock's packages from the
-// parsed tree and those of the standard library from the go command's cache. The packages of other modules
-// stay unknown, which does no harm: they do not call padlock's functions by name.
+// parsed tree and those of the standard library from the go command's cache. The packages of other
+// modules stay unknown, which does no harm: they do not call padlock's functions by name.
 type typeChecker struct {
 	fset    *token.FileSet
 	std     types.Importer
