@@ -12,13 +12,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// StoreID implements driver.Identifier for the rule All. The id is made of the members' ids, whatever
-// their order. Each member is asked for its id until it answers, and not again while this Store is
-// open.
+// StoreID implements driver.Identifier for the rule All. The id is made of the members' ids,
+// whatever their order. Each member is asked for its id until it answers, and not again while this
+// Store is open.
 //
 // StoreID returns driver.ErrUnavailable while the id of a member is not known, and
-// errors.ErrUnsupported if a member has none. It returns errors.ErrUnsupported under Majority, too: a
-// member that lost its data has a new id, and a key must stay good as long as a majority has its hold.
+// errors.ErrUnsupported if a member has none. It returns errors.ErrUnsupported under Majority, too:
+// a member that lost its data has a new id, and a key must stay good as long as a majority has its
+// hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
