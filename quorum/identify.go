@@ -12,15 +12,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// StoreID implements driver.Identifier. The id is made of the rule and of the members' ids,
+// StoreID implements driver.Identifier for the rule All. The id is made of the members' ids,
 // whatever their order. Each member is asked for its id until it answers, and not again while this
-// Store is open. So if a member loses its data and its id with it, processes that start later have
-// another id.
+// Store is open.
 //
 // StoreID returns driver.ErrUnavailable while the id of a member is not known, and
-// errors.ErrUnsupported if a member has none.
+// errors.ErrUnsupported if a member has none. It returns errors.ErrUnsupported under Majority, too:
+// a member that lost its data has a new id, and a key must stay good as long as a majority has its
+// hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	if s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
+	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
 	}
 	if err := s.enter(ctx); err != nil {

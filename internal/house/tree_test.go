@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -57,8 +58,16 @@ func readHouse(t *testing.T) []*houseFile {
 	if _, err := os.Stat("modules.txt"); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("this is not the tree of the project, the rules of its house do not apply")
 	}
-	var files []*houseFile
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+	files, err := readTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// readTree is called by many tests, and no test changes the files.
+var readTree = sync.OnceValues(func() (files []*houseFile, err error) {
+	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -71,11 +80,8 @@ func readHouse(t *testing.T) []*houseFile {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
+	return files, err
+})
 
 // skipForeign leaves out directories that are not part of the project.
 func skipForeign(dir string) error {

@@ -3,6 +3,7 @@ package house
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/build"
 	"go/importer"
@@ -11,15 +12,18 @@ import (
 	"go/types"
 	"io"
 	"maps"
+	"os"
+	"os/exec"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
 
 // A typeChecker knows the types of all packages of padlock. It takes padlock's packages from the
-// parsed tree and those of the standard library from their source. The packages of other modules
-// stay unknown, which does no harm: they do not call padlock's functions by name.
+// parsed tree and those of the standard library from the go command's cache. The packages of other
+// modules stay unknown, which does no harm: they do not call padlock's functions by name.
 type typeChecker struct {
 	fset    *token.FileSet
 	std     types.Importer
@@ -30,14 +34,12 @@ type typeChecker struct {
 
 func newTypeChecker(t *testing.T, files []*houseFile) *typeChecker {
 	t.Helper()
-	build.Default.CgoEnabled = false // otherwise package net needs a C compiler
 	c := &typeChecker{
 		fset:    token.NewFileSet(),
 		files:   map[string][]*ast.File{},
 		checked: map[string]*types.Package{},
 		uses:    map[string]map[*ast.Ident]types.Object{},
 	}
-	c.std = importer.ForCompiler(c.fset, "source", nil)
 	for _, f := range files {
 		if f.ast == nil || f.test() || !onLinux(f) {
 			continue
@@ -48,7 +50,56 @@ func newTypeChecker(t *testing.T, files []*houseFile) *typeChecker {
 		}
 		c.files[f.pkg()] = append(c.files[f.pkg()], parsed)
 	}
+	standard := c.standard()
+	c.std = importer.ForCompiler(c.fset, "gc", exportData(t, standard))
+	for _, pkg := range standard {
+		if _, err := c.std.Import(pkg); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return c
+}
+
+// standard lists the packages of the standard library that the files import.
+func (c *typeChecker) standard() []string {
+	seen := map[string]bool{}
+	for _, files := range c.files {
+		for _, f := range files {
+			for _, spec := range f.Imports {
+				target := strings.Trim(spec.Path.Value, "`\"")
+				if first, _, _ := strings.Cut(target, "/"); !strings.Contains(first, ".") && target != "unsafe" {
+					seen[target] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// exportData returns a function that opens the compiled form of packages of the standard library,
+// which the cache of the go command has, or makes.
+func exportData(t *testing.T, packages []string) func(string) (io.ReadCloser, error) {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, packages...)...)
+	cmd.Env = os.Environ()
+	if runtime.GOOS != "linux" {
+		cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+	}
+	list, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list -export: %v", err)
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(string(list)) {
+		pkg, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		files[pkg] = file
+	}
+	return func(pkg string) (io.ReadCloser, error) {
+		if files[pkg] == "" {
+			return nil, fmt.Errorf("no export data of %s", pkg)
+		}
+		return os.Open(files[pkg])
+	}
 }
 
 // onLinux reports whether the file is compiled on Linux. With one system the result is the same on
