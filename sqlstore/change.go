@@ -93,7 +93,7 @@ func (s *Store) change(ctx context.Context, name string, decide func(st *state, 
 
 // changeFrom is change for a state that was read already, unless it is nil.
 func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
-	handOver := true
+	handOver, locked := true, 0
 	for try := 0; ; try++ {
 		st, now, err := s.read(ctx, name, read)
 		read = nil
@@ -112,10 +112,16 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		if handOver {
 			handed = st.handOver(now)
 			res.grant = res.grant || len(handed) > 0
+			handOver = len(handed) > 0
+		} else {
+			handed = st.leaveFree(now)
 		}
-		handOver = len(handed) > 0
 		saved, err := s.rows.save(ctx, name, st, res.grant)
 		switch {
+		case errors.Is(err, errRowLocked) && locked < 3 && s.pause(ctx, locked+1):
+			locked++ // another grant has the row for a moment
+			handOver = true
+			continue
 		case errors.Is(err, errRowLocked) && handOver:
 			handOver = false
 			continue
@@ -124,7 +130,7 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		case err != nil && judge(err) != again:
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
-			s.tell(ctx, name, handed, res.quiet)
+			s.tell(ctx, name, st, handed, res.quiet)
 			return st, res, now, res.err
 		}
 		if !s.pause(ctx, try) {
@@ -140,20 +146,32 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 	return s.rows.load(ctx, name)
 }
 
-// tell wakes the waiters that were handed a name: those of this process, and through the database
-// those of others. quiet says that the change concerns no other waiter.
-func (s *Store) tell(ctx context.Context, name string, handed []reservation, quiet bool) {
+// tell wakes the waiters that a change concerns: those that were handed the name, here or through
+// the database, and the first in the queue of this process. quiet says that it concerns none else.
+func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	for _, r := range handed {
 		here := s.waits.hand(r.token.hash(), r.fence)
 		here = (r.next == "" || s.waits.warn(r.next.hash())) && here
 		if !here && s.rows.sql.notify != "" {
-			// A lost notification costs the waiter its reservation, and those behind it 500 ms.
-			_, _ = s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), r.text())
+			s.notify(ctx, r.text())
 		}
 	}
 	if !quiet || len(handed) > 0 {
-		s.waits.wake(name)
+		s.waits.wake(name, st.looks())
 	}
+}
+
+// notify sends a notification. The change is made, so the end of the caller's context must not keep
+// it from the waiter: without it the waiter loses its reservation and looks pushPause later.
+func (s *Store) notify(ctx context.Context, text string) {
+	if _, err := s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), text); err == nil {
+		return
+	}
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
+		defer cancel()
+		_, _ = s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), text)
+	})
 }
 
 var errBusy = errors.New("others changed the row of the name again and again")

@@ -96,7 +96,7 @@ const (
 	spentFor = time.Minute
 
 	// placeFor is how long a waiter keeps its place without renewing it.
-	placeFor = 20 * time.Second
+	placeFor = 40 * time.Second
 )
 
 func (s *state) find(token opaque) *hold {
@@ -136,12 +136,59 @@ func (s *state) held(token opaque, now micros) (*hold, error) {
 
 // trim removes what time has ended: places, reservations and refused tokens. Lapsed holds stay.
 func (s *state) trim(now micros) {
+	s.clamp(now)
+	ended := s.lastEnd(now)
 	s.queue = slices.DeleteFunc(s.queue, func(p place) bool { return p.Until <= now })
 	s.spent = slices.DeleteFunc(s.spent, func(p spent) bool { return p.Until <= now })
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool { return h.Reserved && h.Until <= now })
 	if s.intent.Until <= now || s.live(s.intent.Token, now) == nil {
 		s.intent = intent{}
 	}
+	s.noteFree(ended, now)
+}
+
+// noteFree keeps free up to date: since when the name lies free for the first in the queue. The
+// statements of fast.go do not change it, and neither does the end of a lease.
+func (s *state) noteFree(since, now micros) {
+	if len(s.queue) == 0 || s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
+		s.free = 0
+		return
+	}
+	s.free = cmp.Or(s.free, since)
+}
+
+// lastEnd is when the last hold, reservation, cool-down or intent ended by time; 0 if none did.
+func (s *state) lastEnd(now micros) micros {
+	var last micros
+	later := func(t micros) {
+		if t <= now {
+			last = max(last, t)
+		}
+	}
+	for _, h := range s.holds {
+		later(h.Until)
+	}
+	later(s.cool)
+	later(s.intent.Until)
+	return last
+}
+
+// clamp ends what must not last long at its usual time if the server's clock was set back. Without
+// it, a waiter that died would keep the name from others for as long as the clock went back.
+func (s *state) clamp(now micros) {
+	for i := range s.queue {
+		s.queue[i].Until = min(s.queue[i].Until, now.add(placeFor))
+	}
+	for i := range s.spent {
+		s.spent[i].Until = min(s.spent[i].Until, now.add(spentFor))
+	}
+	for i := range s.holds {
+		if h := &s.holds[i]; h.Reserved {
+			h.Until = min(h.Until, now.add(driver.MaxReservation))
+		}
+	}
+	s.intent.Until = min(s.intent.Until, now.add(driver.MaxIntent))
+	s.free = min(s.free, now)
 }
 
 // excluded reports whether the name cannot be given to token now, even if nobody waits for it.
@@ -154,6 +201,15 @@ func (s *state) excluded(token opaque, shared bool, now micros) bool {
 	})
 }
 
+// looks returns the token of the first in the queue if it has to look: it may take the name, or it
+// polls and has to know that it is the first now.
+func (s *state) looks() opaque {
+	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
+		return ""
+	}
+	return s.queue[0].Token
+}
+
 // ahead returns the number of waiters before token in the queue; all of them if it has no place.
 func (s *state) ahead(token opaque) int {
 	for i := range s.queue {
@@ -164,11 +220,24 @@ func (s *state) ahead(token opaque) int {
 	return len(s.queue)
 }
 
-// turn reports whether the waiter with that many others ahead may take the name. The first may. If
-// it does not come for a name that lies free, because its process is dead or stopped, each of the
-// others may after another driver.MaxReservation.
+// turn reports whether the waiter with that many others ahead may take the name. The first may, and
+// so may a reader in the queue that has only readers before it. If the first does not come for a
+// name that lies free, because its process is dead or stopped, each of the others may after another
+// driver.MaxReservation.
 func (s *state) turn(ahead int, now micros) bool {
-	return ahead == 0 || s.free > 0 && s.free.add(time.Duration(ahead)*driver.MaxReservation) <= now
+	return s.reads(ahead) || s.late(ahead, now)
+}
+
+// reads reports whether the waiter in that place is the first, or a reader among the readers at the
+// head of the queue. They hold together, so none of them has to wait for the one before it.
+func (s *state) reads(ahead int) bool {
+	writes := func(p place) bool { return !p.Shared }
+	return ahead == 0 || ahead < len(s.queue) && !slices.ContainsFunc(s.queue[:ahead+1], writes)
+}
+
+// late reports whether those ahead have not come for the name in time.
+func (s *state) late(ahead int, now micros) bool {
+	return s.free > 0 && s.free.add(time.Duration(ahead)*driver.MaxReservation) <= now
 }
 
 // mint makes the next fence: microseconds since 1970, or one more than the last.
@@ -237,7 +306,9 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	if s.excluded(opaque(r.Token), r.Shared, now) || !s.turn(ahead, now) {
 		return nil, s.heldError(opaque(r.Token), now)
 	}
-	s.queue = s.queue[ahead:] // waiters that did not come lose their places
+	if !s.reads(ahead) {
+		s.queue = s.queue[ahead:] // waiters that did not come lose their places
+	}
 	h, err := s.add(opaque(r.Token), r.Shared, r.FenceAbove, now)
 	if err != nil {
 		return nil, err
@@ -353,7 +424,6 @@ func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
 		if !p.Push {
-			s.free = cmp.Or(s.free, now)
 			break
 		}
 		h, err := s.add(p.Token, p.Shared, p.Above, now)
@@ -364,14 +434,24 @@ func (s *state) handOver(now micros) (handed []reservation) {
 		h.extend(now, driver.MaxReservation)
 		handed = append(handed, reservation{token: p.Token, fence: h.Fence})
 	}
+	s.noteFree(now, now)
 	if n := len(handed); n > 0 && len(s.queue) > 0 {
 		handed[n-1].next = s.queue[0].Token
 	}
 	return handed
 }
 
-// A reservation was made for the waiter with that token. The next in the queue, if there is one,
-// has to look if the reservation is not claimed in time.
+// leaveFree is handOver while a transaction keeps the name: nobody can get it. The first waiter has
+// to look from now on until that transaction ends.
+func (s *state) leaveFree(now micros) (look []reservation) {
+	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
+		look = append(look, reservation{token: s.queue[0].Token})
+	}
+	return look
+}
+
+// A reservation was made for the waiter with that token; without a fence, it only has to look. The
+// next in the queue, if there is one, has to look if the reservation is not claimed in time.
 type reservation struct {
 	token opaque
 	fence uint64

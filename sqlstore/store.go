@@ -97,7 +97,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		case err != nil:
 			return driver.Gone, err
 		case ok:
-			s.waits.wake(name)
+			s.waits.wake(name, "")
 			return driver.Released, nil
 		}
 		read = st

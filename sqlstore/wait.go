@@ -21,7 +21,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	w := &wait{s: s, r: &r, reserve: reserve, woken: make(chan struct{}, 1)}
+	w := &wait{s: s, r: &r, reserve: reserve}
 	g, err := w.run(ctx)
 	if err != nil {
 		w.leave(ctx)
@@ -37,12 +37,11 @@ type wait struct {
 	s       *Store
 	r       *driver.Request
 	reserve bool
-	woken   chan struct{}
+	*waiting
 
 	joined bool      // it has a place
 	push   bool      // the database wakes it, says the place
 	renew  time.Time // when the place has to be renewed
-	handed *handing  // nil without a place
 
 	at    int           // others ahead at the last look
 	moved time.Time     // when that number last changed
@@ -53,17 +52,17 @@ type wait struct {
 const silence = 30 * time.Second
 
 func (w *wait) run(ctx context.Context) (driver.Grant, error) {
-	defer w.s.waits.add(w.r.Name, w.woken)()
-	w.handed = &handing{}
+	token := opaque("")
 	if w.reserve {
-		h, forget := w.s.waits.expect(w.r.Token)
-		defer forget()
+		token = opaque(w.r.Token)
 		defer w.s.listen()()
-		w.handed = h
 	}
+	one, remove := w.s.waits.add(w.r.Name, token)
+	defer remove()
+	w.waiting = one
 	answered := time.Now()
 	for {
-		g, over, pause, err := w.look(ctx)
+		g, over, pause, err := w.ask(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
@@ -90,12 +89,12 @@ func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, 
 		select {
 		case <-ctx.Done():
 			return g, false, ctx.Err()
-		case fence := <-w.handed.to:
+		case fence := <-w.to:
 			w.s.waits.reserve(w.r.Token)
 			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
-		case <-w.handed.next: // it may be dead
+		case <-w.next: // it may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
-		case <-w.woken:
+		case <-w.waiting.look:
 			return g, false, nil
 		case <-timer.C:
 			return g, false, nil
@@ -103,18 +102,25 @@ func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, 
 	}
 }
 
-// look asks once. over means that Wait returns g.
-func (w *wait) look(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
+// ask looks once. over means that Wait returns g.
+func (w *wait) ask(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushed()) {
-		return w.join(ctx)
+	if !w.joined && w.reserve {
+		return w.join(ctx, nil)
 	}
 	st, now, err := w.s.rows.peek(ctx, w.r.Name)
 	if err != nil {
 		return g, false, 0, failure(ctx, err, false)
 	}
 	st.trim(now)
+	var read *seen
+	if st.version > 0 {
+		read = &seen{st, now}
+	}
+	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushed()) {
+		return w.join(ctx, read)
+	}
 	token := opaque(w.r.Token)
 	free := !st.excluded(token, w.r.Shared, now)
 	if !w.reserve {
@@ -124,17 +130,17 @@ func (w *wait) look(ctx context.Context) (g driver.Grant, over bool, pause time.
 	if st.live(token, now) == nil && at < len(st.queue) && !(free && st.turn(at, now)) {
 		return g, false, w.pause(st, at, now), nil
 	}
-	return w.join(ctx) // it is this waiter's turn, or its place is gone
+	return w.join(ctx, read) // it is this waiter's turn, or its place is gone
 }
 
 // join takes a place, or renews it, or takes the name if it is this waiter's turn: then Wait
-// returns the hold itself.
-func (w *wait) join(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
+// returns the hold itself. read is the state if it was read already, or nil.
+func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()
 	sent := w.s.clock.Now()
 	token := opaque(w.r.Token)
-	st, res, now, err := w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
+	st, res, now, err := w.s.changeFrom(ctx, w.r.Name, read, func(st *state, now micros) result {
 		if h := st.live(token, now); h != nil {
 			return result{hold: h}
 		}
@@ -169,9 +175,10 @@ func (w *wait) join(ctx context.Context) (g driver.Grant, over bool, pause time.
 }
 
 const (
-	headPause = 70 * time.Millisecond  // of the first in the queue
-	nextPause = 400 * time.Millisecond // of the second, at most
-	lastPause = 8 * time.Second        // of the others, at most
+	headPause = 75 * time.Millisecond  // of the first in the queue
+	nextPause = 400 * time.Millisecond // of the second, and of readers behind readers, at most
+	pushPause = 2 * time.Second        // of the first, at most, if the database wakes it
+	lastPause = 12 * time.Second       // of the others, at most
 )
 
 // pause is how long a waiter sleeps that has ahead others before it. The first looks often. The
@@ -189,6 +196,9 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		// The first looks when the lease that it waits for ends. The others look now and then,
 		// since a holder may have died and a notification may be lost.
 		d := lastPause
+		if ahead == 0 {
+			d = pushPause
+		}
 		if end := st.nextEnd(now); end != 0 {
 			d = min(d, end.until(now)+time.Duration(ahead)*driver.MaxReservation+time.Millisecond)
 		}
@@ -202,7 +212,7 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		return max(d, time.Millisecond)
 	}
 	most := lastPause
-	if ahead == 1 {
+	if ahead == 1 || st.reads(ahead) {
 		most = nextPause
 	}
 	step := max(w.step, time.Since(w.moved))
