@@ -105,15 +105,9 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	defer done()
 	var fence uint64
 	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
-		if st.fence != seenFence || seenFence == 0 {
-			return result{err: driver.ErrLost}
-		}
-		if err := st.mint(0, now); err != nil {
-			return result{err: err}
-		}
-		st.drop(func(hold) bool { return false })
-		st.cool, fence = 0, st.fence
-		return result{write: true}
+		var err error
+		fence, err = st.evict(seenFence, now)
+		return result{write: err == nil, err: err}
 	})
 	return fence, err
 }

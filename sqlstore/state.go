@@ -280,6 +280,19 @@ func (s *state) drop(keep func(hold) bool) {
 	})
 }
 
+// evict ends all holds and the cool-down if the fence is still seen, and mints a fence.
+func (s *state) evict(seen uint64, now micros) (uint64, error) {
+	if s.fence != seen || seen == 0 {
+		return 0, driver.ErrLost
+	}
+	if err := s.mint(0, now); err != nil {
+		return 0, err
+	}
+	s.drop(func(hold) bool { return false })
+	s.cool = 0
+	return s.fence, nil
+}
+
 // extend moves the end of h to at least ttl from now.
 func (h *hold) extend(now micros, ttl time.Duration) { h.Until = max(h.Until, now.add(ttl)) }
 

@@ -1,0 +1,213 @@
+package sqlstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A script works on one state with a made-up clock.
+type script struct {
+	t   *testing.T
+	st  *state
+	now micros
+}
+
+func newScript(t *testing.T) *script { return &script{t, &state{}, 1_800_000_000_000_000} }
+
+// pass lets time pass.
+func (s *script) pass(d time.Duration) *script { s.now = s.now.add(d); return s }
+
+func asks(token string) *driver.Request {
+	return &driver.Request{Name: "name", Token: token, TTL: 10 * time.Second, Shared: strings.HasPrefix(token, "r")}
+}
+
+// acquire makes one try and checks that its error is want.
+func (s *script) acquire(token string, want error) *script {
+	s.t.Helper()
+	s.st.trim(s.now)
+	_, err := s.st.acquire(asks(token), s.now)
+	if !errors.Is(err, want) {
+		s.t.Errorf("acquire %s: %v, want %v", token, err, want)
+	}
+	if err == nil { // a try that failed writes nothing
+		s.st.handOver(s.now)
+	}
+	return s
+}
+
+func (s *script) release(token string, want driver.Outcome) *script {
+	s.t.Helper()
+	s.st.trim(s.now)
+	if out := s.st.release(opaque(token), 0, s.now); out != want {
+		s.t.Errorf("release %s: outcome %d, want %d", token, out, want)
+	}
+	s.st.handOver(s.now)
+	return s
+}
+
+// join gives places to waiters that poll.
+func (s *script) join(tokens ...string) *script { return s.line(false, tokens) }
+
+// joinPushed gives places to waiters that the database wakes.
+func (s *script) joinPushed(tokens ...string) *script { return s.line(true, tokens) }
+
+func (s *script) line(push bool, tokens []string) *script {
+	for _, token := range tokens {
+		s.st.trim(s.now)
+		s.st.join(asks(token), push, s.now)
+		s.st.handOver(s.now)
+	}
+	return s
+}
+
+// is checks what the state has: holds (token, with ! if reserved, with ~ if lapsed) and places.
+func (s *script) is(want string) *script {
+	s.t.Helper()
+	s.st.trim(s.now)
+	var have []string
+	for _, h := range s.st.holds {
+		text := string(h.Token)
+		if h.Reserved {
+			text += "!"
+		}
+		if h.Until <= s.now {
+			text += "~"
+		}
+		have = append(have, text)
+	}
+	have = append(have, "|")
+	for _, p := range s.st.queue {
+		have = append(have, string(p.Token))
+	}
+	if got := strings.Join(have, " "); got != want {
+		s.t.Errorf("the state is %q, want %q", got, want)
+	}
+	return s
+}
+
+const (
+	lease = 10 * time.Second // of asks
+	claim = driver.MaxReservation
+)
+
+// TestEdges goes along each edge of the states of a hold, a reservation and a place.
+//
+//	hold         granted -> released | lapsed -> Expired | lost -> Taken | spent
+//	reservation  made -> claimed | given up | lapsed -> the next
+//	place        taken -> first -> the name | given up | lapsed
+func TestEdges(t *testing.T) {
+	for what, run := range map[string]func(s *script){
+		"a hold is released": func(s *script) {
+			s.acquire("a", nil).is("a |").acquire("b", driver.ErrHeld).release("a", driver.Released).is("|").acquire("b", nil)
+		},
+		"a hold lapses and nobody comes": func(s *script) {
+			s.acquire("a", nil).pass(lease).is("a~ |").release("a", driver.Expired).is("|")
+		},
+		"a hold lapses and another comes": func(s *script) {
+			s.acquire("a", nil).pass(lease).acquire("b", nil).is("b |").release("a", driver.Taken).release("a", driver.Gone)
+		},
+		"a token that was released is spent": func(s *script) {
+			s.release("a", driver.Gone).acquire("a", driver.ErrLost).pass(spentFor).acquire("a", nil)
+		},
+		"a token is repeated": func(s *script) {
+			s.acquire("a", nil)
+			fence := s.st.fence
+			s.pass(time.Second).acquire("a", nil).is("a |")
+			if s.st.fence != fence {
+				s.t.Error("a repeat minted a fence")
+			}
+		},
+		"readers share, a writer waits": func(s *script) {
+			s.acquire("r1", nil).acquire("r2", nil).acquire("w", driver.ErrHeld).join("w").acquire("r3", driver.ErrHeld)
+			s.release("r1", driver.Released).acquire("w", driver.ErrHeld).release("r2", driver.Released).acquire("w", nil).is("w |")
+		},
+		"the first in the queue comes": func(s *script) {
+			s.acquire("a", nil).join("b", "c").release("a", driver.Released).acquire("c", driver.ErrHeld).acquire("d", driver.ErrHeld).acquire("b", nil).is("b | c")
+		},
+		"the first does not come": func(s *script) {
+			s.acquire("a", nil).join("b", "c").release("a", driver.Released).pass(claim-1).acquire("c", driver.ErrHeld)
+			s.pass(time.Millisecond).acquire("d", driver.ErrHeld).acquire("c", nil).is("c |")
+		},
+		"the lease ends and the first does not come": func(s *script) {
+			s.acquire("a", nil).join("b", "c").pass(lease).acquire("c", driver.ErrHeld).pass(claim).acquire("c", nil)
+		},
+		"places lapse": func(s *script) {
+			s.acquire("a", nil).join("b").pass(lease).acquire("c", driver.ErrHeld).pass(placeFor - lease).is("a~ |").acquire("c", nil)
+		},
+		"a place is given up": func(s *script) {
+			s.acquire("a", nil).join("b", "c").release("b", driver.Released).is("a | c").acquire("b", driver.ErrLost)
+		},
+		"a reservation is claimed": func(s *script) {
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).is("b! | c").acquire("c", driver.ErrHeld).acquire("b", nil).is("b | c")
+		},
+		"a reservation is given up": func(s *script) {
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).release("b", driver.Released).is("c! |")
+		},
+		"a reservation lapses": func(s *script) {
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).pass(claim).is("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
+		},
+		"a reservation lapsed and nobody else waits": func(s *script) {
+			s.acquire("a", nil).joinPushed("b").release("a", driver.Released).pass(claim).is("|").release("b", driver.Gone)
+		},
+		"readers are handed the name together": func(s *script) {
+			s.acquire("a", nil).joinPushed("r1", "r2", "w", "r3").release("a", driver.Released).is("r1! r2! | w r3").acquire("r2", nil).acquire("r1", nil).is("r1 r2 | w r3")
+		},
+		"readers that poll come in any order": func(s *script) {
+			s.acquire("a", nil).join("r1", "r2", "w", "r3").release("a", driver.Released).acquire("r2", nil).is("r2 | r1 w r3")
+			s.acquire("r3", driver.ErrHeld).acquire("r1", nil).is("r2 r1 | w r3")
+		},
+		"a reader without a place stays behind those who wait": func(s *script) {
+			s.acquire("a", nil).join("r1").release("a", driver.Released).acquire("r2", driver.ErrHeld)
+		},
+		"what was free before says nothing of today": func(s *script) {
+			s.acquire("a", nil).join("b").release("a", driver.Released).release("b", driver.Released).pass(spentFor)
+			s.take("c").join("d").release("c", driver.Released).pass(time.Millisecond).acquire("e", driver.ErrHeld).acquire("d", nil)
+		},
+		"the name lies free only while the first may have it": func(s *script) {
+			s.acquire("r1", nil).join("r2", "w", "x").pass(time.Second).release("r2", driver.Released)
+			s.pass(time.Second).release("r1", driver.Released).acquire("x", driver.ErrHeld).acquire("w", nil)
+		},
+		"the server's clock is set back": func(s *script) {
+			s.acquire("a", nil).joinPushed("b").join("c", "d").release("a", driver.Released).is("b! | c d").pass(-time.Hour)
+			s.acquire("c", driver.ErrHeld).pass(claim).is("| c d").acquire("c", nil).pass(placeFor).is("c~ |")
+		},
+		"a token is refused no longer after the clock was set back": func(s *script) {
+			s.release("a", driver.Gone).pass(-time.Hour).acquire("b", nil).release("b", driver.Released).pass(spentFor)
+			if end := s.st.busy(); end > s.now {
+				s.t.Errorf("the name is busy for %v", end.until(s.now))
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) { run(newScript(t)) })
+	}
+}
+
+// take does to the state what the statement does that takes a free name.
+func (s *script) take(token string) *script {
+	s.t.Helper()
+	if h, _ := s.st.exclusive(); h != nil || s.st.busy() > s.now {
+		s.t.Fatalf("%s: the name is not plainly free", token)
+	}
+	s.st.fence = max(s.st.fence+1, uint64(s.now))
+	s.st.holds = append(s.st.holds, hold{Token: opaque(token), Fence: s.st.fence, Since: s.now, Until: s.now.add(lease)})
+	return s
+}
+
+// TestLeaveFree: a transaction keeps the name when it is given back. The first waiter has to look,
+// and those behind it keep their order.
+func TestLeaveFree(t *testing.T) {
+	s := newScript(t).acquire("a", nil).joinPushed("b", "c")
+	s.st.release("a", 0, s.now)
+	look := s.st.leaveFree(s.now)
+	if len(look) != 1 || look[0].token != "b" || look[0].fence != 0 {
+		t.Errorf("%+v, want that b looks", look)
+	}
+	if s.st.looks() != "b" {
+		t.Error("b does not look")
+	}
+	s.pass(time.Millisecond).acquire("c", driver.ErrHeld).acquire("b", nil)
+}
