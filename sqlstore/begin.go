@@ -1,6 +1,9 @@
 package sqlstore
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // begin starts a call. Call done at its end.
 func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
@@ -27,6 +30,13 @@ func (s *Store) check(ctx context.Context) error {
 	}
 	if err := s.prepare(ctx); err != nil {
 		return err
+	}
+	if s.engine == MySQL {
+		version, err := s.ask(ctx, "SELECT version()")
+		if err != nil {
+			return failure(ctx, err, false)
+		}
+		s.rows.mariaDB.Store(strings.Contains(version, "MariaDB"))
 	}
 	s.checked.Store(true)
 	return nil

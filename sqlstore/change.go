@@ -28,6 +28,7 @@ type Store struct {
 
 	checked atomic.Bool // the server and the tables, see check
 	waits   waits       // of this process
+	crowd   crowd
 }
 
 // callTime bounds a call. It is less than driver.MaxSilence.
@@ -66,6 +67,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.end()
 	s.work.Wait()
+	s.rows.kept.close()
 	if first && s.cfg.ownsDB {
 		return s.rows.db.Close()
 	}
@@ -105,6 +107,7 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		}
 		st.trim(now)
 		res := decide(st, now)
+		s.crowd.note(name, st.busy() > now || len(st.holds) > 0 && errors.Is(res.err, driver.ErrHeld))
 		if !res.write {
 			return st, res, now, res.err
 		}

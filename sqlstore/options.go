@@ -83,7 +83,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s.rows = table{db, d, t, newStatements(d, t), s.prepare}
+	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t), make: s.prepare}
 	s.closing, s.end = context.WithCancel(context.Background())
 	if s.cfg.lazy {
 		return s, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -98,13 +99,15 @@ type table struct {
 	dialect *dialect
 	tables  tables
 	sql     statements
+	kept    prepared
+	mariaDB atomic.Bool                     // not MySQL: one statement can write to both tables without waiting
 	make    func(ctx context.Context) error // makes the tables: somebody removed them, or the data was lost
 }
 
 // load reads the state of a name, and makes its rows if there are none.
 func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	for range 3 {
-		_, st, now, err := scan(t.db.QueryRowContext(ctx, t.sql.load, []byte(name)))
+		_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 		switch {
 		case err == nil:
 			return st, now, nil
@@ -122,7 +125,7 @@ func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 
 // peek reads the state of a name without making a row for it.
 func (t *table) peek(ctx context.Context, name string) (*state, micros, error) {
-	_, st, now, err := scan(t.db.QueryRowContext(ctx, t.sql.load, []byte(name)))
+	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return &state{}, 0, nil
 	}
@@ -150,14 +153,17 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 		return false, err
 	}
 	if !grant || !t.dialect.grants {
-		return changed(t.db.ExecContext(ctx, t.sql.save, append(values, []byte(name), st.version)...))
+		return changed(t.exec(ctx, t.sql.save, append(values, []byte(name), st.version)...))
+	}
+	if t.mariaDB.Load() {
+		return t.saveInOne(ctx, name, st, values)
 	}
 	if t.sql.saveGrant == "" {
 		return t.saveInTx(ctx, name, st, values)
 	}
 	args := append([]any{[]byte(name)}, append(values, st.version)...)
 	var locked, saved int
-	if err := t.db.QueryRowContext(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
+	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
 	if locked == 0 { // a transaction that checks has it, or another grant for a moment
@@ -183,6 +189,23 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// saveInOne is save with a grant on MariaDB, where one statement can write to both tables and does
+// not wait for either row.
+func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
+	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
+	if err != nil && judge(err) == rowLocked {
+		return false, errRowLocked
+	}
+	if ok || err != nil {
+		return ok, err
+	}
+	there, err := t.hasGrant(ctx, name)
+	if !there && err == nil {
+		err = t.makeRows(ctx, name)
+	}
+	return false, err
 }
 
 // saveInTx is save with a grant where no single statement can write to both tables.

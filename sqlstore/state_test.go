@@ -136,7 +136,7 @@ func TestEdges(t *testing.T) {
 			s.acquire("a", nil).join("b", "c").pass(lease).acquire("c", driver.ErrHeld).pass(claim).acquire("c", nil)
 		},
 		"places lapse": func(s *script) {
-			s.acquire("a", nil).join("b").pass(lease).acquire("c", driver.ErrHeld).pass(placeFor - lease).is("a~ |").acquire("c", nil)
+			s.acquire("a", nil).join("b").pass(lease).acquire("c", driver.ErrHeld).pass(placeFor-lease).is("a~ |").acquire("c", nil)
 		},
 		"a place is given up": func(s *script) {
 			s.acquire("a", nil).join("b", "c").release("b", driver.Released).is("a | c").acquire("b", driver.ErrLost)

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -34,9 +35,14 @@ import (
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
 	list, readGrant                                                 string
-	acquire, claim, extend, release, notify                         string
+	acquire, acquireBoth, saveBoth                                  string // *Both: MariaDB's, which write to both tables
+	claim, extend, release, notify                                  string
 	tx                                                              txStatements
 }
+
+// noLockWait makes a statement of MariaDB fail instead of waiting for a row that somebody has
+// locked.
+const noLockWait = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 
 // assignment is what save writes.
 const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
@@ -61,13 +67,17 @@ func newStatements(d *dialect, t tables) statements {
 		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
 		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
-		st.setGrant = b("UPDATE " + t.grants + " SET fence = ? WHERE name = ?")
+		st.setGrant = b("UPDATE " + t.grants + " SET fence = " + d.max("fence + 1", "?") + " WHERE name = ?")
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = "SELECT pg_notify($1, $2)"
 		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
 			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
+	}
+	if d == dialects[MySQL] {
+		st.saveBoth = noLockWait + "UPDATE " + t.locks + " AS l JOIN " + t.grants + " AS g ON g.name = l.name SET " +
+			strings.Replace(strings.ReplaceAll(assignment, "fence = ", "l.fence = "), "version =", "l.version =", 1) + ", g.fence = " + d.max("g.fence + 1", "?") + " WHERE l.name = ? AND l.version = ?"
 	}
 	st.fast(d, t)
 	st.tx = newTxStatements(d, t)
@@ -81,13 +91,18 @@ func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
-	switch {
-	case d.numbers:
-		st.acquire = d.bind("WITH g AS MATERIALIZED (SELECT name FROM "+t.locks+" WHERE name = ? FOR UPDATE SKIP LOCKED), "+
-			"l AS ("+take+" FROM g WHERE l.name = g.name AND "+free+" RETURNING l.fence) "+
-			"SELECT COALESCE((SELECT fence FROM l), 0), "+columns+", "+d.now+" FROM "+t.locks) + " WHERE name = $1"
-	case !d.grants:
+	switch d {
+	case dialects[PostgreSQL]:
+		st.acquire = d.bind(take + " WHERE " + free + " AND l.name = (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED) RETURNING fence")
+	case dialects[SQLite]:
 		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
+	case dialects[MySQL]:
+		// It returns the new fence as LAST_INSERT_ID.
+		both := strings.Replace(take, " AS l SET ", " AS l JOIN "+t.grants+" AS g ON g.name = l.name SET ", 1)
+		fence := d.max("l.fence + 1", d.max("?", d.now))
+		both = strings.Replace(both, "fence = "+fence, "l.fence = LAST_INSERT_ID("+fence+")", 1)
+		both = strings.Replace(both, "SET version", "SET l.version", 1)
+		st.acquireBoth = noLockWait + both + ", g.fence = " + d.max("g.fence + 1", d.max("?", d.now)) + " WHERE " + free + " AND l.name = ?"
 	}
 	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
 	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
@@ -97,9 +112,6 @@ func (st *statements) fast(d *dialect, t tables) {
 		", least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
 	if d != dialects[MySQL] {
 		st.claim = d.bind(claim + " RETURNING fence")
-	}
-	if d.numbers {
-		st.release = "WITH u AS (" + st.release + " RETURNING 1) SELECT (SELECT count(*) FROM u), " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = $2"
 	}
 }
 

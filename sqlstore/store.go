@@ -31,11 +31,12 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 			return g, err
 		}
 	}
-	g, ok, read, err := s.rows.take(ctx, &r)
-	if ok || err != nil {
-		return g, err
+	if !s.crowd.at(r.Name) {
+		if g, ok, err := s.rows.take(ctx, &r); ok || err != nil {
+			return g, err
+		}
 	}
-	st, res, now, err := s.changeFrom(ctx, r.Name, read, func(st *state, now micros) result {
+	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
 		before := st.fence
 		h, err := st.acquire(&r, now)
 		return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
@@ -90,20 +91,17 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	defer done()
 	s.waits.handed(token)
-	var read *seen
-	if keep == 0 {
-		ok, st, err := s.rows.drop(ctx, name, token)
-		switch {
+	if keep == 0 && !s.crowd.at(name) {
+		switch ok, err := s.rows.drop(ctx, name, token); {
 		case err != nil:
 			return driver.Gone, err
 		case ok:
 			s.waits.wake(name, "")
 			return driver.Released, nil
 		}
-		read = st
 	}
 	out := driver.Gone
-	_, _, _, err = s.changeFrom(ctx, name, read, func(st *state, now micros) result {
+	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
 		out = st.release(opaque(token), keep, now)
 		return result{write: true}
 	})

@@ -74,7 +74,7 @@ func writes() func([]byte) bool {
 		if inTx {
 			return bytes.Contains(request, []byte("COMMIT"))
 		}
-		return bytes.Contains(request, []byte("SET version"))
+		return bytes.Contains(request, []byte("version + 1"))
 	}
 }
 
