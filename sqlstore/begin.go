@@ -38,6 +38,8 @@ func (s *Store) check(ctx context.Context) error {
 		}
 		s.rows.mariaDB.Store(strings.Contains(version, "MariaDB"))
 	}
-	s.checked.Store(true)
+	if !s.checked.Swap(true) && !s.cfg.lenient && s.cfg.keepFor() > 0 {
+		s.work.Go(s.pruneInBackground)
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -16,6 +17,7 @@ type config struct {
 	schema string
 	ownsDB bool
 	clock  driver.Clock
+	keep   time.Duration // 0: defaultKeep; negative: for ever
 
 	lazy    bool // nothing is asked before the first call
 	lenient bool // nothing is refused, so that the server can be examined

@@ -14,7 +14,8 @@ import (
 //	fence     the highest fence minted for the name
 //	token     of the exclusive hold or of a reservation for one; empty: there is none
 //	reserved  1: it has not been claimed yet
-//	since, until, least   of that hold, microseconds since 1970 by the server's clock
+//	since, until, least   of that hold, microseconds since 1970 by the server's clock; since of a row
+//	          that was not used yet is when the row was made
 //	holder    of that hold, JSON
 //	busy      until then, more than these columns decides who may have the name
 //	more      the rest of the state, JSON; empty: there is none
@@ -37,6 +38,7 @@ type statements struct {
 	list, readGrant                                                 string
 	acquire, acquireBoth, saveBoth                                  string // *Both: MariaDB's, which write to both tables
 	claim, extend, release, notify                                  string
+	prune                                                           pruneStatements
 	tx                                                              txStatements
 }
 
@@ -62,7 +64,7 @@ func newStatements(d *dialect, t tables) statements {
 		}
 		return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING")
 	}
-	st.ensure = insert(t.locks, columns, "?, 1, 0, ?, 0, 0, 0, 0, '', 0, ''")
+	st.ensure = insert(t.locks, columns, "?, 1, 0, ?, 0, "+d.now+", 0, 0, '', 0, ''")
 	if d.grants {
 		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
@@ -81,6 +83,7 @@ func newStatements(d *dialect, t tables) statements {
 	}
 	st.fast(d, t)
 	st.tx = newTxStatements(d, t)
+	st.prune = newPruneStatements(d, t)
 	return st
 }
 

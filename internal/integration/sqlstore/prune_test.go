@@ -1,0 +1,208 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore"
+)
+
+// TestPrune: rows that have been free for long go, and no others. Fences do not fall.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	for name, start := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			a, b := d.party(t), d.party(t)
+			t.Run("which rows", func(t *testing.T) { pruneSome(t, a) })
+			t.Run("in two processes, under load", func(t *testing.T) { pruneUnderLoad(t, a, b) })
+			if d.engine != sqlstore.SQLite { // its transactions keep all writers out
+				t.Run("a name that a transaction holds", func(t *testing.T) { pruneLocked(t, a, b) })
+			}
+		})
+	}
+}
+
+func (p *party) take(t *testing.T, name string, r driver.Request) driver.Grant {
+	t.Helper()
+	r.Name, r.Token, r.TTL = name, "token of "+name, time.Minute
+	g, err := p.store.Acquire(t.Context(), r)
+	noError(t, err)
+	return g
+}
+
+func (p *party) giveBack(t *testing.T, name string, keep time.Duration) {
+	t.Helper()
+	out, err := p.store.Release(t.Context(), name, "token of "+name, keep)
+	if err != nil || out != driver.Released {
+		t.Fatal(name, out, err)
+	}
+}
+
+// age makes rows look as if they had last been used two days ago. What keeps a row busy stays.
+func (p *party) age(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		noError(t, p.setFence(name, "fence - 172800000000, since = 0"))
+	}
+}
+
+// setFence changes the fence of a name.
+func (p *party) setFence(name, to string) error {
+	param := "?"
+	if p.store.Guarantees().Store == "postgresql" {
+		param = "$1"
+	}
+	_, err := p.db.Exec("UPDATE padlock_locks SET fence = "+to+" WHERE name = "+param, []byte(name))
+	return err
+}
+
+// rows returns the names that have a row in a table.
+func (p *party) rows(t *testing.T, table string) (names []string) {
+	t.Helper()
+	rows, err := p.db.Query("SELECT name FROM " + table + " ORDER BY name")
+	noError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var name []byte
+		noError(t, rows.Scan(&name))
+		names = append(names, string(name))
+	}
+	noError(t, rows.Err())
+	return names
+}
+
+func pruneSome(t *testing.T, p *party) {
+	old := map[string]uint64{}
+	for _, name := range []string{"free", "free too", "used today", "held", "cooling", "waited for", "lapsed", "ahead of the clock"} {
+		r := driver.Request{}
+		if name == "ahead of the clock" {
+			r.FenceAbove = uint64(time.Now().Add(240 * time.Hour).UnixMicro())
+		}
+		old[name] = p.take(t, name, r).Fence
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		_, _ = p.store.Wait(ctx, driver.Request{Name: "waited for", Token: "waiter", TTL: time.Minute}, true)
+	})
+	defer waiter.Wait()
+	defer cancel()
+	for {
+		if st, err := p.store.Inspect(t.Context(), "waited for"); err != nil || st.Waiters > 0 {
+			noError(t, err)
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	for _, name := range []string{"free", "free too", "used today", "ahead of the clock"} {
+		p.giveBack(t, name, 0)
+	}
+	p.giveBack(t, "cooling", time.Minute)
+	p.age(t, "free", "free too", "held", "lapsed", "cooling", "waited for")
+	n, err := p.store.Prune(t.Context())
+	noError(t, err)
+	if n != 2 {
+		t.Errorf("%d rows were removed, want 2", n)
+	}
+	want := []string{"ahead of the clock", "cooling", "held", "lapsed", "used today", "waited for"}
+	for _, table := range p.tables() {
+		if got := p.rows(t, table); !slices.Equal(got, want) {
+			t.Errorf("the rows of %s are %q, want %q", table, got, want)
+		}
+	}
+	for _, name := range []string{"free", "ahead of the clock"} {
+		if g := p.take(t, name, driver.Request{}); g.Fence <= old[name] {
+			t.Errorf("%s: fence %d after %d", name, g.Fence, old[name])
+		}
+		p.giveBack(t, name, 0)
+	}
+}
+
+func (p *party) tables() []string {
+	if isSQLite(p) {
+		return []string{"padlock_locks"}
+	}
+	return []string{"padlock_locks", "padlock_grants"}
+}
+
+// pruneUnderLoad: names are removed all the time while others use them. No request fails, there is
+// one holder at a time, and fences rise.
+func pruneUnderLoad(t *testing.T, a, b *party) {
+	const names, rounds = 4, 25
+	done, stop := context.WithCancel(t.Context())
+	var pruners, users sync.WaitGroup
+	for _, p := range []*party{a, b} {
+		pruners.Go(func() {
+			for done.Err() == nil {
+				err := p.setFence(fmt.Sprint("load", rand.N(names)), "CASE WHEN length(token) = 0 THEN 1 ELSE fence END")
+				if err == nil {
+					_, err = p.store.Prune(t.Context())
+				}
+				if err != nil && !passes(err) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		for i := range names {
+			users.Go(func() { useOften(t, p, fmt.Sprint("load", i), rounds) })
+		}
+	}
+	users.Wait()
+	stop()
+	pruners.Wait()
+}
+
+// passes reports whether an error of the test's own statement says that others were faster.
+func passes(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "Deadlock") || strings.Contains(text, "locked") || strings.Contains(text, "Record has changed")
+}
+
+var inside, highest sync.Map
+
+func useOften(t *testing.T, p *party, name string, rounds int) {
+	key := p.store.String() + name
+	for range rounds {
+		lock, err := p.locker.Acquire(t.Context(), name)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, twice := inside.LoadOrStore(key, true); twice {
+			t.Errorf("%s has two holders", name)
+		}
+		if last, ok := highest.Swap(key, lock.Fence()); ok && lock.Fence() <= last.(uint64) {
+			t.Errorf("%s: fence %d after %d", name, lock.Fence(), last)
+		}
+		inside.Delete(key)
+		if err := lock.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// pruneLocked: the row of a name that a transaction holds stays.
+func pruneLocked(t *testing.T, a, b *party) {
+	a.take(t, "in a transaction", driver.Request{})
+	a.giveBack(t, "in a transaction", 0)
+	tx := a.begin(t, sql.LevelDefault)
+	b.age(t, "in a transaction")
+	noError(t, a.store.LockTx(t.Context(), tx, "in a transaction"))
+	_, err := b.store.Prune(t.Context())
+	noError(t, err)
+	if !slices.Contains(b.rows(t, "padlock_grants"), "in a transaction") {
+		t.Error("the row was removed")
+	}
+	noError(t, tx.Commit())
+}

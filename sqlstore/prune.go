@@ -1,0 +1,242 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The row of a name stays when the name is free, so that the next fence is higher. Fences follow the
+// server's clock: once a row's fence lies in the past by more than any clock is set back, a new row
+// mints a higher one, and the old row can go.
+const (
+	minKeep     = 65 * time.Minute // an hour, for clocks that are set to winter time by hand
+	defaultKeep = 24 * time.Hour
+
+	pruneBatch = 500         // rows
+	prunePause = time.Second // between batches
+	pruneEvery = time.Hour   // between sweeps of all processes together
+)
+
+// Keep sets how long the row of a name stays in the table after the name was last used: 24 hours
+// without this option, and at least 65 minutes. One of the processes that share the table removes
+// old rows, in the background and at most 500 a second. With 0 or less, no row is ever removed.
+func Keep(d time.Duration) Option {
+	return func(c *config) {
+		if c.keep = max(d, minKeep); d <= 0 {
+			c.keep = -1
+		}
+	}
+}
+
+func (c *config) keepFor() time.Duration {
+	if c.keep == 0 {
+		return defaultKeep
+	}
+	return c.keep
+}
+
+// pruneInBackground prunes now and then, until Close.
+func (s *Store) pruneInBackground() {
+	pause := 10*time.Second + rand.N(10*time.Second)
+	for s.sleep(pause) {
+		if mine, err := s.pruneIsDue(s.closing); mine && err == nil {
+			_, _ = s.sweep(s.closing, prunePause) // the next sweep tries again
+		}
+		pause = pruneEvery/4 + rand.N(pruneEvery/4)
+	}
+}
+
+// sleep returns false when the store is closed.
+func (s *Store) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.closing.Done():
+		return false
+	}
+}
+
+// pruneIsDue reports whether this process has to sweep the table: the last sweep was long ago, and
+// no other process has begun one.
+func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	t := &s.rows
+	const setting = "swept"
+	text, err := s.setting(ctx, setting)
+	if errors.Is(err, sql.ErrNoRows) {
+		return changed(t.db.ExecContext(ctx, t.sql.prune.begin, setting, strconv.FormatInt(time.Now().UnixMicro(), 10)))
+	}
+	if err != nil {
+		return false, err
+	}
+	last, err := strconv.ParseInt(text, 10, 64)
+	now := time.Now()
+	if err == nil && now.Sub(time.UnixMicro(last)).Abs() < pruneEvery {
+		return false, nil
+	}
+	return changed(t.db.ExecContext(ctx, t.sql.prune.again, strconv.FormatInt(now.UnixMicro(), 10), setting, text))
+}
+
+// Prune removes the rows of all names that have not been used for longer than Keep says, and returns
+// their number. The store does so itself now and then; fences do not fall by it.
+func (s *Store) Prune(ctx context.Context) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	_, done, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	n, err := s.sweep(ctx, 0)
+	return n, failure(ctx, err, false)
+}
+
+// sweep goes through the table in the order of names.
+func (s *Store) sweep(ctx context.Context, pause time.Duration) (removed int, err error) {
+	keep := s.cfg.keepFor()
+	if keep < 0 {
+		return 0, nil
+	}
+	after := []byte{}
+	for {
+		list, err := s.pruneList(ctx, after, keep)
+		if err != nil || len(list) == 0 {
+			return removed, err
+		}
+		n, err := s.remove(ctx, list, keep)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+		if len(list) < pruneBatch || pause > 0 && !s.sleep(pause) {
+			return removed, nil
+		}
+		after = list[len(list)-1].name
+	}
+}
+
+// An oldRow has not been used for long.
+type oldRow struct {
+	name    []byte
+	version int64
+}
+
+func (s *Store) pruneList(ctx context.Context, after []byte, keep time.Duration) (list []oldRow, err error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.prune.list, append([]any{after}, isOld(keep)...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r oldRow
+		if err := rows.Scan(&r.name, &r.version); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// isOld are the arguments of the condition for an old row.
+func isOld(keep time.Duration) []any {
+	d := keep.Microseconds()
+	return []any{[]byte{}, d, d, d}
+}
+
+// remove deletes the rows that nobody has used since they were listed, and that no transaction has
+// locked. It waits for nobody.
+func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (n int, err error) {
+	if s.engine == MySQL {
+		for _, r := range list {
+			ok, err := s.rows.removeOne(ctx, r)
+			if ok {
+				n++
+			}
+			if v := judge(err); err != nil && v != rowLocked && v != again {
+				return n, err
+			}
+		}
+		return n, nil
+	}
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	args := make([]any, 0, pruneBatch+4)
+	for i := range pruneBatch {
+		args = append(args, list[min(i, len(list)-1)].name) // one text for all batches
+	}
+	args = append(args, isOld(keep)...)
+	if s.engine == PostgreSQL {
+		err = s.rows.db.QueryRowContext(ctx, s.rows.sql.prune.remove, args...).Scan(&n)
+		return n, err
+	}
+	res, err := s.rows.db.ExecContext(ctx, s.rows.sql.prune.remove, args...)
+	if err != nil {
+		return 0, err
+	}
+	removed, err := res.RowsAffected()
+	return int(removed), err
+}
+
+// removeOne deletes both rows of a name on MySQL. It locks the rows in the order in which a grant
+// does, each by its key, so that it locks no gap and no two of them wait for each other.
+func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	tx, err := t.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback()
+	var fence int64
+	if err := tx.QueryRowContext(ctx, t.sql.lockGrant, r.name).Scan(&fence); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, err
+	}
+	if ok, err := changed(tx.ExecContext(ctx, t.sql.prune.remove, r.name, r.version)); !ok || err != nil {
+		return false, err
+	}
+	if _, err := tx.ExecContext(ctx, t.sql.prune.removeGrant, r.name); err != nil {
+		return false, err
+	}
+	return true, tx.Commit()
+}
+
+// pruneStatements are for removing rows.
+type pruneStatements struct {
+	list, remove, removeGrant string
+	begin, again              string
+}
+
+func newPruneStatements(d *dialect, t tables) pruneStatements {
+	// A row whose fence is ahead of the clock stays until the clock has overtaken it.
+	old := "token = ? AND busy < " + d.now + " - ? AND since < " + d.now + " - ? AND fence < " + d.now + " - ?"
+	st := pruneStatements{
+		list:  d.bind("SELECT name, version FROM " + t.locks + " WHERE name > ? AND " + old + " ORDER BY name LIMIT " + strconv.Itoa(pruneBatch)),
+		begin: d.bind("INSERT INTO " + t.meta + " (setting, value) VALUES (?, ?)"),
+		again: d.bind("UPDATE " + t.meta + " SET value = ? WHERE setting = ? AND value = ?"),
+	}
+	names := "name IN (?" + strings.Repeat(", ?", pruneBatch-1) + ")"
+	switch d {
+	case dialects[PostgreSQL]:
+		st.remove = d.bind("WITH l AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE " + names + " AND " + old + " FOR UPDATE SKIP LOCKED), " +
+			"g AS MATERIALIZED (SELECT name FROM " + t.grants + " WHERE name IN (SELECT name FROM l) FOR UPDATE SKIP LOCKED), " +
+			"d AS (DELETE FROM " + t.grants + " WHERE name IN (SELECT name FROM g)), " +
+			"e AS (DELETE FROM " + t.locks + " WHERE name IN (SELECT name FROM g) RETURNING 1) SELECT count(*) FROM e")
+	case dialects[MySQL]:
+		st.remove = "DELETE FROM " + t.locks + " WHERE name = ? AND version = ?"
+		st.removeGrant = "DELETE FROM " + t.grants + " WHERE name = ?"
+	case dialects[SQLite]:
+		st.remove = "DELETE FROM " + t.locks + " WHERE " + names + " AND " + old
+	}
+	return st
+}
