@@ -38,6 +38,10 @@ bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFL
 bench-redis: ## Redis compared with redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
 	@.ci/steps bench_redis
 
+.PHONY: bench-sql
+bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, with targets; BENCHFLAGS as above
+	@.ci/steps bench_sql
+
 .PHONY: bench-session
 bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
 	@.ci/steps bench_session

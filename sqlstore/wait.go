@@ -175,7 +175,7 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 }
 
 const (
-	headPause = 75 * time.Millisecond  // of the first in the queue
+	headPause = 60 * time.Millisecond  // of the first in the queue
 	nextPause = 400 * time.Millisecond // of the second, and of readers behind readers, at most
 	pushPause = 2 * time.Second        // of the first, at most, if the database wakes it
 	lastPause = 12 * time.Second       // of the others, at most

@@ -1,0 +1,91 @@
+//go:build linux
+
+// Command sql measures locks in tables of PostgreSQL, MariaDB and SQLite beside the bare statements
+// that such a lock needs at least. It starts the servers itself. See package bench for how; `make
+// bench-sql` runs it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/host"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	rounds  int
+	trial   time.Duration // of a pair
+	waiters int           // of a drain
+	queued  time.Duration // how long they have waited before it
+	many    int           // processes that wait
+	section time.Duration // of each of them
+	watched time.Duration
+}
+
+var (
+	full  = plan{5, time.Second, 64, time.Second, 50, 2 * time.Second, 30 * time.Second}
+	quick = plan{1, 300 * time.Millisecond, 16, 500 * time.Millisecond, 10, 500 * time.Millisecond, 3 * time.Second}
+)
+
+func main() {
+	short := flag.Bool("quick", false, "measure less, in half a minute")
+	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
+	only := flag.String("only", "", "experiments whose name matches this `regexp`")
+	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
+	flag.Parse()
+	b := &bench{plan: full}
+	if *short {
+		b.plan = quick
+	}
+	if *rounds > 0 {
+		b.plan.rounds = *rounds
+	}
+	h := &host.Host{}
+	err := b.run(h, os.Stdout, os.Stderr, *only, *asJSON)
+	h.End()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sql:", err)
+		os.Exit(1)
+	}
+}
+
+// run makes the experiments and prints them. It returns errors of the benchmark itself or of a wrong
+// pattern, and never a target that is missed.
+func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	if err := b.start(h); err != nil {
+		return err
+	}
+	defer b.close()
+	var results []*measure.Result
+	for _, e := range b.experiments() {
+		if !chosen.MatchString(e.Name) {
+			continue
+		}
+		rounds := b.plan.rounds
+		if e.Name == waiting {
+			rounds = 1 // it lasts, and its figures are means
+		}
+		r := e.Run(rounds, progress)
+		results = append(results, r)
+		if asJSON {
+			err = errors.Join(err, r.JSON(out))
+		} else {
+			r.Print(out)
+		}
+	}
+	if !asJSON {
+		measure.PrintTargets(out, results)
+	}
+	return err
+}
