@@ -166,3 +166,19 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	defer done()
 	return s.readID(ctx)
 }
+
+// Prune removes the rows of all names that have not been used for longer than Keep says, and
+// returns their number. The store does so itself now and then. The next fence of such a name is
+// still higher than the last.
+func (s *Store) Prune(ctx context.Context) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	_, done, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	n, err := s.sweep(ctx, 0)
+	return n, failure(ctx, err, false)
+}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// The row of a name stays when the name is free, so that the next fence is higher. Fences follow the
-// server's clock: once a row's fence lies in the past by more than any clock is set back, a new row
-// mints a higher one, and the old row can go.
+// The row of a name stays when the name is free, so that the next fence is higher. Fences follow
+// the server's clock. Once the fence of a row lies further in the past than any clock is set back,
+// a new row mints a higher one, and the old row can go.
 const (
 	minKeep     = 65 * time.Minute // an hour, for clocks that are set to winter time by hand
 	defaultKeep = 24 * time.Hour
@@ -83,21 +83,6 @@ func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return changed(t.db.ExecContext(ctx, t.sql.prune.again, strconv.FormatInt(now.UnixMicro(), 10), setting, text))
-}
-
-// Prune removes the rows of all names that have not been used for longer than Keep says, and returns
-// their number. The store does so itself now and then; fences do not fall by it.
-func (s *Store) Prune(ctx context.Context) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	_, done, err := s.begin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer done()
-	n, err := s.sweep(ctx, 0)
-	return n, failure(ctx, err, false)
 }
 
 // sweep goes through the table in the order of names.

@@ -2,101 +2,11 @@ package sqlstore
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-)
-
-// micros is a time by the server's clock: microseconds since 1970.
-type micros int64
-
-func (t micros) add(d time.Duration) micros { return t + micros(d.Microseconds()) }
-
-// until returns the time from now to t.
-func (t micros) until(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
-
-// A state is everything that the table knows of one name. Each operation of the store loads it,
-// decides here, and writes it back if nobody else has written meanwhile. So these functions are the
-// same for every database, and see one consistent state.
-type state struct {
-	version int64  // of the row; 0 if there is no row
-	fence   uint64 // the highest minted
-
-	holds  []hold   // with those that have lapsed, until somebody else gets the name
-	queue  []place  // in order of arrival
-	lost   []opaque // tokens of holds that lapsed, or were broken, and went to others
-	spent  []spent  // tokens that must not be granted any more
-	intent intent   // of a reader that is to be promoted
-	free   micros   // since when the name lies free for the first in the queue; 0: it does not
-	cool   micros   // the name is kept free until then
-	cooled driver.Holder
-}
-
-// A hold is granted, or reserved for a waiter that has to claim it.
-//
-//	reserved  until > now  what it is
-//	no        yes          a hold
-//	no        no           lapsed: Release reports Expired until somebody else gets the name
-//	yes       yes          handed over; Acquire with the token claims it
-//	yes       no           not claimed in time: as if it had never been
-type hold struct {
-	Token    opaque        `json:"t"`
-	Shared   bool          `json:"s,omitempty"`
-	Reserved bool          `json:"r,omitempty"`
-	Fence    uint64        `json:"f"`
-	Since    micros        `json:"b"`
-	Until    micros        `json:"u"`
-	Least    micros        `json:"l,omitempty"` // the name stays taken until then
-	Holder   driver.Holder `json:"h"`
-}
-
-// A place is a waiter in the queue. It lapses unless its owner renews it.
-type place struct {
-	Token  opaque        `json:"t"`
-	Shared bool          `json:"s,omitempty"`
-	Above  uint64        `json:"a,omitempty"` // Request.FenceAbove
-	Push   bool          `json:"p,omitempty"` // the database wakes this waiter: it may be handed the name
-	Until  micros        `json:"u"`
-	Holder driver.Holder `json:"h"`
-}
-
-// An opaque string is a token: it may have any bytes, which JSON would not keep.
-type opaque string
-
-func (o opaque) MarshalText() ([]byte, error) {
-	return base64.RawStdEncoding.AppendEncode(nil, []byte(o)), nil
-}
-
-func (o *opaque) UnmarshalText(text []byte) error {
-	b, err := base64.RawStdEncoding.DecodeString(string(text))
-	*o = opaque(b)
-	return err
-}
-
-type spent struct {
-	Token opaque `json:"t"`
-	Until micros `json:"u"`
-}
-
-type intent struct {
-	Token opaque `json:"t,omitempty"`
-	Until micros `json:"u,omitempty"`
-}
-
-const (
-	maxLost = 16
-
-	// spentFor is how long a token that Release found nothing for is refused. A statement that was
-	// on its way when its caller gave up arrives within this time or not at all.
-	spentFor = time.Minute
-
-	// placeFor is how long a waiter keeps its place without renewing it.
-	placeFor = 40 * time.Second
 )
 
 func (s *state) find(token opaque) *hold {
@@ -478,12 +388,6 @@ func (r reservation) text() string {
 		text += " " + r.next.hash()
 	}
 	return text
-}
-
-// hash stands for the token where others read.
-func (o opaque) hash() string {
-	sum := sha256.Sum256([]byte(o))
-	return hex.EncodeToString(sum[:12])
 }
 
 // join gives r a place in the queue, or renews it.

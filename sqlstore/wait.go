@@ -175,8 +175,8 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 }
 
 const (
-	headPause = 60 * time.Millisecond  // of the first in the queue
-	nextPause = 400 * time.Millisecond // of the second, and of readers behind readers, at most
+	headPause = 70 * time.Millisecond  // of the first in the queue
+	nextPause = 300 * time.Millisecond // of the second, and of readers behind readers, at most
 	pushPause = 2 * time.Second        // of the first, at most, if the database wakes it
 	lastPause = 12 * time.Second       // of the others, at most
 )
@@ -212,11 +212,14 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		return max(d, time.Millisecond)
 	}
 	most := lastPause
-	if ahead == 1 || st.reads(ahead) {
+	switch {
+	case ahead == 1 || st.reads(ahead):
 		most = nextPause
+	case ahead < 4: // a step may be much shorter than it was measured
+		most = time.Duration(ahead) * nextPause
 	}
 	step := max(w.step, time.Since(w.moved))
-	return min(max(time.Duration(ahead)*step/2, headPause), most)
+	return min(max(time.Duration(ahead)*step/3, headPause), most)
 }
 
 // leave gives the place up, on a context of its own.

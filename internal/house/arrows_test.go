@@ -116,7 +116,8 @@ func storeRows() []arrowRow {
 			continue
 		}
 		tests := storeTests
-		if store == "quorum" { // a store made of stores, and the first to be tried is the reference
+		switch store {
+		case "quorum", "sqlstore": // a store made of stores, and one whose decisions are compared with the reference
 			tests = append(slices.Clone(tests), "memstore")
 		}
 		rows = append(rows, arrowRow{dir: store, code: []string{"driver"}, tests: tests})

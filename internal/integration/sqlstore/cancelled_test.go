@@ -27,7 +27,7 @@ func (p *party) blockRow(t *testing.T, name string) *sql.Tx {
 }
 
 // TestCancelledStatement: a statement waits for a row, its caller gives up, and the server goes on
-// with it, as MySQL does. Once the caller has released the token, the name is free, and it stays so.
+// with it, as MySQL does. Once the caller has released the token, the name is free and stays so.
 func TestCancelledStatement(t *testing.T) {
 	t.Parallel()
 	for name, start := range databases {
@@ -62,7 +62,7 @@ func cancelled(t *testing.T, a, b *party, name string, r driver.Request) {
 		_, err := a.store.Release(context.Background(), name, "given up", 0)
 		released <- err
 	}()
-	time.Sleep(100 * time.Millisecond) // the order in which both wait for the row does not matter
+	<-time.After(100 * time.Millisecond) // the order in which both wait for the row does not matter
 	noError(t, tx.Commit())
 	noError(t, <-released)
 	for range 5 {
@@ -71,7 +71,7 @@ func cancelled(t *testing.T, a, b *party, name string, r driver.Request) {
 		if len(st.Holds) > 0 {
 			t.Fatalf("the name is held after the release: %+v", st.Holds)
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 	if _, err := a.store.Acquire(t.Context(), r); err == nil {
 		t.Error("a delayed request with the token was granted")
@@ -117,7 +117,7 @@ func parked(t *testing.T, a, b *party) {
 		defer close(done)
 		_, got = b.store.Acquire(context.Background(), driver.Request{Name: name, Token: "contender", TTL: time.Minute})
 	}()
-	time.Sleep(200 * time.Millisecond)
+	<-time.After(200 * time.Millisecond)
 	noError(t, tx.Commit())
 	<-done
 	wantError(t, "the contender", got, driver.ErrHeld)

@@ -48,7 +48,7 @@ func (p *party) giveBack(t *testing.T, name string, keep time.Duration) {
 	}
 }
 
-// age makes rows look as if they had last been used two days ago. What keeps a row busy stays.
+// age makes rows look as if they had last been used two days ago. The end of a cool-down stays.
 func (p *party) age(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -102,7 +102,7 @@ func pruneSome(t *testing.T, p *party) {
 			noError(t, err)
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 	for _, name := range []string{"free", "free too", "used today", "ahead of the clock"} {
 		p.giveBack(t, name, 0)

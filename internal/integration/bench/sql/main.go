@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command sql measures locks in tables of PostgreSQL, MariaDB and SQLite beside the bare statements
-// that such a lock needs at least. It starts the servers itself. See package bench for how; `make
+// Command sql measures locks in tables of PostgreSQL and SQLite, together with the bare statements
+// that such a lock needs at least. It starts the server itself. See package bench for how; `make
 // bench-sql` runs it.
 package main
 
@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// run makes the experiments and prints them. It returns errors of the benchmark itself or of a wrong
-// pattern, and never a target that is missed.
+// run makes the experiments and prints them. It returns errors of the benchmark itself or of a
+// wrong pattern, and never a target that is missed.
 func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -198,23 +199,13 @@ func (c *contest) turn(ctx context.Context, p *process, name string) {
 
 // contend lets n processes with some waiters in all contend for a name. Without sections, it runs
 // until all had the name, else for as long as span.
-func (b *bench) contend(n int, push bool, waiters int, section, span time.Duration) (f measure.Figures, err error) {
+func (b *bench) contend(n int, push bool, waiters int, section, span time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	var ps []*process
-	defer func() {
-		var all sync.WaitGroup
-		for _, p := range ps {
-			all.Go(func() { p.close() })
-		}
-		all.Wait()
-	}()
-	for range n + 1 {
-		p, err := b.process(push)
-		if err != nil {
-			return nil, err
-		}
-		ps = append(ps, p)
+	ps, err := b.processes(n+1, push)
+	defer closeAll(ps)
+	if err != nil {
+		return nil, err
 	}
 	name := b.name()
 	first, err := ps[n].locker.Acquire(ctx, name)
@@ -226,11 +217,7 @@ func (b *bench) contend(n int, push bool, waiters int, section, span time.Durati
 	for i := range waiters {
 		all.Go(func() { c.turn(ctx, ps[i%n], name) })
 	}
-	if section == 0 {
-		time.Sleep(span)
-	} else {
-		time.Sleep(2 * section)
-	}
+	time.Sleep(max(2*section, min(span, time.Second)))
 	before, err := b.calls()
 	if err != nil {
 		return nil, err
@@ -242,19 +229,13 @@ func (b *bench) contend(n int, push bool, waiters int, section, span time.Durati
 	c.mu.Unlock()
 	if section > 0 {
 		time.Sleep(span)
-		after, bad := b.calls()
 		c.mu.Lock()
-		hands := len(c.hands)
-		took := time.Since(start)
-		gap := 0.0
-		for _, h := range c.hands {
-			gap += float64(h) / 1e6 / float64(hands)
-		}
+		hands := slices.Clone(c.hands)
 		c.mu.Unlock()
+		f, err := b.gaps(hands, before, time.Since(start), err)
 		cancel()
 		all.Wait()
-		// A release reads and writes the row, and a claim writes it.
-		return measure.Figures{"gap_ms": gap, "polls/s": (after - before - 3*float64(hands)) / took.Seconds()}, errors.Join(err, bad)
+		return f, err
 	}
 	all.Wait()
 	took := time.Since(start)
@@ -262,4 +243,35 @@ func (b *bench) contend(n int, push bool, waiters int, section, span time.Durati
 	return measure.Figures{
 		"total_ms": float64(took.Microseconds()) / 1000, "hand p50 us": c.hands.Micros(0.5), "statements": (after - before) / float64(waiters),
 	}, errors.Join(err, bad, c.err)
+}
+
+// gaps are the figures of waiters that poll. A release reads and writes the row, and a claim writes
+// it; all else is polling.
+func (b *bench) gaps(hands measure.Times, before float64, took time.Duration, err error) (measure.Figures, error) {
+	after, bad := b.calls()
+	gap := 0.0
+	for _, h := range hands {
+		gap += float64(h) / 1e6 / float64(len(hands))
+	}
+	polls := after - before - 3*float64(len(hands))
+	return measure.Figures{"gap_ms": gap, "polls/s": polls / took.Seconds()}, errors.Join(err, bad)
+}
+
+func (b *bench) processes(n int, push bool) (ps []*process, err error) {
+	for range n {
+		p, err := b.process(push)
+		if err != nil {
+			return ps, err
+		}
+		ps = append(ps, p)
+	}
+	return ps, nil
+}
+
+func closeAll(ps []*process) {
+	var all sync.WaitGroup
+	for _, p := range ps {
+		all.Go(func() { p.close() })
+	}
+	all.Wait()
 }
