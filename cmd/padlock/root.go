@@ -99,7 +99,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
-	addGroup(root, "Where locks are kept:", a.storesCommand(), a.doctorCommand(), a.verifyCommand())
+	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand())
 	inPadlocksWords(root)
 	return root

@@ -108,7 +108,7 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
-		srv := mariaDB(t)
+		srv := server.MariaDB(t)
 		drivertest.Run(t, newBench(t, srv, database{"mysql", srv.URL() + "?interpolateParams=true", sqlstore.MySQL}).harness())
 	})
 }

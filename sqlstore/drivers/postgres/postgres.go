@@ -2,6 +2,7 @@
 package postgres
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"net"
@@ -72,7 +73,9 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 }
 
 func configure(u *url.URL) (*pgx.ConnConfig, error) {
-	cfg, err := pgx.ParseConfig(u.String())
+	there := *u
+	there.Path = cmp.Or(u.Path, "/") // without a path and a host there would be no slashes
+	cfg, err := pgx.ParseConfig(there.String())
 	if err != nil {
 		// The text of the error may hold a value of the URL or of the environment.
 		return nil, fmt.Errorf("%w: the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout", driver.ErrInvalid)

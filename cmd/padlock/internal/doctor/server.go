@@ -69,6 +69,7 @@ func (v *visit) node(n node, g padlock.Guarantees) {
 	v.eviction(n)
 	v.durability(n, g)
 	v.failover(n)
+	v.database(n)
 }
 
 // said reports a value, or that it is unknown.
