@@ -33,7 +33,7 @@ var parameters = []string{
 // than this machine, sslmode has to be one that does not fall back to plain text: verify-full,
 // verify-ca, require or disable.
 //
-// For what a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE,
+// For the parts that a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE,
 // PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass. All programs
 // that share locks must name the same database.
 //

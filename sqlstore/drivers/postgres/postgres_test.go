@@ -55,7 +55,7 @@ func clearEnvironment(t *testing.T) {
 	t.Setenv("PGPASSFILE", filepath.Join(t.TempDir(), "none"))
 }
 
-// The variables of libpq count for what the URL leaves out, and only for that.
+// The variables of libpq stand in for the parts that the URL leaves out, and only for those.
 func TestEnvironment(t *testing.T) {
 	clearEnvironment(t)
 	for name, value := range map[string]string{
