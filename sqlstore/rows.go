@@ -153,7 +153,7 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 		return changed(t.db.ExecContext(ctx, t.sql.save, append(values, []byte(name), st.version)...))
 	}
 	if t.sql.saveGrant == "" {
-		return t.saveInTx(ctx, name, st, values)
+		return t.saveBoth(ctx, name, st, values)
 	}
 	args := append([]any{[]byte(name)}, append(values, st.version)...)
 	var locked, saved int
@@ -185,15 +185,13 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveInTx is save with a grant where no single statement can write to both tables.
-func (t *table) saveInTx(ctx context.Context, name string, st *state, values []any) (bool, error) {
-	tx, err := t.db.BeginTx(ctx, nil)
-	if err != nil {
-		return false, err
-	}
-	defer tx.Rollback()
+// saveBoth is save with a grant where one statement cannot look past a row that is locked. The first
+// statement sees whether a transaction has the row; the second writes to both tables at once. There
+// is no transaction that could stay open in the server, and keep the name, when the connection is
+// lost between two statements.
+func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
-	switch err := tx.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
+	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, t.makeRows(ctx, name)
 	case err != nil && judge(err) == rowLocked:
@@ -201,14 +199,11 @@ func (t *table) saveInTx(ctx context.Context, name string, st *state, values []a
 	case err != nil:
 		return false, err
 	}
-	ok, err := changed(tx.ExecContext(ctx, t.sql.save, append(values, []byte(name), st.version)...))
-	if !ok || err != nil {
-		return false, err
+	ok, err := changed(t.db.ExecContext(ctx, t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
+	if err != nil && judge(err) == rowLocked {
+		return false, errRowLocked
 	}
-	if _, err := tx.ExecContext(ctx, t.sql.setGrant, int64(st.fence), []byte(name)); err != nil {
-		return false, err
-	}
-	return true, tx.Commit()
+	return ok, err
 }
 
 // changed reports whether a statement changed a row.

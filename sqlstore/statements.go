@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -32,7 +33,7 @@ import (
 
 // statements are the texts for one store, made once.
 type statements struct {
-	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
+	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
 	acquire, claim, extend, release, notify                         string
 	tx                                                              txStatements
@@ -61,7 +62,11 @@ func newStatements(d *dialect, t tables) statements {
 		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
 		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
-		st.setGrant = b("UPDATE " + t.grants + " SET fence = ? WHERE name = ?")
+	}
+	if d == dialects[MySQL] {
+		set := strings.ReplaceAll(", "+assignment, ", ", ", l.")
+		st.saveBoth = "UPDATE " + t.grants + " g STRAIGHT_JOIN " + t.locks + " l ON l.name = g.name SET " +
+			strings.TrimPrefix(set, ", ") + ", g.fence = ? WHERE g.name = ? AND l.version = ?"
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = "SELECT pg_notify($1, $2)"
