@@ -23,9 +23,9 @@ func (r *Redis) BlobSessions() session.Store {
 	return session.FromBlobs(&blobs{r, r.prefix + "blob:"}, session.Packed(), session.Traits{})
 }
 
-// Blobs keeps strings at exactly the keys that it is given, without Prefix, in the client's
-// database: for session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A string
-// is swapped if it has not changed, byte for byte, since it was read.
+// Blobs keeps strings at exactly the keys that it is given, without Prefix. It is for session.NewPHP,
+// whose keys are PHP's, or for a session.Format of your own. A string is swapped if it has not
+// changed, byte for byte, since it was read.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
 type blobs struct {

@@ -1,10 +1,10 @@
 // Package redissession keeps web sessions and the values of package stampede
 // in Redis.
 //
-//	client, err := rueidis.NewClient(o) // the application's
-//	redis, err := redissession.New(client)
+//	server := redisstore.Config{Addrs: []string{"localhost:6379"}}
+//	redis, err := redissession.Open(ctx, server)
 //
-//	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.Locks()...)
+//	store, err := redisstore.Open(ctx, server, redissession.Locks()...)
 //	locker := padlock.New(store)
 //
 //	sessions, err := session.New(redis.Sessions(), session.Locker(locker))

@@ -93,7 +93,7 @@ func ready(ctx context.Context, url string) error {
 // both is a PHP application and one in Go with the same sessions.
 type both struct {
 	t      testing.TB
-	raw    rueidis.Client
+	raw    client
 	php    *load.Client
 	golang *load.Client
 	locker *padlock.Locker

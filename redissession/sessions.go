@@ -242,9 +242,8 @@ func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]ruei
 	return pair, nil
 }
 
-// replyTime bounds the wait for a reply. Without it, an application's client
-// waits for 10 s and more (rueidis.ClientOption.ConnWriteTimeout) when the
-// server is frozen.
+// replyTime bounds the wait for a reply. Without it, the client waits for 10 s if the server is
+// frozen.
 const replyTime = 5 * time.Second
 
 var errNoReply = fmt.Errorf("no reply within %v", replyTime)

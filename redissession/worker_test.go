@@ -26,8 +26,8 @@ import (
 func worker(addr string, in io.Reader, out io.Writer) int {
 	ctx := context.Background()
 	raw, errRaw := rueidis.NewClient(at(addr))
-	r, errOpen := redissession.Open(ctx, at(addr))
-	s, errLocks := redisstore.Open(ctx, lockPlace(at(addr)))
+	r, errOpen := redissession.Open(ctx, place(at(addr)))
+	s, errLocks := redisstore.Open(ctx, place(at(addr)))
 	if err := errors.Join(errRaw, errOpen, errLocks); err != nil {
 		fmt.Fprintln(out, err)
 		return 1

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// FromBlobs makes a Store of a BlobStore. It checks conditions on keys itself, and swaps the value
-// if that has not changed since; otherwise it does all of it again.
+// FromBlobs makes a Store of a BlobStore. A commit reads the value, checks the conditions on keys,
+// and swaps the value if it has not changed since; otherwise the commit begins again.
 //
 // When a session gets a new id, a tombstone takes its place: a value at the same key that begins
 // with TombstonePrefix. With Traits.CommitsNeedLock other programs read these keys, so the
@@ -22,7 +22,8 @@ func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 
 func (b *blobSessions) Traits() Traits { return b.traits }
 
-// version of a value is a hash of its bytes: equal bytes are the same session.
+// version returns the version of a value, which is a hash of its bytes: equal bytes are the same
+// session.
 func version(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base64.RawStdEncoding.EncodeToString(sum[:18])
@@ -52,8 +53,8 @@ func (b *blobSessions) find(ctx context.Context, key string) (Blob, Moved, error
 	return Blob{}, Moved{}, err
 }
 
-// maxSwaps bounds how often a commit is tried again. In each collision one commit succeeds, so
-// after this many tries that many other commits were faster.
+// maxSwaps bounds how often a commit is tried again. A try fails only if another commit succeeded
+// meanwhile, so the bound is reached only after that many other commits.
 const maxSwaps = 1000
 
 func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result, error) {
@@ -186,14 +187,14 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return Moved{}, nil
-		case errors.Is(err, ErrRefused): // nothing that was written here
+		case errors.Is(err, ErrRefused): // padlock did not write this value
 			_, err := b.blobs.Remove(ctx, key, nil)
 			return Moved{}, err
 		case err != nil:
 			return Moved{}, err
 		}
-		// It is removed as it was read: a session that moves in between must
-		// be followed to where it went.
+		// Only the value that was read is removed. If the session moves in between, the next try
+		// finds the tombstone, and its caller must follow that.
 		if done, err := b.blobs.Remove(ctx, key, &blob); err != nil {
 			return Moved{}, err
 		} else if done {

@@ -156,7 +156,7 @@ func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHea
 // the first byte of the name's hash, so that the number of locks has a bound.
 func (d *Dir) locked(ctx context.Context, name string, f func(context.Context) error) error {
 	dir, hash := filepath.Split(name)
-	return d.locker.Do(ctx, lockName("stampede-dir:"+dir+hash[:2]), f)
+	return d.locker.Do(ctx, lockName(d.locker, "stampede-dir:"+dir+hash[:2]), f)
 }
 
 func replaceFile(name string, data []byte) error {

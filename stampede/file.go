@@ -85,7 +85,7 @@ func (s *Files) Ensure(ctx context.Context, path string) error {
 		wait = 0
 	}
 	wrote := false
-	err = s.locker.Do(ctx, lockName(f.lock), func(ctx context.Context) error {
+	err = s.locker.Do(ctx, lockName(s.locker, f.lock), func(ctx context.Context) error {
 		wrote = true
 		return f.renew(ctx)
 	}, lockOptions(s.locker, s.settings.lease, padlock.Wait(wait))...)

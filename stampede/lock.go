@@ -11,15 +11,25 @@ import (
 const (
 	defaultLease = 2 * time.Second
 	maxLockName  = 1024 // driver.MaxName
+	keptOfName   = 200  // bytes of a name that is too long
 )
 
-// lockName returns name. If name is longer than padlock allows, a hash takes the place of its end.
-func lockName(name string) string {
-	if len(name) <= maxLockName {
+// lockName returns name. If name is longer than the store of l allows, a hash takes the place of
+// its end. A store that has no room for the hash refuses name.
+func lockName(l *padlock.Locker, name string) string {
+	most := l.Guarantees().MaxName
+	if most == 0 {
+		most = maxLockName
+	}
+	if len(name) <= most {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return name[:200] + "…sha256:" + hex.EncodeToString(sum[:])
+	hash := "…sha256:" + hex.EncodeToString(sum[:])
+	if most < len(hash) {
+		return name
+	}
+	return name[:min(keptOfName, most-len(hash))] + hash
 }
 
 // lockOptions puts the short renewed lease before the caller's options.

@@ -78,7 +78,7 @@ func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 		opts = append(opts, padlock.Wait(forever))
 	}
 	for try := 1; ; try++ {
-		lock, err := j.c.locker.Acquire(ctx, lockName(j.name), opts...)
+		lock, err := j.c.locker.Acquire(ctx, lockName(j.c.locker, j.name), opts...)
 		switch down := errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain); {
 		case err == nil:
 		case !wait && errors.Is(err, padlock.ErrHeld):

@@ -13,7 +13,7 @@ import (
 // error that answers errors.Is for padlock.ErrHeld, and skips the work. The lease is 2 s unless opts
 // say otherwise; it is renewed while the lock is held.
 func Prevent(ctx context.Context, locker *padlock.Locker, name string, opts ...padlock.Option) (*padlock.Lock, error) {
-	return locker.TryAcquire(ctx, lockName(name), lockOptions(locker, defaultLease, opts...)...)
+	return locker.TryAcquire(ctx, lockName(locker, name), lockOptions(locker, defaultLease, opts...)...)
 }
 
 // Do calls fn under the lock called name, unless another caller runs it already, in this process or
@@ -21,7 +21,7 @@ func Prevent(ctx context.Context, locker *padlock.Locker, name string, opts ...p
 // unless opts say otherwise; it is renewed while fn runs.
 func Do(ctx context.Context, locker *padlock.Locker, name string, fn func(context.Context) error, opts ...padlock.Option) (ran bool, err error) {
 	opts = append(lockOptions(locker, defaultLease, opts...), padlock.Wait(0))
-	err = locker.Do(ctx, lockName(name), func(ctx context.Context) error {
+	err = locker.Do(ctx, lockName(locker, name), func(ctx context.Context) error {
 		ran = true
 		return fn(ctx)
 	}, opts...)
