@@ -93,7 +93,7 @@ func (s *Store) change(ctx context.Context, name string, decide func(st *state, 
 
 // changeFrom is change for a state that was read already, unless it is nil.
 func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
-	handOver := true
+	handOver, looked := true, false
 	for try := 0; ; try++ {
 		st, now, err := s.read(ctx, name, read)
 		read = nil
@@ -118,6 +118,11 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		switch {
 		case errors.Is(err, errRowLocked) && handOver:
 			handOver = false
+			continue
+		case errors.Is(err, errRowLocked) && !looked && s.pause(ctx, lockedPause):
+			// Not a transaction, perhaps, but a grant that is being written: even one of this
+			// caller, whose reply was lost.
+			looked = true
 			continue
 		case errors.Is(err, errRowLocked):
 			return st, res, now, err
@@ -155,6 +160,9 @@ func (s *Store) tell(ctx context.Context, name string, handed []reservation, qui
 		s.waits.wake(name)
 	}
 }
+
+// lockedPause is how long to wait for a row that is locked, as a number of tries: milliseconds.
+const lockedPause = 4
 
 var errBusy = errors.New("others changed the row of the name again and again")
 

@@ -185,10 +185,10 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveBoth is save with a grant where one statement cannot look past a row that is locked. The first
-// statement sees whether a transaction has the row; the second writes to both tables at once. There
-// is no transaction that could stay open in the server, and keep the name, when the connection is
-// lost between two statements.
+// saveBoth is save with a grant where one statement cannot look past a row that is locked. The
+// first statement sees whether a transaction has the row; the second writes to both tables at once.
+// There is no transaction that could stay open in the server, and keep the name, when the
+// connection is lost between two statements.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
