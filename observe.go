@@ -46,8 +46,8 @@ type ContextObserver interface {
 	// returns ctx or a context that descends from ctx. The returned context is used as follows:
 	//
 	//   - EventAcquiring: for the requests to the store, and for all later events;
-	//   - EventAcquired: as the parent of Lock.Context, and so of the context of the function that Do
-	//     runs;
+	//   - EventAcquired: as the parent of Lock.Context, and so of the context of the function that
+	//     Do runs;
 	//   - EventReleasing: the requests that release the lock carry its values.
 	ObserveStart(ctx context.Context, e Event) context.Context
 }

@@ -33,9 +33,9 @@ var parameters = []string{
 // than this machine, sslmode has to be one that does not fall back to plain text: verify-full,
 // verify-ca, require or disable.
 //
-// For the parts that a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE,
-// PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass. All programs
-// that share locks must name the same database.
+// For the parts that a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT,
+// PGDATABASE, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass. All
+// programs that share locks must name the same database.
 //
 // The connections are watched for a pooler such as PgBouncer. Behind one, no statement is prepared,
 // and waiters poll unless notifications pass it.

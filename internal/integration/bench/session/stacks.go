@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/redissession"
