@@ -48,7 +48,7 @@ func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 // session.ErrUnavailable if the servers cannot be reached or refuse the login. No error contains a
 // password.
 func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, error) {
-	server, err := redisconn.New(redisconn.Config[redisstore.Sentinel](c))
+	server, err := redisconn.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("redissession: %w", err)
 	}
