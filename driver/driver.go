@@ -57,11 +57,11 @@
 // A store returns errors as they are, or wraps them where that helps. In every error, [errors.Is]
 // finds an error of this package, [errors.ErrUnsupported], or the client's error.
 //
-//   - If the reply to a request was lost, the error is [ErrUncertain] and never a [*HeldError]: "cannot
-//     know" must not become "no".
+//   - If the reply to a request was lost, the error is [ErrUncertain] and never a [*HeldError]:
+//     "cannot know" must not become "no".
 //   - If the store could not be reached and nothing was changed, the error is [ErrUnavailable].
-//   - If ctx ends first, errors.Is finds its error. It is joined with ErrUncertain if the request may
-//     have been sent.
+//   - If ctx ends first, errors.Is finds its error. It is joined with ErrUncertain if the request
+//     may have been sent.
 //   - If a value is outside the range in the Guarantees, the error is [ErrInvalid] and names the
 //     parameter. Then nothing was sent.
 //
