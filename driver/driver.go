@@ -162,8 +162,8 @@ type Request struct {
 	FenceAbove uint64
 
 	// Spent lists up to MaxSpent tokens that the same caller spent for the same name, the latest
-	// last. Only a composite store uses it. What such a token left behind at a member is in the way
-	// only for a short time, so it is no reason to report that the name is held.
+	// last. Only a composite store uses it. A hold that such a token left behind at a member ends
+	// soon, so it is no reason to report that the name is held.
 	Spent []string
 
 	Holder Holder // the caller, as it appears to others that find the name held
