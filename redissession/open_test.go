@@ -97,6 +97,37 @@ func TestPasswordFileRotates(t *testing.T) {
 	}
 }
 
+// TestPlaces opens a server behind a sentinel, which has a login of its own, and a Unix socket.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{ACL: rotating, Socket: true})
+	watch := server.Sentinel(t, srv)
+	ask(t, dial(t, rueidis.ClientOption{InitAddress: []string{watch.Addr()}, ForceSingleClient: true}),
+		"ACL", "SETUSER", "watcher", "reset", "on", ">other-secret", "~*", "&*", "+@all")
+	for _, text := range []string{
+		"redis+sentinel://app:first-secret@" + watch.Addr() + "/main?sentinel-user=watcher&sentinel-password=other-secret",
+		"redis+unix://app:first-secret@" + server.RedisSocket(srv),
+	} {
+		u, err := url.Parse(text)
+		noError(t, err)
+		r, err := redissession.FromURL(t.Context(), u)
+		if err != nil {
+			t.Errorf("%s: %v", u.Redacted(), err)
+			continue
+		}
+		t.Cleanup(r.Close)
+		noError(t, touch(t, r))
+	}
+	u, err := url.Parse("redis+sentinel://app:first-secret@" + watch.Addr() + "/main?sentinel-user=watcher&sentinel-password=wrong-secret")
+	noError(t, err)
+	if r, err := redissession.FromURL(t.Context(), u); !errors.Is(err, session.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a wrong password for the sentinel: %v", err)
+		if err == nil {
+			r.Close()
+		}
+	}
+}
+
 // TestContradictions checks that settings and URLs that contradict themselves are refused before
 // anything is sent.
 func TestContradictions(t *testing.T) {

@@ -22,7 +22,8 @@ import (
 // DefaultPrefix begins all keys, except PHP's.
 const DefaultPrefix = "padlock:"
 
-// Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent use.
+// Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent
+// use.
 type Redis struct {
 	client rueidis.Client
 	config
@@ -39,24 +40,26 @@ type Option func(*config)
 // prefixes. On a cluster, a hash tag in the prefix puts all keys into one slot.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// Open connects to the server or servers of c, which are set as for redisstore.Open. Credentials
-// are asked for at each new connection, so they can change while the connection is in use.
+// Open connects to the server or servers of c. It makes connections of its own, so a lock store
+// with the same Config has others. Config.Credentials is called for every new connection, so
+// credentials can change while Redis is open. Config.Cluster must be set for a cluster.
 //
 // Open returns padlock.ErrInvalid if settings are wrong or contradict each other, and
 // session.ErrUnavailable if the servers cannot be reached or refuse the login. No error contains a
 // password.
 func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, error) {
-	server, err := redisconn.New(redisconn.Config[redisstore.Sentinel](c))
+	server, err := redisconn.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("redissession: %w", err)
 	}
 	return open(ctx, server, opts)
 }
 
-// FromURL opens the Redis that a URL names. The URLs, with the parameters of connections, TLS and
-// logins (such as db, node, client-name, ca and password-file), are those of redisstore.FromURL. The
-// parameter prefix is Prefix. Any other parameter is padlock.ErrInvalid. opts are applied after the
-// parameters of the URL. Errors are those of Open.
+// FromURL opens the Redis that a URL names. The URLs are those of redisstore.FromURL, with its
+// parameters for connections, TLS and logins: db, node, client-name, tls, ca, cert, key,
+// server-name, tls-verify, password-file, sentinel-user, sentinel-password, sentinel-password-file.
+// The parameter prefix is Prefix. Any other parameter is padlock.ErrInvalid. opts are applied after
+// the parameters of the URL. FromURL returns the same errors as Open.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
 	var own []Option
 	server, err := redisconn.ReadURL(u, map[string]redisconn.Parameter{
@@ -132,7 +135,7 @@ var sources embed.FS
 func script(name string) *rueidis.Lua {
 	text, err := sources.ReadFile("lua/" + name + ".lua")
 	if err != nil {
-		panic(err) // only a misspelt name, which any test finds
+		panic(err) // only for a misspelt name, which any test finds
 	}
 	return rueidis.NewLuaScript(string(text))
 }
@@ -143,8 +146,8 @@ func unsent(err error) bool {
 	return errors.As(err, &dial) || errors.Is(err, rueidis.ErrNoSlot)
 }
 
-// refusals are replies that say that nothing was done. The server looks for
-// memory, role and disk before the first write of a script.
+// refusals are replies that say that nothing was done. The server checks memory, role and disk
+// before the first write of a script.
 var refusals = []string{
 	"OOM", "READONLY", "LOADING", "NOAUTH", "WRONGPASS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 	"CROSSSLOT", "BUSY", "MISCONF", "NOREPLICAS", "NOPROTO",
@@ -156,8 +159,8 @@ func refused(reply *rueidis.RedisError) bool {
 	return slices.Contains(refusals, code) || strings.Contains(reply.Error(), "unknown command") || strings.Contains(reply.Error(), "max number of clients")
 }
 
-// public is an error's text without arguments of commands: an id may be among
-// them.
+// public removes the arguments of commands from an error's text, since they may contain an id or a
+// password.
 func public(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		text, _, _ := strings.Cut(reply.Error(), ", with args")
@@ -176,7 +179,7 @@ func lifetime(ms int64) time.Duration {
 	if ms < 0 {
 		return 0
 	}
-	return max(1, time.Duration(ms)*time.Millisecond) // in its last millisecond it says 0
+	return max(1, time.Duration(ms)*time.Millisecond) // PTTL is 0 in the last millisecond
 }
 
 func flag(yes bool) string {

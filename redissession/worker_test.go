@@ -196,7 +196,7 @@ func fleet(t testing.TB, addr string, n int) []*process {
 	return all
 }
 
-// TestFleetOneRun has 200 callers in 4 processes ask for what is not there.
+// TestFleetOneRun has 200 callers in 4 processes ask for a value that is not there.
 func TestFleetOneRun(t *testing.T) {
 	t.Parallel()
 	workers := fleet(t, startRedis(t).Addr(), 4)

@@ -15,7 +15,7 @@ import (
 // driver.ErrUnavailable if the servers cannot be reached or have settings that lose locks. The
 // error says what to do. With Lazy, Open does not connect.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
-	server, err := redisconn.New(redisconn.Config[Sentinel](c))
+	server, err := redisconn.New(c)
 	if err != nil {
 		return nil, err
 	}

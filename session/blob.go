@@ -47,7 +47,7 @@ func (b *blobSessions) find(ctx context.Context, key string) (Blob, Moved, error
 	switch {
 	case err == nil:
 		return b.split(blob)
-	case b.beside() && errors.Is(err, ErrNotFound):
+	case b.ownTombstoneKeys() && errors.Is(err, ErrNotFound):
 		return b.findBeside(ctx, key)
 	}
 	return Blob{}, Moved{}, err
@@ -92,7 +92,7 @@ func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data 
 	switch {
 	case c.Move.To == "":
 		return b.blobs.Swap(ctx, key, old, data, c.TTL)
-	case b.beside():
+	case b.ownTombstoneKeys():
 		return b.moveBeside(ctx, key, old, appendMoved(c.Move, data), c.TTL)
 	}
 	return b.blobs.Swap(ctx, key, old, appendMoved(c.Move, data), c.TTL)
@@ -132,7 +132,7 @@ func (b *blobSessions) edit(doc Document, c Change) ([]byte, Result, error) {
 	if err != nil {
 		return nil, Result{}, err
 	}
-	if !b.beside() && isTombstone(data) {
+	if !b.ownTombstoneKeys() && isTombstone(data) {
 		return nil, Result{}, fmt.Errorf("%w: its format begins as a tombstone does", ErrRefused)
 	}
 	return data, Result{version(data), values}, nil
@@ -143,7 +143,7 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	if b.beside() {
+	if b.ownTombstoneKeys() {
 		switch _, _, err := b.findBeside(ctx, key); {
 		case err == nil:
 			return Result{}, ErrExists
@@ -163,7 +163,7 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 
 // missing distinguishes a session that moved from one that does not exist.
 func (b *blobSessions) missing(ctx context.Context, key string, err error) error {
-	if !b.beside() || !errors.Is(err, ErrNotFound) {
+	if !b.ownTombstoneKeys() || !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	_, moved, err := b.findBeside(ctx, key)
@@ -179,7 +179,7 @@ func (b *blobSessions) Touch(ctx context.Context, key string, ttl time.Duration)
 
 // Delete does not parse the session, so it also ends one that is damaged.
 func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
-	if b.beside() {
+	if b.ownTombstoneKeys() {
 		return b.deleteBeside(ctx, key)
 	}
 	for try := 0; ; try++ {

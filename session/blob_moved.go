@@ -18,7 +18,7 @@ func isTombstone(data []byte) bool { return bytes.HasPrefix(data, []byte(Tombsto
 
 // split parses a tombstone that is at the session's own key. It returns any other value unchanged.
 func (b *blobSessions) split(blob Blob) (Blob, Moved, error) {
-	if b.beside() || !isTombstone(blob.Data) {
+	if b.ownTombstoneKeys() || !isTombstone(blob.Data) {
 		return blob, Moved{}, nil
 	}
 	moved, data, err := parseMoved(blob.Data)
@@ -50,8 +50,9 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	return m, p.rest, nil
 }
 
-// Two keys cannot be changed in one step. So if the tombstone has a key of its own, a move takes three
-// steps. A claim at that second key, which names no new id, says that a move may be under way:
+// Two keys cannot be changed in one step. So if the tombstone has a key of its own, a move takes
+// three steps. A claim at that second key, which names no new id, says that a move may be under
+// way:
 //
 //	step  session   2nd key    a reader sees
 //	      there     nothing    the session
@@ -59,14 +60,14 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 //	2     removed   claim      waits for step 3, at most for claimWait
 //	3     –         tombstone  where it went
 //
-// Step 2 removes the session only if it has not changed since it was read. So of several moves at once
-// one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds one uses it.
-// Only step 3 and Delete end a claim. Step 3 swaps the very claim of step 1, so it notices a Delete
-// between steps 2 and 3.
+// Step 2 removes the session only if it has not changed since it was read. So of several moves at
+// once one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds one
+// uses it. Only step 3 and Delete end a claim. Step 3 swaps the very claim of step 1, so it notices
+// a Delete between steps 2 and 3.
 //
-// A mover that dies after step 1 leaves a session that works, and a claim that means nothing, even if
-// the session changes later. A mover that dies after step 2 leaves no session at the old id, and no
-// client knows the new id.
+// A mover that dies after step 1 leaves a session that works, and a claim that means nothing, even
+// if the session changes later. A mover that dies after step 2 leaves no session at the old id, and
+// no client knows the new id.
 
 // movedSuffix makes the key of a tombstone from the key of its session. PHP's ids have no
 // underscore in them.

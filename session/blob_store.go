@@ -43,8 +43,8 @@ type blobSessions struct {
 	traits Traits
 }
 
-// beside reports whether tombstones have keys of their own, next to those of sessions.
-func (b *blobSessions) beside() bool { return b.traits.CommitsNeedLock }
+// ownTombstoneKeys reports whether tombstones have keys of their own, next to those of sessions.
+func (b *blobSessions) ownTombstoneKeys() bool { return b.traits.CommitsNeedLock }
 
 // pause waits for a random time before a swap is tried again. The bound of that time grows with the
 // number of collisions.

@@ -64,8 +64,8 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	refused    a write was not allowed       calls work, the answer is 409 or 503, and nothing is
 //	                                         saved; IgnoreRefused ends it
 //
-// The client has to get id with the answer whenever it differs from sent, in every state, even after
-// a panic.
+// The client has to get id with the answer whenever it differs from sent, in every state, even
+// after a panic.
 type standing uint8
 
 const (

@@ -79,7 +79,7 @@ func (s *Session) Has(key string) (bool, error) {
 //
 // If Put fails, the key stays as it was, and nothing of the request is saved: the answer is
 // replaced, even if the handler ignores the error. To prevent that, the handler calls IgnoreRefused
-// or answers with an error itself. ErrTooLarge: the session would exceed MaxSize; a Put that makes
+// or writes an error answer itself. ErrTooLarge: the session would exceed MaxSize; a Put that makes
 // the session smaller succeeds.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)

@@ -10,12 +10,12 @@ import (
 
 const (
 	defaultLease = 2 * time.Second
-	maxLockName  = 1024 // driver.MaxName
+	maxLockName  = 1024 // same as driver.MaxName
 	keptOfName   = 200  // bytes of a name that is too long
 )
 
-// lockName returns name. If name is longer than the store of l allows, a hash takes the place of
-// its end. A store that has no room for the hash refuses name.
+// lockName returns name. If name is longer than the store of l allows, its end is replaced by a
+// hash. If there is no room for the hash either, the store refuses name.
 func lockName(l *padlock.Locker, name string) string {
 	most := l.Guarantees().MaxName
 	if most == 0 {
@@ -32,7 +32,7 @@ func lockName(l *padlock.Locker, name string) string {
 	return name[:min(keptOfName, most-len(hash))] + hash
 }
 
-// lockOptions puts the short renewed lease before the caller's options.
+// lockOptions returns the options of a short, renewed lease, followed by opts.
 func lockOptions(l *padlock.Locker, lease time.Duration, opts ...padlock.Option) []padlock.Option {
 	all := make([]padlock.Option, 0, len(opts)+1)
 	if l.Guarantees().Lease {

@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 	}
 	defer guard.Release()
 	if v, err := posts.Get(ctx, "8"); v != "new post 8" || err != nil {
-		t.Errorf("beside the lock of another name: %q, %v", v, err)
+		t.Errorf("while the lock of another name is held: %q, %v", v, err)
 	}
 }
 

@@ -1,6 +1,10 @@
 // Package redisconn reads where a Redis is and how to log in, and makes connections. It serves
 // redisstore and redissession, which have the same settings and URLs. It does not import their
 // client.
+//
+// Both are modules with versions of their own, so a program may build an older redisstore with a
+// newer padlock. Therefore exported names of this package stay as they are, and new ones may be
+// added. A change that breaks an older module goes into a new package.
 package redisconn
 
 import (
@@ -8,36 +12,25 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Config has the fields of redisstore.Config, so that one converts to the other:
-//
-//	redisconn.Config[redisstore.Sentinel](c)
-//
-// redisstore declares both types itself, because go doc shows no fields of a type that is declared
-// in an internal package.
-type Config[S sentinel] struct {
+// Config has the fields of redisstore.Config, which documents them. redisstore declares the type
+// itself, because go doc shows no fields of a type that is declared in an internal package.
+type Config struct {
 	Addrs          []string
 	Socket         string
 	Cluster        bool
-	Sentinel       S
+	Sentinel       Sentinel
 	User, Password string
 	Credentials    func(ctx context.Context) (user, password string, err error)
 	DB             int
 	ClientName     string
 	TLS            *tls.Config
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
-}
-
-type sentinel interface {
-	~struct {
-		MasterName     string
-		User, Password string
-		Credentials    func(ctx context.Context) (user, password string, err error)
-	}
 }
 
 // Sentinel has the fields of redisstore.Sentinel.
@@ -47,27 +40,33 @@ type Sentinel struct {
 	Credentials    func(ctx context.Context) (user, password string, err error)
 }
 
-// Plain is a Config without redisstore's types.
-type Plain = Config[Sentinel]
-
 // Server is a Config that was checked, and that the caller cannot change.
-type Server struct{ Plain }
+type Server struct{ Config }
 
-// New checks c. The error is driver.ErrInvalid.
-func New[S sentinel](c Config[S]) (*Server, error) {
-	s := &Server{plain(c)}
+// New checks config, which is a redisstore.Config. The error is driver.ErrInvalid.
+//
+// The fields are copied by their names. A conversion between the two types would no longer compile
+// in an older redisstore if Config got a new field.
+func New(config any) (*Server, error) {
+	s := &Server{}
+	copyFields(reflect.ValueOf(&s.Config).Elem(), reflect.ValueOf(config))
+	s.Addrs, s.TLS = slices.Clone(s.Addrs), s.TLS.Clone()
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// plain copies c.
-func plain[S sentinel](c Config[S]) Plain {
-	return Plain{
-		Addrs: slices.Clone(c.Addrs), Socket: c.Socket, Cluster: c.Cluster, Sentinel: Sentinel(c.Sentinel),
-		User: c.User, Password: c.Password, Credentials: c.Credentials, DB: c.DB, ClientName: c.ClientName,
-		TLS: c.TLS.Clone(), Dial: c.Dial,
+// copyFields panics if a field of from does not exist in to, or has another type there. Every call
+// of New would find that.
+func copyFields(to, from reflect.Value) {
+	for i := range from.NumField() {
+		field := to.FieldByName(from.Type().Field(i).Name)
+		if field.Kind() == reflect.Struct {
+			copyFields(field, from.Field(i))
+			continue
+		}
+		field.Set(from.Field(i))
 	}
 }
 

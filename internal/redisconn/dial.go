@@ -50,8 +50,8 @@ func (s *Server) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.
 	if s.Socket != "" {
 		network = "unix"
 	}
-	if s.Plain.Dial != nil {
-		dial = s.Plain.Dial
+	if s.Config.Dial != nil {
+		dial = s.Config.Dial
 	}
 	conn, err := dial(ctx, network, dst)
 	if err != nil || t == nil {

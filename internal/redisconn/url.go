@@ -18,7 +18,7 @@ import (
 // Reader reads a URL. It keeps the first error. After an error, its other fields do not matter.
 type Reader struct {
 	u      *url.URL
-	config Plain
+	config Config
 	own    map[string]Parameter
 	err    error
 
