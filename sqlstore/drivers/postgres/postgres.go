@@ -121,6 +121,7 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	}
 	add(cfg.Host, cfg.Port)
 	for _, f := range cfg.Fallbacks {
+		encrypted = encrypted && f.TLSConfig != nil
 		add(f.Host, f.Port)
 	}
 	return addresses, encrypted

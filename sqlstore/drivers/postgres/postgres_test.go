@@ -104,6 +104,7 @@ func TestServersAndProxies(t *testing.T) {
 		"postgres://u:p@h/d?sslmode=require":   {"h:5432", true, "postgres://u:p@127.0.0.1:9/d?sslmode=require"},
 		"postgres://h:1,i:2/d?sslmode=disable": {"h:1 i:2", false, ""},
 		"postgres://h/d?sslmode=verify-full":   {"h:5432", true, ""},
+		"postgres://localhost/d":               {"localhost:5432", false, "postgres://127.0.0.1:9/d"}, // prefer
 		"postgres:///d?host=/run/pg":           {"", false, ""},
 	} {
 		u, err := url.Parse(rawURL)
