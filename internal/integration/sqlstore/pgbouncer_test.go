@@ -23,16 +23,16 @@ func TestPgBouncer(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Open: open, Parallel: 8})
 }
 
-// hears reports whether notifications arrive over a URL.
-func hears(t *testing.T, rawURL string) bool {
+// hears reports whether a listener says that it hears over a URL, and whether it does.
+func hears(t *testing.T, rawURL string) (ready, heard bool) {
 	t.Helper()
 	db, listener, err := postgres.Open(rawURL)
 	noError(t, err)
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	heard := false
 	err = listener.Listen(ctx, "channel", func() {
+		ready = true
 		go db.ExecContext(ctx, "SELECT pg_notify('channel', 'a word')")
 	}, func(payload string) {
 		if payload == "a word" {
@@ -43,7 +43,7 @@ func hears(t *testing.T, rawURL string) bool {
 	if !heard && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("listen: %v", err)
 	}
-	return heard
+	return ready, heard
 }
 
 // Notifications pass a pooler in session mode only, and that is found out.
@@ -58,8 +58,8 @@ func TestNotificationsBehindPgBouncer(t *testing.T) {
 		{server.PgBouncer(t, pg, "session").URL(), true},
 		{server.PgBouncer(t, pg, "transaction").URL(), false},
 	} {
-		if got := hears(t, c.to); got != c.want {
-			t.Errorf("%s: notifications arrive: %v", strings.TrimPrefix(c.to, "postgres://"), got)
+		if ready, heard := hears(t, c.to); ready != c.want || heard != c.want {
+			t.Errorf("%s: it says that notifications arrive: %v; they do: %v", strings.TrimPrefix(c.to, "postgres://"), ready, heard)
 		}
 	}
 }
