@@ -14,7 +14,7 @@ const (
 	pending                 // asked, no answer yet
 	yes                     // granted, confirmed or done
 	held                    // refused: others hold the name, or it cools down
-	leftover                // refused, perhaps only because of what an earlier try of this caller left behind
+	leftover                // refused, perhaps only because an earlier try of this caller left something behind
 	conflict                // another reader is being promoted
 	gone                    // the token holds nothing there
 	never                   // nothing was done, for certain

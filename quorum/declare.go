@@ -156,8 +156,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
 	if unknown > 0 {
-		// What some members still hold blocks no caller while the other members make a quorum. But
-		// members that cannot be asked are of no use for that quorum.
+		// If only some members still hold something, that blocks no caller while the other members
+		// make a quorum. But members that cannot be asked are of no use for that quorum.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
