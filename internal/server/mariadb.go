@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MariaDB starts a MariaDB server with a data directory of its own, into which root is let without
-// a password. URL is a DSN of the Go driver. env is added to its environment.
+// MariaDB starts a MariaDB server with its own data directory. The user root needs no password. URL
+// returns a DSN for the Go driver. env is added to the server's environment.
 func MariaDB(t testing.TB, env ...string) *Server {
 	t.Helper()
 	return Start(t, Spec{
@@ -31,7 +31,7 @@ func MariaDB(t testing.TB, env ...string) *Server {
 	})
 }
 
-// asRoot makes a program of MariaDB run as root if the test does.
+// asRoot adds an argument that lets a program of MariaDB run as root, if the test runs as root.
 func asRoot(args ...string) []string {
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")
@@ -39,7 +39,7 @@ func asRoot(args ...string) []string {
 	return args
 }
 
-// mariaReady waits for the greeting, which a server that still starts does not send.
+// mariaReady waits for the server's greeting. A server that is still starting does not send one.
 func mariaReady(ctx context.Context, p Place) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
 	if err != nil {
@@ -49,7 +49,7 @@ func mariaReady(ctx context.Context, p Place) error {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return err
 	}
-	var head [5]byte // of a packet: its length and number, then the protocol's version
+	var head [5]byte // beginning of a packet: its length and number, then the protocol's version
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// PgBouncer starts a pooler in front of a PostgreSQL server. mode is session, transaction or
+// PgBouncer starts PgBouncer in front of a PostgreSQL server. mode is session, transaction or
 // statement. settings are further lines of its configuration.
 func PgBouncer(t testing.TB, postgres *Server, mode string, settings ...string) *Server {
 	t.Helper()
