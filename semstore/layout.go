@@ -11,6 +11,10 @@ const (
 	semCount = 3
 )
 
+// mark is what padlock adds to semUsers while it has the lock, so that others see that the holder
+// is padlock. PHP only compares semUsers with 1.
+const mark = 1000
+
 // operation is struct sembuf. The kernel reverses operations with flagUndo when the process ends.
 // Go starts its threads with CLONE_SYSVSEM, so that "the process" is all threads together.
 type operation struct {

@@ -19,7 +19,7 @@ import (
 func TestKillFreesAtOnce(t *testing.T) {
 	s, c, name := open(t, MD5), goChild(t), unique(t, "")
 	c.want("acquire", name, "<nil>")
-	if held := refused(t, s, request(name, "us")); held.Holds[0].PID != c.cmd.Process.Pid {
+	if held := refused(t, s, request(name, "us")); held.Holds[0].PID != c.cmd.Process.Pid || held.Foreign() {
 		t.Errorf("the child is process %d; held by %+v", c.cmd.Process.Pid, held.Holds)
 	}
 	c.kill()
@@ -108,7 +108,7 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if users, err := value(set, semUsers); users != 1 {
+	if users, err := value(set, semUsers); users != 1+mark {
 		t.Errorf("the semaphore has %d users (%v), want the holder only", users, err)
 	}
 }
@@ -213,6 +213,32 @@ func TestSetOfAnotherProgram(t *testing.T) {
 	if _, err := s.Acquire(patience(t), request(name, "us")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Acquire: %v", err)
 	}
+}
+
+// As in PHP, a lock that was given back leaves no semaphore.
+func TestReleaseRemovesTheSemaphore(t *testing.T) {
+	s, name := open(t, MD5), unique(t, "")
+	take(t, s, request(name, "us"))
+	release(t, s, name, "us", driver.Released)
+	if set, err := find(MD5.key(name), false); err != errRemoved {
+		t.Errorf("there still is semaphore %d (%v)", set, err)
+	}
+}
+
+// A semaphore that another user made cannot be removed. Then only its lock is given back.
+func TestSemaphoreOfAnotherUser(t *testing.T) {
+	s, name := open(t, MD5), unique(t, "")
+	set, err := join(MD5.key(name), 0, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(takeLock(set), putBack(set)); err != nil {
+		t.Fatal(err)
+	}
+	if users, err := value(set, semUsers); users != 0 || err != nil {
+		t.Errorf("%d users are left (%v)", users, err)
+	}
+	take(t, s, request(name, "us"))
 }
 
 // A reservation that nobody claims is given back.

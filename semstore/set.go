@@ -51,11 +51,13 @@ func enter(key int32, id int, patience time.Duration, over func() error) error {
 }
 
 // takeLock takes the lock of a set that was joined. errBusy means that it is held.
-func takeLock(id int) error { return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}) }
+func takeLock(id int) error {
+	return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}, operation{semUsers, mark, flagUndo})
+}
 
 // await is takeLock, and waits for the lock, at most for patience.
 func await(id int, patience time.Duration) error {
-	return operate(id, patience, operation{semLock, -1, flagUndo})
+	return operate(id, patience, operation{semLock, -1, flagUndo}, operation{semUsers, mark, flagUndo})
 }
 
 // leave closes a set without its lock.
@@ -66,9 +68,13 @@ func leave(id int) { _ = operate(id, 0, operation{semUsers, -1, flagUndo | flagN
 func giveBack(id int) error {
 	err := remove(id)
 	if err == errNotAllowed {
-		err = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1, flagUndo | flagNoWait})
+		err = putBack(id)
 	}
 	return err
+}
+
+func putBack(id int) error {
+	return operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1 - mark, flagUndo | flagNoWait})
 }
 
 // forfeit closes a set whose lock somebody freed by force, so that it may be another process's now.
@@ -76,7 +82,7 @@ func giveBack(id int) error {
 // but take back the undo. They also make this process the last one that changed the lock, so a
 // padlock that has it now finds its hold lost too: after such an act nobody can be sure.
 func forfeit(id int) {
-	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1, flagUndo | flagNoWait})
+	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - mark, flagUndo | flagNoWait})
 }
 
 // isHeld reports whether the lock of a set is held, by anybody.
@@ -87,6 +93,12 @@ func isHeld(id int) (bool, error) {
 	}
 	users, err := value(id, semUsers)
 	return users > 0, err // without users it was never opened to the end
+}
+
+// isPadlock reports whether the lock of a set that is held is held by padlock.
+func isPadlock(id int) bool {
+	users, err := value(id, semUsers)
+	return err == nil && users >= mark
 }
 
 // holder returns the process that changed a semaphore last, which for semLock is the holder if the

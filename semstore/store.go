@@ -85,7 +85,7 @@ var guarantees = driver.Guarantees{
 		"A key has 32 bits: two names whose keys are equal exclude each other, and the error says so if one process uses both.",
 		"A reboot frees every hold.",
 		"A waiter that is stopped (SIGSTOP) may get the lock when its holder is killed, and then keeps it until it continues or ends.",
-		"A hold of another process is shown as foreign, with the number of the process only, even if it uses padlock.",
+		"Of a hold of another process only the number of the process is known, and whether it uses padlock.",
 	},
 }
 

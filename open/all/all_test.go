@@ -118,7 +118,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		"/var/lib/my locks":      "write file:///var/lib/my%20locks",
 		`C:\locks`:               "for a directory on a drive write file:///C:/",
 		"locks":                  "a URL such as file:///var/lib/locks",
-		"nowhere://host":         "there is no store for nowhere: URLs; there are stores for all:, file:, memory:, mysql:, postgres:, quorum:, redis:, sqlite:",
+		"nowhere://host":         "there is no store for nowhere: URLs; there are stores for all:, file:, memory:, mysql:, postgres:, quorum:, redis:, semaphore:, sqlite:",
 		"file://host/dir":        "a file store's URL has no host",
 		"file:///dir?colour=red": `unknown parameter "colour"`,
 		"memory:?x=y":            "write memory: and nothing more",
