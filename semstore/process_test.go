@@ -26,6 +26,22 @@ func TestKillFreesAtOnce(t *testing.T) {
 	take(t, s, request(name, "us"))
 }
 
+// A waiter in the kernel gets the lock, too, whether the killed process had taken it at once or
+// after a wait.
+func TestKillWakesAWaiter(t *testing.T) {
+	for _, command := range []string{"acquire", "wait"} {
+		s, c, name := open(t, MD5), goChild(t), unique(t, command)
+		c.want(command, name, "<nil>")
+		c.want("acquire", name, "<nil>")
+		got := waiting(patience(t), s, request(name, "us"))
+		waits(t, s, name, 1)
+		c.kill()
+		if g, err := got(); err != nil || g.TTL == 0 {
+			t.Errorf("%s: %+v, %v", command, g, err)
+		}
+	}
+}
+
 // A child of the holder inherits neither the hold nor the undo.
 func TestChildrenInheritNothing(t *testing.T) {
 	s, c, name := open(t, MD5), goChild(t), unique(t, "")
