@@ -8,15 +8,15 @@ import (
 )
 
 // Acquire takes the lock on name. It waits for the lock as long as ctx and Wait allow. If ctx has
-// no deadline and Wait is not given, it waits for ever: most programs should give one of the two.
-// Goroutines of one Locker get the lock in the order in which they asked for it.
+// no deadline and Wait is not given, Acquire waits for ever: most programs should use one of the
+// two. Goroutines of one Locker get the lock in the order in which they asked for it.
 //
 // The lock is renewed until Release, unless NoRenewal is given.
 //
-// If the wait is over, errors.Is(err, ErrHeld) is true if the name is known to be held, and
-// errors.Is(err, ctx.Err()) is true if ctx has ended. A store that is out of reach at the start is
-// reported at once (ErrUnavailable). A store that becomes unreachable during the wait has 30 s to
-// come back.
+// If Acquire gives up waiting, errors.Is(err, ErrHeld) is true if the name is known to be held, and
+// errors.Is(err, ctx.Err()) is true if ctx has ended. If the store cannot be reached at the start,
+// Acquire returns ErrUnavailable at once. If the store becomes unreachable during the wait, Acquire
+// waits 30 s for it to come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return handle(l.acquire(ctx, name, call{op: OpAcquire}, opts))
 }
@@ -28,18 +28,18 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 }
 
 // Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
-// The context passed to fn ends with ctx and with the lock; FenceFrom returns the fence from it. Do
-// waits for fn even if the lock is lost.
+// The context passed to fn ends with ctx and with the lock; FenceFrom returns the fence from that
+// context. Do waits for fn to return even if the lock is lost.
 //
-// Do returns the error of fn. If the lock did not last until fn returned, the work was not
-// protected to its end, and the error of Release is joined to it. Errors of this package are of
+// Do returns the error of fn. If the lock did not last until fn returned, part of the work was not
+// protected, and Do joins the error of Release to the error of fn. Errors of this package are of
 // type *Error.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	h, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
 	if err != nil {
 		return err
 	}
-	// In a defer, so that a panic or Goexit in fn releases too.
+	// Deferred, so that a panic or Goexit in fn releases the lock too.
 	defer func() {
 		released := h.giveUp(nil)
 		l.mu.Lock()
@@ -56,10 +56,10 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	return fn(h.context())
 }
 
-// Adopt takes over the lock that key stands for, in the same mode and with a new fence. The lock of
-// the exporter ends with ErrLost at its next request to the store. If the lock is gone, Adopt
-// returns ErrLost; it never takes the lock afresh. A key of another store is ErrInvalid. Wait and
-// Shared are ignored.
+// Adopt takes over the lock that key stands for, in the same mode and with a new fence. The
+// exporter's lock ends with ErrLost at its next request to the store. If the lock is gone, Adopt
+// returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns
+// ErrInvalid. Wait and Shared are ignored.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
@@ -128,7 +128,7 @@ func (a *attempt) observe(name string) {
 	a.events, a.ctx = a.l.newEvents(a.ctx, name, mode)
 }
 
-// prepare fills in the request, and finds every error in it before the store is asked.
+// prepare builds the request, and finds every error in it before it is sent to the store.
 func (a *attempt) prepare(name string) error {
 	l, set := a.l, &a.set
 	if err := a.ctx.Err(); err != nil {
@@ -178,8 +178,9 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// take asks the store at once, unless other callers of this Locker wait for the name already, and
-// reports whether the caller has to wait. TryAcquire and SkipIfOutlived ask the store in any case.
+// take asks the store at once and reports whether the caller has to wait. If other callers of this
+// Locker already wait for the name, take does not ask the store, except for TryAcquire and
+// SkipIfOutlived.
 func (a *attempt) take() (wait bool, err error) {
 	if a.start = a.l.now(); a.start == 0 && a.set.wait > 0 {
 		a.start = a.l.clock.Now()

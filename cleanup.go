@@ -8,19 +8,19 @@ import (
 )
 
 // The cleaner releases locks that the store may have granted to callers that no longer wait. Its
-// requests have a context of their own. The number of its jobs is bounded: when thousands of
-// callers are cancelled at once, further jobs are dropped and counted, and their locks end with
-// their leases.
+// requests do not use the contexts of these callers. The number of its jobs is bounded: when
+// thousands of callers are cancelled at once, further jobs are dropped and counted, and their locks
+// end with their leases.
 type cleaner struct {
 	l       *Locker
 	ctx     context.Context // ends when Close gives up
 	abort   context.CancelFunc
-	jobs    []job // guarded by Locker.mu, as is what follows
-	open    int   // jobs not done, those under way included
-	late    int   // jobs among them that were done once and will be repeated
+	jobs    []job // guarded by Locker.mu, like the fields below
+	open    int   // jobs that are not done, including those being worked on
+	late    int   // how many of the open jobs wait to be repeated; see askAgain
 	workers int
-	idle    chan struct{} // of Close: closed when no job is open
-	stopped bool          // Close saw that no job is open, or gave up: no job begins any more
+	idle    chan struct{} // made by wait for Close; closed when no job is open
+	stopped bool          // Close saw that no job is open, or gave up: no new job begins
 }
 
 const (
@@ -33,13 +33,13 @@ const (
 type cleanUp struct {
 	name, token string
 	keep        time.Duration
-	events      *eventQueue // of the call that left it behind; nil if nobody observes
+	events      *eventQueue // of the acquire or hold that caused the clean-up; nil if there is no observer
 }
 
 type job struct {
 	cleanUp
-	until driver.Instant // when the lease ends, and with it the job
-	since driver.Instant // when it began
+	until driver.Instant // when the lease ends; the job is dropped then
+	since driver.Instant // when the job was added
 	again bool           // the first request found nothing to release
 }
 
@@ -48,7 +48,8 @@ func (c *cleaner) init(l *Locker) {
 	c.ctx, c.abort = context.WithCancel(context.Background())
 }
 
-// add begins a clean-up. It is dropped if the store has not confirmed it when the lease is over.
+// add begins a clean-up. If the store has not confirmed the release by the end of the lease, the
+// clean-up is dropped.
 func (c *cleaner) add(what cleanUp, lease time.Duration) {
 	now := c.l.clock.Now()
 	c.l.mu.Lock()
@@ -77,13 +78,13 @@ func (c *cleaner) dropped(what cleanUp) {
 	what.events.noteCall(Event{Kind: EventDropped})
 }
 
-// work does clean-ups until there are none.
+// work does jobs until there are no more.
 func (c *cleaner) work() {
 	c.l.mu.Lock()
 	for len(c.jobs) > 0 {
 		j := c.jobs[0]
 		c.jobs = c.jobs[1:]
-		if c.l.clock.Now() >= j.until { // while it waited for a worker
+		if c.l.clock.Now() >= j.until { // the lease ended while the job waited for a worker
 			c.dropped(j.cleanUp)
 			c.ended()
 			continue
@@ -107,7 +108,7 @@ func (c *cleaner) work() {
 	c.l.unlock()
 }
 
-// done ends j, which the store has confirmed. The caller holds mu.
+// done ends j after the store has replied. The caller holds mu.
 func (c *cleaner) done(j job) {
 	if j.events != nil {
 		j.events.noteCall(Event{Kind: EventCleaned, Took: c.l.clock.Now().Sub(j.since)})
@@ -123,9 +124,9 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain repeats j after lateRequestDelay: the store found nothing to release, but the acquire
-// whose outcome is not known may still be on its way. No worker is blocked meanwhile. The caller
-// holds mu.
+// askAgain repeats j after lateRequestDelay. The store found nothing to release, but the acquire
+// whose outcome is unknown may still be on its way to the store. No worker is blocked during the
+// delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++
@@ -141,7 +142,7 @@ func (c *cleaner) askAgain(j job) {
 	}()
 }
 
-// do sends the release until the store replies.
+// do repeats the release until the store replies, the lease ends, or the cleaner is stopped.
 func (c *cleaner) do(j job) (driver.Outcome, error) {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
@@ -153,7 +154,7 @@ func (c *cleaner) do(j job) (driver.Outcome, error) {
 	}
 }
 
-// wait waits until all clean-ups are done or ctx ends. No clean-up begins after it.
+// wait waits until all clean-ups are done or ctx ends. After wait has returned, no clean-up begins.
 func (c *cleaner) wait(ctx context.Context) error {
 	defer c.abort()
 	idle := make(chan struct{})

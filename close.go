@@ -10,12 +10,12 @@ import (
 
 // Close releases all locks, and waits for calls under way and for clean-ups. Then it closes the
 // store if the Locker owns it (see New). Waiters return ErrClosed. Close ends the contexts of the
-// functions that Do runs (cause ErrClosed) and waits for these functions, so they must not call it.
-// Exported locks stay taken in the store; in this process they are over.
+// functions that Do runs (cause ErrClosed) and waits for these functions, so they must not call
+// Close. Exported locks stay held in the store, but this process stops renewing and using them.
 //
-// If ctx ends, or has ended already, Close goes on for a second at most, so that each lock is
-// released if the store replies. If locks or clean-ups are left then, Close returns the error of
-// ctx, and these locks end with their leases.
+// If ctx ends, or has ended already, Close goes on for at most one more second, so that every lock
+// is released if the store replies. If locks or clean-ups are left after that, Close returns the
+// error of ctx, and these locks end with their leases.
 //
 // Every later Close waits until the first one is done and returns its result. The ctx of a later
 // Close bounds only that wait: when it ends, its error is returned, and the first Close goes on.
@@ -55,7 +55,7 @@ func (l *Locker) close(ctx context.Context) error {
 	defer cancel(nil)
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
-	err = errors.Join(err, l.drain(ctx)) // these calls leave their clean-ups to the cleaner
+	err = errors.Join(err, l.drain(ctx)) // the calls that drain waits for leave their clean-ups to the cleaner
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.renewer.stop()
 	if l.owned {
@@ -64,8 +64,8 @@ func (l *Locker) close(ctx context.Context) error {
 	return err
 }
 
-// closeGrace is for how long Close goes on after the end of its context. Programs often close with
-// the context of the signal that ended them.
+// closeGrace is how long Close goes on after its context has ended. Programs often call Close with
+// a context that the shutdown signal has already ended.
 const closeGrace = time.Second
 
 // withGrace returns a context that ends closeGrace after ctx, with the error of ctx as its cause.
@@ -78,8 +78,8 @@ func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	return longer, func(cause error) { stop(); cancel(cause) }
 }
 
-// drain waits until no call takes or releases a lock and no function of Do runs. It follows
-// releaseAll: a Release that begins later finds its lock released.
+// drain waits until no call is taking or releasing a lock and no function of Do is running. Close
+// calls it after releaseAll. A Release that begins later finds its lock released already.
 func (l *Locker) drain(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.mu.Lock()
@@ -144,8 +144,8 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 	return err
 }
 
-// stop ends the renewer. The locks that are left were exported or could not be released in time.
-// Nobody renews them any more, so they are over in this process.
+// stop ends the renewer. The locks that are left in the heap were exported or could not be released
+// in time. Nothing renews them any more, so stop ends them in this process with ErrClosed.
 func (k *renewer) stop() {
 	k.l.mu.Lock()
 	for len(k.heap) > 0 {

@@ -24,7 +24,7 @@ func (h *hold) promotion(ctx context.Context) error {
 }
 
 func (h *hold) promote(caller context.Context) error {
-	// The wait ends with the lock too.
+	// The wait also ends when the lock ends.
 	ctx, cancel := context.WithCancel(caller)
 	defer cancel()
 	defer context.AfterFunc(h.context(), cancel)()
@@ -73,7 +73,7 @@ func (h *hold) demotion(ctx context.Context) error {
 	return err
 }
 
-// watchClock returns the time if somebody observes h, else 0.
+// watchClock returns the time, or 0 if there is no observer.
 func (h *hold) watchClock() driver.Instant {
 	if h.events == nil {
 		return 0
@@ -96,7 +96,7 @@ func (h *hold) noteConversion(start driver.Instant, err error) {
 	h.events.settle()
 }
 
-// setShared sets the mode that the lock counts as, unless it is over, and returns the mode before.
+// setShared sets the mode of h, unless h is over, and returns the previous mode.
 func (h *hold) setShared(shared bool) (before bool) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -106,7 +106,8 @@ func (h *hold) setShared(shared bool) (before bool) {
 	return before
 }
 
-// errExported is returned because the key contains the mode of the lock, and Adopt relies on it.
+// errExported: an exported lock cannot change its mode, because its key contains the mode and Adopt
+// relies on it.
 var errExported = fmt.Errorf("%w: the lock was exported and keeps its mode", ErrInvalid)
 
 // beginConversion waits until no other Promote or Demote of h is under way.
@@ -141,8 +142,8 @@ func (h *hold) endConversion() {
 	h.converting = nil
 }
 
-// convert asks the store once to change the mode. If the reply is lost it repeats the request,
-// which is safe.
+// convert asks the store once to change the mode. If the reply is lost, convert repeats the
+// request, which is safe.
 func (h *hold) convert(ctx context.Context, shared bool) error {
 	c := h.locker.converter
 	unsure := false // an earlier request may have succeeded
@@ -170,16 +171,17 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled reports whether a reply also settles the outcome of earlier requests. ErrUnavailable does
+// settled reports whether err also settles the outcome of earlier requests. ErrUnavailable does
 // not.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
 
-// conversion is the request as the lock stands.
+// conversion returns the request for a conversion to the given mode, or an error if h is over or
+// being released.
 func (h *hold) conversion(shared bool) (driver.Request, error) {
 	err := h.over()
-	if err == nil && h.released.Load() != nil { // the release waits for a renewal
+	if err == nil && h.released.Load() != nil { // the release is waiting for a renewal to end
 		err = ErrReleased
 	}
 	if err != nil {
@@ -204,8 +206,9 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	return nil
 }
 
-// awaitPromotion waits until another try may succeed. It waits at most half as long as the store
-// remembers that h wants to be promoted, so that the next try renews this intent in time.
+// awaitPromotion waits until another try may succeed. The store remembers for driver.MaxIntent that
+// h wants to be promoted. awaitPromotion waits at most half of that, so that the next try renews
+// this intent in time.
 func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	r, err := h.conversion(false)
 	if err != nil {
@@ -220,7 +223,7 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 			return ctx.Err()
 		}
 	}
-	// The store cannot wait, or not now.
+	// The store cannot wait, or cannot wait now.
 	return h.locker.sleep(ctx, poll.next())
 }
 

@@ -21,17 +21,17 @@
 //
 // # What a lock can promise
 //
-// A lease can end while the work goes on: the process may be paused, or cut off from the store, for
-// longer than the lease. Then no lock of any library can prevent that two holders work at once.
+// A lease can end while the work goes on, if the process is paused, or cut off from the store, for
+// longer than the lease. Then no lock of any library can prevent two holders from working at once.
 // [Lock.Context] ends as soon as this process can know that its lock is over. In addition, each
-// grant has a fence, a number greater than that of all grants before. A resource that remembers the
-// greatest fence it has seen, and refuses smaller ones, is safe from a holder that wakes up late.
-// Package fence has such guards; nothing else makes the resource safe.
+// grant has a fence, a number greater than that of every earlier grant. A resource that remembers
+// the greatest fence it has seen, and refuses smaller ones, is safe from a holder that wakes up
+// late. Package fence has such guards; nothing else makes the resource safe.
 //
-// A process cannot notice time that none of its machine's clocks counts: while a hypervisor pauses
-// a virtual machine, or after it restored one from a snapshot. In that case Lock.Context may end
-// after the lease has: with the next renewal, which is due within a third of the TTL, or with
-// [Lock.Check].
+// A process cannot notice time that none of its machine's clocks counts, such as the time while a
+// hypervisor pauses a virtual machine, or the time before it restores one from a snapshot. In that
+// case Lock.Context may end later than the lease: it ends with the next renewal, which is due
+// within a third of the TTL, or with [Lock.Check].
 //
 // [Locker.Guarantees] returns the promises of a store.
 package padlock

@@ -17,21 +17,22 @@ var (
 	ErrHeld = driver.ErrHeld
 	// ErrExpired: the lease ran out before the release. No padlock client has taken the lock since.
 	ErrExpired = driver.ErrExpired
-	// ErrLost: the lock is gone: another client took it or broke it, or the store does not know.
+	// ErrLost: the lock is gone. Another client took it or broke it, or the store cannot tell what
+	// happened.
 	ErrLost = driver.ErrLost
 	// ErrUncertain: the request may or may not have been carried out, because its reply was lost or
-	// not waited for. The Locker goes on in the background to release what was granted; at the
-	// latest it ends with its lease.
+	// not waited for. The Locker goes on in the background to release what may have been granted.
+	// If that fails too, the lock ends with its lease.
 	ErrUncertain = driver.ErrUncertain
-	// ErrUnavailable: the store cannot be asked, and nothing was changed.
+	// ErrUnavailable: the store is not available, and nothing was changed.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrPromotionConflict: another reader is being promoted and waits for this one to leave.
 	// Release the shared lock and take an exclusive one.
 	ErrPromotionConflict = driver.ErrPromotionConflict
-	// ErrInvalid: a parameter is out of range; nothing was sent.
+	// ErrInvalid: a parameter is out of range. No request was sent.
 	ErrInvalid = driver.ErrInvalid
-	// ErrAlreadyHeld: the context comes from a lock of this Locker on the same name, so the caller
-	// would wait for itself.
+	// ErrAlreadyHeld: the caller's context comes from a lock of this Locker on the same name, so
+	// the caller would wait for itself.
 	ErrAlreadyHeld = driver.ErrAlreadyHeld
 	// ErrClosed: the Locker was closed.
 	ErrClosed = driver.ErrClosed
@@ -40,15 +41,15 @@ var (
 	ErrMaxHold = errors.New("lock was held for its maximum time")
 	// ErrReleased: the lock was released before.
 	ErrReleased = errors.New("lock was released")
-	// ErrTooManyWaiters: as many goroutines wait for this name as MaxWaiters allows.
+	// ErrTooManyWaiters: MaxWaiters goroutines wait for this name already.
 	ErrTooManyWaiters = errors.New("too many waiters")
 )
 
-// errWaitOver is the cause of a wait that ended by Wait. It never leaves the package: the caller
-// gets ErrHeld.
+// errWaitOver is the cause of a wait that the Wait option ended. It never leaves the package: the
+// caller gets ErrHeld.
 var errWaitOver = errors.New("the time to wait is over")
 
-// HeldError has the holders of a name; see driver.HeldError.
+// HeldError lists the holders of a name; see driver.HeldError.
 type HeldError = driver.HeldError
 
 // Op is the operation that failed.
@@ -58,7 +59,7 @@ type Op string
 const (
 	OpAcquire Op = "acquire" // Acquire, TryAcquire and Do
 	OpAdopt   Op = "adopt"
-	OpHold    Op = "hold" // of the cause of Lock.Context
+	OpHold    Op = "hold" // the cause of a Lock.Context that has ended
 	OpCheck   Op = "check"
 	OpExtend  Op = "extend" // Extend and ExtendKey
 	OpPromote Op = "promote"
@@ -76,13 +77,13 @@ const (
 // Error is the type of all errors of a Locker and a Lock.
 type Error struct {
 	Op   Op
-	Name string // of the lock, or the prefix that was listed; empty where an Op concerns no name
+	Name string // of the lock, or the prefix that was listed; empty if the operation concerns no name
 	Err  error
 }
 
 // Error returns operation, name and cause in one line.
 func (e *Error) Error() string {
-	if e.Name == "" { // Close concerns all names
+	if e.Name == "" { // Close, Status and List of all names
 		return "padlock: " + string(e.Op) + ": " + e.Err.Error()
 	}
 	return "padlock: " + string(e.Op) + " " + quote(e.Name) + ": " + e.Err.Error()
@@ -91,7 +92,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which may itself be several joined errors.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failed wraps causes once; those that are nil are left out.
+// failed returns an *Error of the causes that are not nil, joined.
 func failed(op Op, name string, causes ...error) error {
 	var err error
 	for _, c := range causes {
@@ -106,14 +107,14 @@ func failed(op Op, name string, causes ...error) error {
 	return &Error{op, name, err}
 }
 
-// joined is errors.Join in one line: these texts end up in logs.
+// joined is like errors.Join, but its text is a single line, because it ends up in logs.
 type joined struct{ first, second error }
 
 func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// withUncertain adds to err that the outcome of a request is not known.
+// withUncertain joins ErrUncertain to err: the outcome of a request is not known.
 func withUncertain(err error) error {
 	if errors.Is(err, ErrUncertain) {
 		return err
@@ -133,7 +134,7 @@ func callerError(ctx context.Context, err error) error {
 	return &without{err, []error{context.Canceled, context.DeadlineExceeded}}
 }
 
-// without hides some errors from errors.Is, because they are not true of err.
+// without hides the untrue errors from errors.Is.
 type without struct {
 	err    error
 	untrue []error
@@ -147,7 +148,8 @@ func (w *without) Is(target error) bool {
 
 func (w *without) As(target any) bool { return errors.As(w.err, target) }
 
-// definite reports whether a store's error says for certain that nothing was granted or changed.
+// definite reports whether an error of a store means for certain that nothing was granted or
+// changed.
 func definite(err error) bool {
 	if errors.Is(err, ErrUncertain) {
 		return false

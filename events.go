@@ -16,39 +16,41 @@ type EventKind int
 // EventReleasing, EventLost and EventEnded, whichever comes first; EventReleased follows when
 // Release has its result. So the holds of a Locker are counted exactly by these four kinds.
 const (
-	// EventAcquiring: an acquire began.
+	// EventAcquiring: an acquire begins.
 	EventAcquiring EventKind = iota
-	// EventContended: another holder has the name, and this caller waits or gives up. It comes at
-	// most once in an acquire. Err is the *HeldError, or nil if the caller waits behind other
-	// callers of its Locker and has not asked the store.
+	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
+	// has at most one EventContended. Err is the *HeldError, or nil if the caller waits behind
+	// other callers of its Locker and has not asked the store.
 	EventContended
 	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire.
 	EventAcquired
-	// EventRefused: an acquire failed. Err and Outcome say why; Took is the time since it began.
+	// EventRefused: an acquire failed. Err and Outcome say why. Took is the time since the acquire
+	// began.
 	EventRefused
-	// EventRenewed: the lease was made longer, by the Locker or by Extend. Slack is how much of the
-	// lease was left when the store confirmed it, and Took how long the request took.
+	// EventRenewed: the lease was extended, by the Locker or by Extend. Slack is how much of the
+	// lease was left when the store confirmed it, and Took is how long the request took.
 	EventRenewed
-	// EventRenewFailed: a renewal got no confirmation; it is tried again until the lease ends. Err
-	// says why, and Slack is how much of the lease is left.
+	// EventRenewFailed: the store did not confirm a renewal. The Locker tries again until the lease
+	// ends. Err says why, and Slack is how much of the lease is left.
 	EventRenewFailed
 	// EventConverted: Promote or Demote ended, or the Locker noticed that another program demoted
-	// the lock. Mode is what the lock counts as now, Err what the method returned.
+	// the lock. Mode is the mode of the lock now, and Err is what the method returned.
 	EventConverted
 	// EventLost: a lock ended before its Release, against the caller's will. Err is ErrLost or
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release, as was planned: the time of MaxHold was over
-	// (ErrMaxHold), the lease ran out under NoRenewal (ErrLost or ErrExpired), or the Locker was
-	// closed and leaves the lock to the holder of its Key or to its lease (ErrClosed). Took is how
-	// long the lock was held.
+	// EventEnded: a lock ended before its Release for a reason that was planned. The time of
+	// MaxHold was over (ErrMaxHold), the lease ran out under NoRenewal (ErrLost or ErrExpired), or
+	// the Locker was closed and left the lock to the holder of its Key or to its lease (ErrClosed).
+	// Took is how long the lock was held.
 	EventEnded
 	// EventReleasing: Release, the end of Do, or Close begins to release the lock. The hold is over
-	// in this process, and nothing was sent to the store yet. Took is how long the lock was held.
+	// in this process, but nothing has been sent to the store yet. Took is how long the lock was
+	// held.
 	EventReleasing
-	// EventReleased: the release has its result: Err is what Release returns. Took is how long the
-	// lock was held.
+	// EventReleased: the release is done. Err is what Release returns. Took is how long the lock
+	// was held.
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
 	// renewed until its MaxHold or Locker.Close.
@@ -56,10 +58,11 @@ const (
 	// EventUncertain: an acquire or a release got no reply. The Locker releases in the background
 	// what may have been granted.
 	EventUncertain
-	// EventCleaned: the store confirmed such a release in the background. Took is the time since
-	// EventUncertain.
+	// EventCleaned: a release in the background (see EventUncertain) is done. Took is the time
+	// since EventUncertain.
 	EventCleaned
-	// EventDropped: the Locker gave such a release up; what was granted lasts until its lease ends.
+	// EventDropped: the Locker gave up a release in the background. If a lock was granted, it lasts
+	// until its lease ends.
 	EventDropped
 )
 
@@ -71,12 +74,12 @@ var eventNames = [...]string{
 // String returns the name of the event, as it appears in logs.
 func (k EventKind) String() string { return nameOf("EventKind", int(k), eventNames[:]) }
 
-// starts reports whether something begins with the event: an acquire, a hold, a release.
+// starts reports whether an acquire, a hold or a release begins with the event.
 func (k EventKind) starts() bool {
 	return k == EventAcquiring || k == EventAcquired || k == EventReleasing
 }
 
-// level is the level of an event in the log.
+// level is the level at which the event is logged.
 func (k EventKind) level() slog.Level {
 	switch k {
 	case EventLost, EventDropped:
@@ -87,7 +90,7 @@ func (k EventKind) level() slog.Level {
 	return slog.LevelDebug
 }
 
-// Mode is whether a lock excludes all others or exclusive ones only.
+// Mode says whether a lock is exclusive or shared. A shared lock excludes only exclusive locks.
 type Mode int
 
 // The modes of a lock.
@@ -98,7 +101,7 @@ const (
 
 var modeNames = [...]string{"exclusive", "shared"}
 
-// String is "exclusive" or "shared".
+// String returns "exclusive" or "shared".
 func (m Mode) String() string { return nameOf("Mode", int(m), modeNames[:]) }
 
 func modeOf(shared bool) Mode {
@@ -112,21 +115,22 @@ func modeOf(shared bool) Mode {
 type Outcome int
 
 const (
-	// OutcomeNone: nothing ended with the event.
+	// OutcomeNone: the event did not end anything.
 	OutcomeNone Outcome = iota
 	// OutcomeAcquired: the lock was granted.
 	OutcomeAcquired
-	// OutcomeHeld: another holder has the name, and the caller did not want to wait (longer).
+	// OutcomeHeld: another holder has the name, and the caller did not wait, or stopped waiting
+	// early.
 	OutcomeHeld
 	// OutcomeTimeout: the time of Wait, or the deadline of the context, was over.
 	OutcomeTimeout
 	// OutcomeCanceled: the context was cancelled.
 	OutcomeCanceled
-	// OutcomeUnavailable: the store could not be asked.
+	// OutcomeUnavailable: the store was not available.
 	OutcomeUnavailable
 	// OutcomeUncertain: the store did not reply.
 	OutcomeUncertain
-	// OutcomeInvalid: the call was wrong, or the store cannot do it.
+	// OutcomeInvalid: the call had an invalid parameter, or the store does not support it.
 	OutcomeInvalid
 	// OutcomeTooManyWaiters: see MaxWaiters.
 	OutcomeTooManyWaiters
@@ -136,11 +140,12 @@ const (
 	OutcomeReleased
 	// OutcomeExpired: the lease ran out.
 	OutcomeExpired
-	// OutcomeLost: the store says that the lock is gone: somebody took or broke it.
+	// OutcomeLost: the store reports that the lock is gone, because another client took it or broke
+	// it.
 	OutcomeLost
 	// OutcomeMaxHold: the lock was held for as long as MaxHold allows.
 	OutcomeMaxHold
-	// OutcomeError: anything else; see Event.Err.
+	// OutcomeError: any other error; see Event.Err.
 	OutcomeError
 )
 
@@ -152,7 +157,7 @@ var outcomeNames = [...]string{
 // String returns the outcome in lower case, with "_" between words.
 func (o Outcome) String() string { return nameOf("Outcome", int(o), outcomeNames[:]) }
 
-// acquireOutcome is the outcome of an acquire that failed with err. timedOut says that the time of
+// acquireOutcome is the outcome of an acquire that failed with err. timedOut means that the time of
 // Wait was over.
 func acquireOutcome(err error, timedOut bool) Outcome {
 	return firstOutcome(err, []outcomeRule{
@@ -171,7 +176,7 @@ func heldOutcome(timedOut bool) Outcome {
 	return OutcomeHeld
 }
 
-// holdOutcome is the outcome of a hold, or of a request for it, that ended with err.
+// holdOutcome is the outcome of a hold, or of a request for one, that ended with err.
 func holdOutcome(err error) Outcome {
 	if err == nil {
 		return OutcomeReleased
@@ -189,7 +194,7 @@ type outcomeRule struct {
 	outcome Outcome
 }
 
-// firstOutcome returns the outcome of the first rule that is true of err.
+// firstOutcome returns the outcome of the first rule whose error is in err.
 func firstOutcome(err error, rules []outcomeRule) Outcome {
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
@@ -203,20 +208,20 @@ func firstOutcome(err error, rules []outcomeRule) Outcome {
 type HandOver int
 
 const (
-	// NoHandOver: the lock was free, or it is not known.
+	// NoHandOver: the lock was free, or it is not known how the holder got it.
 	NoHandOver HandOver = iota
-	// HandOverByQueue: the store's queue gave it to the first waiter.
+	// HandOverByQueue: the queue in the store handed the lock to its first waiter.
 	HandOverByQueue
-	// HandOverByRelease: the request that released it also granted it to a waiter of the same
+	// HandOverByRelease: the request that released the lock also granted it to a waiter of the same
 	// Locker.
 	HandOverByRelease
-	// HandOverInMemory: PassLocally; the store was not asked.
+	// HandOverInMemory: the lock was passed on by PassLocally, without a request to the store.
 	HandOverInMemory
 )
 
 var handOverNames = [...]string{"none", "queue", "release", "memory"}
 
-// String is "none", "queue", "release" or "memory".
+// String returns "none", "queue", "release" or "memory".
 func (h HandOver) String() string { return nameOf("HandOver", int(h), handOverNames[:]) }
 
 // Event is something that happened to a lock, for metrics, traces and logs. A later version may add
@@ -227,15 +232,15 @@ type Event struct {
 	Name     string
 	Mode     Mode
 	Outcome  Outcome
-	Took     time.Duration // see the kinds
+	Took     time.Duration // see the EventKinds
 	Slack    time.Duration // what was left of the lease; see EventRenewed
-	Fence    uint64        // 0 where there is no grant, or no fence
-	HandOver HandOver      // in EventAcquired: from the holder before; in EventReleased: to the next one
+	Fence    uint64        // 0 if there is no grant, or if the store has no fences
+	HandOver HandOver      // in EventAcquired: from the previous holder; in EventReleased: to the next holder
 	Err      error
 }
 
-// nameOf returns the name of the value i of a type; values that a later version may have get a
-// number.
+// nameOf returns the name of value i of the type kind. A value without a name, as from a later
+// version, is shown as a number.
 func nameOf(kind string, i int, names []string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

@@ -43,7 +43,7 @@ func save(ctx context.Context, what string, fence uint64) error {
 	return ctx.Err()
 }
 
-// The program of the README.
+// Do runs a function under a lock.
 func ExampleLocker_Do() {
 	store, err := filestore.Open(locksDirectory()) // or memstore, quorum, …
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseNext returns the turn that will get the lock that is being released, or nil. The turn is
-// passing until passingOver, and Close waits for that. The caller holds mu.
+// chooseNext returns the turn that will get the lock that is being released, or nil. The state of
+// that turn is passing until passingOver, and Close waits for it. The caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
@@ -35,12 +35,12 @@ type passed struct {
 	done   bool // the lock is released
 	out    driver.Outcome
 	unsure bool // the lock may be released
-	asked  int  // requests that were sent
+	asked  int  // how many requests were sent
 	by     HandOver
 }
 
-// passOn passes h on to t if it can. h is over in this process already; it was usable until the
-// given instant.
+// passOn passes h on to t if it can. h is over in this process already; usable is the instant until
+// which it could be used.
 func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
@@ -65,8 +65,8 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 }
 
 // passedTo ends the passing state of t when the store has replied. A grant that no waiter takes is
-// cleaned up: here if the waiter has given up, else by the waiter, whose turn is then unsure. by
-// says how t got the lock, if it did.
+// cleaned up. If the waiter has given up, passedTo begins the clean-up; otherwise the state becomes
+// unsure and the waiter does. passedTo returns how t got the lock, or NoHandOver.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
@@ -90,8 +90,8 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	return by
 }
 
-// passLocally passes the hold of h in the store on to t, with the same lease and the next fence of
-// the block. If it cannot, asked is the number of requests that it sent.
+// passLocally passes h's hold in the store on to t, with the same lease and the next fence of the
+// batch. If it cannot, asked is the number of requests that it sent.
 func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
 	l := h.locker
 	l.mu.Lock()
@@ -125,16 +125,16 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 	return 0, true
 }
 
-// leavesTo reports whether t may take h over now. At least half of the lease must be left. The
-// caller holds mu.
+// leavesTo reports whether t may take over h's hold now. At least half of the lease must be left.
+// The caller holds mu.
 func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()
 	return h.batch.open(now) && !t.gone && !l.closed && t.a.follows(h) && usable.Sub(now) >= h.ttl/2
 }
 
-// handHoldTo makes t the holder of h's hold in the store. A planned renewal stays planned; a
-// renewal that the release broke off is due at once. The caller holds mu.
+// handHoldTo makes t the holder of h's hold in the store. A renewal that was planned stays planned.
+// A renewal that the release cancelled is due at once. The caller holds mu.
 func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// hold is the state of a Lock in its Locker. Its states are:
+// hold is the state of a Lock in its Locker. A hold has one of these states:
 //
 //	state      known by
 //	held       cause is nil, and the hold is in the renewer's heap
@@ -46,7 +46,7 @@ import (
 //	released   Release                   released; returns the result of the first Release
 //	           anything else             released; refused (ErrReleased)
 type hold struct {
-	self     Lock // of the caller, if nobody observes; see handle
+	self     Lock // the Lock that the caller gets if there is no observer; see handle
 	locker   *Locker
 	name     string
 	token    string // a secret
@@ -55,32 +55,32 @@ type hold struct {
 	plan     time.Duration
 	label    string
 	outer    *hold       // the hold in whose context this one was taken
-	events   *eventQueue // nil if nobody observes
+	events   *eventQueue // nil if there is no observer
 	from     context.Context
 	released atomic.Pointer[releaseState]
 
-	// usable is the instant at which Context ends, or 0 if the hold is over.
+	// usable is the instant at which Context ends, or 0 if h is over.
 	usable atomic.Int64
 
 	noRenewal bool
-	within    bool // Context ends with from
+	within    bool // the hold is of Do: Context also ends with from
 
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
 	index      int32           // in the renewer's heap; -1 = not there
 	bound      context.Context // Grant.Bound; nil if the store has none
-	unwatch    func() bool     // stops watching it
+	unwatch    func() bool     // stops watching bound
 	fence      uint64
 	grantedAt  driver.Instant
 	maxHoldAt  driver.Instant // never = no MaxHold
 	renewAt    driver.Instant // never = no renewal, or one is under way
-	wakeAt     driver.Instant // when the renewer looks at it
-	cause      error          // why it is over; nil = it is not over
+	wakeAt     driver.Instant // when the renewer looks at h next
+	cause      error          // why h is over; nil if it is not over
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
 	renewing   *renewal
-	batch      *batch        // of holders in this Locker; nil without PassLocally
+	batch      *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
 	converting chan struct{} // closed when the Promote or Demote under way ends
 
 	convertedAt driver.Instant // when the mode last changed
@@ -157,7 +157,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
-	if h.cause != nil { // while the reply was on its way
+	if h.cause != nil { // h ended while the reply was on its way
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
@@ -181,7 +181,7 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 		return Key{}, failed(OpExport, h.name, h.cause)
 	case h.released.Load() != nil: // a release is under way
 		return Key{}, failed(OpExport, h.name, ErrReleased)
-	case h.locker.closed: // Close releases it
+	case h.locker.closed: // Close releases h
 		return Key{}, failed(OpExport, h.name, ErrClosed)
 	}
 	h.exported = true
@@ -207,18 +207,18 @@ func (h *hold) file() (*os.File, error) {
 	return f, nil
 }
 
-// over returns the reason for which the lock is over, or nil.
+// over returns the reason why the lock is over, or nil if it is not.
 func (h *hold) over() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause == nil && h.usable.Load() != int64(never) && h.expired() {
-		// The renewer is late, as after a suspend.
+		// The renewer is late, for example after a suspend.
 		h.locker.renewer.look(h, h.locker.clock.Now())
 	}
 	return h.cause
 }
 
-// noticeLoss ends the lock if err says for certain that it is gone.
+// noticeLoss ends the lock if err means for certain that it is gone.
 func (h *hold) noticeLoss(err error) {
 	if lost := lossIn(err); lost != nil {
 		h.locker.mu.Lock()
@@ -227,7 +227,7 @@ func (h *hold) noticeLoss(err error) {
 	}
 }
 
-// lockContext is a context from which lockFrom returns the lock.
+// lockContext is a context that carries a hold, which lockFrom returns.
 type lockContext struct {
 	context.Context
 	lock *hold
@@ -256,7 +256,7 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	return fence, fence != 0
 }
 
-// covers reports whether h, or a hold in whose context h was taken, is a live hold of l on name.
+// covers reports whether h, or one of its outer holds, is a hold of l on name that is not over.
 func (h *hold) covers(l *Locker, name string) bool {
 	for ; h != nil; h = h.outer {
 		if h.locker == l && h.name == name && h.over() == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Key stands for a live lock, so that another process can take it over with Locker.Adopt. Every
-// program that has its text can take or release the lock: treat it as a password. Keys may be
-// compared with ==. The zero Key stands for no lock.
+// Key stands for a lock that is held, so that another process can take it over with Locker.Adopt.
+// Every program that has the key's text can take or release the lock: treat it as a password. Keys
+// may be compared with ==. The zero Key stands for no lock.
 type Key struct {
 	name, token string
 	store       string // the id of its store; "" if it is not known
@@ -25,8 +25,9 @@ type Key struct {
 }
 
 // KeyFor returns the key of an exclusive lock that another program holds on name with token, so
-// that this program can adopt, extend or release it. The store must be configured for the layout
-// and the names of that program. ErrInvalid: no lock can have that name or token.
+// that this program can adopt, extend or release it. The store must be configured to use the same
+// layout and names as that program. If no lock can have this name or token, KeyFor returns
+// ErrInvalid.
 func KeyFor(name, token string) (Key, error) { return keyFor(name, token, false) }
 
 // SharedKeyFor is KeyFor for a shared lock.
@@ -45,23 +46,23 @@ func keyFor(name, token string, shared bool) (Key, error) {
 // Name returns the name that the lock is on.
 func (k Key) Name() string { return k.name }
 
-// Token returns the secret that the lock is held by in its store, for another program that takes
-// the lock over there without padlock.
+// Token returns the secret token of the lock in its store. Another program that does not use
+// padlock can take the lock over with it.
 func (k Key) Token() string { return k.token }
 
 // Shared reports whether the lock is shared.
 func (k Key) Shared() bool { return k.shared }
 
 // The text of a key is "padlock", the version of its format, a dot, and keyText as JSON in base64.
-// A reader ignores fields that it does not know, so a field may be added. The version is raised
-// when a reader must not go on without knowing what is new.
+// A reader ignores fields that it does not know, so a later version may add fields. The version is
+// raised for a change that a reader must not ignore.
 const (
 	keyWord    = "padlock"
 	keyVersion = "1"
 	keyPrefix  = keyWord + keyVersion + "."
 )
 
-// maxKeyText is more than the text of any key needs.
+// maxKeyText is longer than the text of any key.
 const maxKeyText = 4096
 
 type keyText struct {
@@ -80,9 +81,9 @@ func (k Key) MarshalText() ([]byte, error) {
 	return []byte(keyPrefix + base64.RawURLEncoding.EncodeToString(body)), nil
 }
 
-// UnmarshalText reads what MarshalText wrote. If text is no key, or one of a newer format, it
-// returns ErrInvalid and leaves the key alone. The error does not repeat the text, which may be a
-// secret.
+// UnmarshalText reads the text that MarshalText wrote. If text is not a key, or has a newer format,
+// UnmarshalText returns ErrInvalid and does not change k. The error does not repeat the text, which
+// may be a secret.
 func (k *Key) UnmarshalText(text []byte) error {
 	if len(text) > maxKeyText {
 		return fmt.Errorf("%w: key: it has %d bytes, more than any key", ErrInvalid, len(text))
@@ -112,7 +113,7 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// notThisFormat is the error of a text that does not begin as the text of a key does.
+// notThisFormat returns the error for a text that does not begin like a key.
 func notThisFormat(text string) error {
 	if rest, ok := strings.CutPrefix(text, keyWord); ok {
 		version, _, dot := strings.Cut(rest, ".")
@@ -123,15 +124,15 @@ func notThisFormat(text string) error {
 	return fmt.Errorf("%w: key: it does not begin with %q", ErrInvalid, keyPrefix)
 }
 
-// isStoreID reports whether id is one that a store can have, or "".
+// isStoreID reports whether id can be the id of a store, or is "".
 func isStoreID(id string) bool {
 	return len(id) <= driver.MaxStoreID && strings.Trim(id, storeIDLetters) == ""
 }
 
 const storeIDLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// checkStore returns ErrInvalid for a key of another store. If one of the two ids is not known,
-// they are not compared.
+// checkStore returns ErrInvalid if key belongs to another store. If one of the two ids is not
+// known, they are not compared.
 func (l *Locker) checkStore(ctx context.Context, key *Key) error {
 	if key.store == "" {
 		return nil
@@ -153,13 +154,13 @@ func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // ExtendKey extends the lease of the lock that key stands for, so that it lasts at least ttl from
-// now. Unlike Adopt it takes nothing over: the key stays good, and so does the exporter's lock. It
-// returns the time for which the lock is good then, by the clock of this process and with the
+// now. Unlike Adopt, ExtendKey takes nothing over: the key and the exporter's lock stay valid. It
+// returns how long the lock can be used from now on, by the clock of this process and with the
 // margins of Lock.Remaining.
 //
-// After ErrExpired and ErrLost the lock is gone; after every other error it is as good as before. A
-// store whose locks are bound to a process or a connection returns errors.ErrUnsupported. ExtendKey
-// is safe for concurrent use.
+// After ErrExpired and ErrLost the lock is gone. Every other error leaves the lock as it was. If
+// the store binds its locks to a process or a connection, ExtendKey returns errors.ErrUnsupported.
+// ExtendKey is safe for concurrent use.
 func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (time.Duration, error) {
 	err := driver.CheckTTL("TTL", ttl, &l.guarantees)
 	if err == nil {
@@ -181,14 +182,15 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 	}
 }
 
-// ReleaseKey releases the lock that key stands for, without adopting it. The exporter finds its
-// lock lost. If a reply is lost, ReleaseKey repeats the request until ctx ends.
+// ReleaseKey releases the lock that key stands for, without adopting it. The exporter's lock ends
+// with ErrLost. If a reply is lost, ReleaseKey repeats the request until ctx ends, a few times at
+// most.
 //
 // Nil means that the lock was held until now. The errors are:
 //
 //   - ErrExpired: its lease had run out, and nobody has taken the name since;
 //   - ErrLost: another client has taken the name, the lock was released or adopted before, or the
-//     store does not know;
+//     store cannot tell;
 //   - ErrUncertain: the lock is released, or will end with its lease;
 //   - errors.ErrUnsupported: the locks of the store are bound to a process or a connection.
 //
@@ -215,7 +217,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 		out, err := l.store.Release(ctx, key.name, key.token, keep)
 		switch {
 		case err == nil && out == driver.Gone && unsure:
-			return withUncertain(ErrLost) // or the request before released it
+			return withUncertain(ErrLost) // or the previous request released it
 		case err == nil:
 			return verdict(nil, out, false, nil)
 		case errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):
@@ -231,7 +233,8 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 	}
 }
 
-// beginKey checks a key and whether this Locker can send requests for it. Close waits until endKey.
+// beginKey checks a key, and checks that this Locker can send requests for it. Close waits until
+// endKey is called.
 func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
 	case l.guarantees.Bound != driver.ToNothing:

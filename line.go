@@ -7,32 +7,33 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// queue is the line of goroutines of one Locker that wait for one name. Only its head talks to the
-// store, so the store sees one waiter for a thousand. A store in this process keeps the queue
-// itself; then line stays empty.
+// queue is the line of goroutines of one Locker that wait for one name. Only the head of the line
+// talks to the store, so the store sees one waiter even if a thousand goroutines wait. A store in
+// this process has a queue of its own; then line stays empty.
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
-	gone    int     // places in line whose waiters gave up
+	gone    int     // places in line whose waiters have given up
 	parking         // of the head
 
 	// For the error of a waiter that gives up before it has asked the store:
 	held   error // the last *HeldError that the store returned
-	holder *hold // the hold of this Locker that was granted after that error
+	holder *hold // the hold of this Locker that was granted after held was returned
 }
 
 // turn is the place of one waiter in a queue.
 type turn struct {
-	ready chan struct{} // gets one message: the state is called, given, spent or unsure; or the store called answer
+	ready chan struct{} // gets one message when the state becomes final, or when the store calls answer
 	state turnState
-	gone  bool         // it is out of the line: the waiter gave up, or has the lock
-	g     driver.Grant // from a store that keeps the queue itself
+	gone  bool         // the turn is out of the line: the waiter gave up, or has the lock
+	g     driver.Grant // from a store that has a queue of its own
 	err   error
 	a     *attempt
 }
 
-// turnState is the state of a turn. Locker.mu guards it. After called it does not change any more,
-// and the waiter reads it without mu when it has received ready.
+// turnState is the state of a turn. Locker.mu guards it. The states called, given, spent and unsure
+// are final: after them the state does not change, and the waiter that has received ready reads it
+// without mu.
 //
 //	state    entered when                                  the waiter is called      the waiter gives up
 //	lined    it takes its place (takePlace)                cannot be                 leaves
@@ -56,10 +57,10 @@ type turn struct {
 //	parked  → passing, called
 //	passing → called, given, spent, unsure
 //
-// Close changes no state. After it no turn becomes passing or given: a turn that is passing becomes
-// unsure if the lock is granted to it. A turn whose waiter gave up while it was passing keeps that
-// state. Close waits for each turn: the waiter counts in Locker.attempts until it has taken the
-// lock or given up, and so does the Release while a turn is passing.
+// Close changes no state. After Close no turn becomes passing or given: if the lock is granted to a
+// turn that is passing, the turn becomes unsure. A turn whose waiter gives up while it is passing
+// stays passing. Close waits for every turn. Locker.attempts counts the waiter until it has taken
+// the lock or given up, and counts the Release while a turn is passing.
 type turnState int8
 
 const (
@@ -72,7 +73,7 @@ const (
 	unsure
 )
 
-// answer is called by a store that keeps the queue itself.
+// answer is called by a store that has a queue of its own.
 func (t *turn) answer(g driver.Grant, err error) {
 	t.g, t.err = g, err
 	t.ready <- struct{}{}
@@ -125,27 +126,27 @@ func (q *queue) callHead() {
 	t.ready <- struct{}{}
 }
 
-// A released lock may go directly to the next turn in the line of its Locker: with one request for
-// the release and the next acquire (driver.Passer), or, with PassLocally, without a request. So the
-// head of a line behind such a lock does not join the store's queue at once. It is parked, and
-// joins the queue if the lock is not released soon.
+// A released lock may go directly to the next turn in the line of its Locker. That takes one
+// request for both the release and the next acquire (driver.Passer), or, with PassLocally, no
+// request. So the head of a line behind such a lock does not join the store's queue at once. It is
+// parked, and joins the queue if the lock is not released soon.
 
 // parkFor is how long the head of a line waits for a holder of its Locker before it joins the
-// store's queue. It is long enough for several hand-overs in this process and too short to matter
-// to waiters in other processes, which then stand before it.
+// store's queue. It is long enough for several hand-overs in this process. It is short enough not
+// to matter if waiters of other processes join the store's queue in the meantime.
 const parkFor = 2 * time.Millisecond
 
-// handoverState is what a Locker needs to pass locks on.
+// handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
-	passer  driver.Passer      // nil if the store is none
-	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot
-	holders map[string]*hold   // the holds that may be passed on, by name; nil if none ever is
-	invalid error              // the error in the parameters of PassLocally
+	passer  driver.Passer      // nil if the store cannot pass locks on
+	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
+	holders map[string]*hold   // by name, the holds that may be passed on; nil if none ever may
+	invalid error              // the error in the parameters of PassLocally, or nil
 }
 
 func (l *Locker) initHandover() {
 	if l.handover.invalid = l.cfg.checkPassing(); l.handover.invalid != nil || l.guarantees.InProcess {
-		return // the store's queue is as fast
+		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
 	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
@@ -154,7 +155,7 @@ func (l *Locker) initHandover() {
 	}
 }
 
-// parking says how long the head of a line is parked. It is guarded by mu.
+// parking is for how long the head of a line is parked. Locker.mu guards it.
 type parking struct {
 	until driver.Instant
 	rings driver.Instant // when the alarm fires
@@ -168,14 +169,14 @@ func (p *parking) over() {
 	}
 }
 
-// passes reports whether the lock that was granted to a may be passed on.
+// passes reports whether the lock that a gets may be passed on later.
 func (a *attempt) passes() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0
 }
 
-// unlist is called when h ends or may no longer be passed on. With wake, the turn that is parked
-// behind h asks the store; otherwise the caller of unlist wakes it or passes h on to it. The caller
-// holds mu.
+// unlist removes h from the holds that may be passed on. If wake is true, the turn that is parked
+// behind h then asks the store; otherwise the caller of unlist wakes that turn or passes h on to
+// it. The caller holds mu.
 func (l *Locker) unlist(h *hold, wake bool) {
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return
@@ -199,8 +200,8 @@ func (q *queue) headParked() bool {
 	return q != nil && len(q.line) > 0 && q.line[0].state == parked
 }
 
-// mayPark reports whether a caller that wants an exclusive lock on name is likely to be parked. The
-// caller holds mu.
+// mayPark reports whether a caller that waits for an exclusive lock on name is likely to be parked.
+// The caller holds mu.
 func (l *Locker) mayPark(name string) bool {
 	if l.handover.holders == nil {
 		return false
@@ -234,8 +235,8 @@ func (l *Locker) parkHead(q *queue) bool {
 	return true
 }
 
-// setAlarm makes sure that the head of q does not stay parked after q.until. An earlier alarm
-// stays: when it fires it sets the next one.
+// setAlarm makes sure that the head of q does not stay parked after q.until. If an earlier alarm is
+// set, it is kept, and sets the next one when it fires.
 func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	if q.alarm != nil {
 		if q.rings <= q.until {
@@ -262,18 +263,19 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	})
 }
 
-// batch is a hold in the store that one holder of this Locker passes to the next in memory, under
-// PassLocally. All these holders share the batch. It is guarded by mu.
+// batch is one hold in the store that the holders of a Locker pass on in memory, under PassLocally.
+// All these holders share the batch. Locker.mu guards it.
 type batch struct {
 	until    driver.Instant // the last moment at which a holder may follow
 	left     int            // how many holders may follow
-	reserved bool           // the store grants their fences to nobody else
+	reserved bool           // the fences of the batch are reserved in the store
 }
 
-// open reports whether another holder may follow.
+// open reports whether another holder may still follow in the batch.
 func (b *batch) open(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
 
-// newBatch is called when the store has granted a lock.
+// newBatch returns a batch for a lock that the store has just granted, or nil if locks are not
+// passed on in memory.
 func (l *Locker) newBatch(now driver.Instant) *batch {
 	if l.cfg.passMost == 0 || l.handover.raiser == nil && l.guarantees.Fence != driver.NoFence {
 		return nil
@@ -281,8 +283,8 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// follows reports whether a may take over the hold of h in the store: the record in the store is
-// true of a, and a wants nothing that needs a grant of the store.
+// follows reports whether a may take over the hold of h in the store. The record in the store must
+// be right for a too, and a must not ask for anything that only a grant of the store can give.
 func (a *attempt) follows(h *hold) bool {
 	n := a.h
 	return !n.shared && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

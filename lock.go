@@ -13,13 +13,13 @@ import (
 )
 
 // A Lock is one hold on a name, from Acquire to Release. Its methods are safe for concurrent use. A
-// Lock must not be copied. The zero Lock and nil behave like a lock that was released.
+// Lock must not be copied. The zero Lock and a nil *Lock behave like a lock that was released.
 //
-// While the process runs, Context ends before the lease can have ended by time: the lease counts
-// from before the request that granted it, less a margin for clocks that run at different rates,
-// and the time of a suspend counts. No lock can promise this to a process that is paused between a
-// look at the clock and a write. Against that, send Fence with the write and check it where the
-// data is.
+// While the process runs, Context ends before the lease can run out. The lease counts from the
+// instant just before the request that granted it, less a margin for clocks that run at different
+// rates. Time during which the machine is suspended counts too. But no lock can protect a write if
+// the process is paused between a look at the clock and the write. Against that, send Fence with
+// the write and check it where the data is.
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
 // MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
@@ -28,16 +28,17 @@ type Lock struct {
 	h *hold // nil in the zero Lock
 }
 
-// noCopy makes go vet report copies. If a Lock was copied and the original became garbage, the hold
-// would count as forgotten although the copy is in use.
+// noCopy makes go vet report copies. If a Lock were copied and the original garbage-collected, the
+// hold would count as forgotten although the copy is in use.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// handle returns the Lock of a hold. The Locker refers to the hold in order to renew it, so only a
-// Lock in an allocation of its own becomes garbage when the caller drops it. That costs an
-// allocation and work for the collector, and is done only if somebody observes.
+// handle returns the Lock of a hold. To tell an observer that the caller dropped its Lock, the Lock
+// must be a separate allocation, because the Locker keeps the hold itself alive for renewal. The
+// separate allocation costs memory and work for the garbage collector, so handle makes one only if
+// there is an observer.
 func handle(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -56,8 +57,8 @@ func (h *hold) watchedHandle() *Lock {
 	return lock
 }
 
-// of returns the hold. All methods are on *Lock, and not on *hold, so that a deferred call and a
-// method value keep the Lock from being collected.
+// of returns the hold. The methods are on *Lock, not on *hold, so that a deferred call or a method
+// value keeps the Lock from being garbage-collected.
 func (k *Lock) of() *hold {
 	if k == nil || k.h == nil {
 		return noHold
@@ -87,93 +88,95 @@ func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 func (k *Lock) Name() string { return k.of().name }
 
 // Shared reports whether the lock is shared, as far as this process knows. It never reports false
-// while readers may be in. There is one exception: if another program that knows the token demoted
-// the lock, that shows after the next renewal, Check or Extend, if the store can tell.
+// while other readers may hold the name, with one exception: if another program that knows the
+// token demoted the lock, Shared reports that only after the next renewal, Check or Extend, and
+// only if the store can tell.
 func (k *Lock) Shared() bool { return k.of().isShared() }
 
-// Fence returns the fencing token: a number that grows with each exclusive grant of this name. Send
-// it with every write and let the resource refuse smaller ones; see package fence. It is 0 if the
-// store has no fences.
+// Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send
+// it with every write and let the resource refuse smaller ones; see package fence. Fence returns 0
+// if the store has no fences.
 func (k *Lock) Fence() uint64 { return k.of().fencing() }
 
 // Remaining returns the time until Context ends if the lease is not renewed, by this process's own
-// clock. It is 0 if the lock is over, and the longest Duration if the lock has no lease.
+// clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease.
 func (k *Lock) Remaining() time.Duration { return k.of().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own
 // clock. It sends no request; see Check.
 func (k *Lock) Expired() bool { return k.of().expired() }
 
-// Context returns a context that ends when the lock does, with the values of the context given to
+// Context returns a context that ends when the lock ends. It has the values of the context given to
 // Acquire. context.Cause returns the reason: ErrLost, ErrExpired, ErrMaxHold, ErrReleased or
-// ErrClosed. The context does not end with the one given to Acquire, which bounds only the wait;
-// the context of the function that Do runs ends with both.
+// ErrClosed. The end of the context given to Acquire does not end it, because that context bounds
+// only the wait. The context of the function that Do runs ends with both.
 func (k *Lock) Context() context.Context { return k.of().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
-// it is advice, and Fence is the guarantee. Nil means that the lock is held; ErrLost, ErrExpired
-// and ErrReleased mean that it is not; after every other error it is not known.
+// use it as advice, and rely on Fence. Nil means that the lock is held. ErrLost, ErrExpired and
+// ErrReleased mean that it is not. After any other error it is not known.
 func (k *Lock) Check(ctx context.Context) error { return k.of().check(ctx) }
 
 // Extend extends the lease, so that it lasts at least ttl from now; 0 stands for the TTL with which
-// the lock was taken. It never shortens the lease. After ErrExpired and ErrLost the lock is gone;
-// after another error it is as good as before.
+// the lock was taken. Extend never shortens the lease. After ErrExpired and ErrLost the lock is
+// gone. Every other error leaves the lock as it was.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error { return k.of().extend(ctx, ttl) }
 
 // Promote makes a shared lock exclusive, with a new fence. It waits until the other readers have
-// left, or ctx ends; meanwhile no new reader gets in. If another reader is being promoted already,
-// each of the two would wait for the other: Promote returns ErrPromotionConflict at once.
+// left or ctx ends; meanwhile no new reader gets in. If another reader is being promoted already,
+// each of the two would wait for the other, so Promote returns ErrPromotionConflict at once.
 //
-// A failed promotion leaves the shared lock as it was, or the error is ErrLost and the lock is
-// over. If Guarantees().Promotion is Regrant, another holder may have had an exclusive lock in
-// between: read again all that you read under the shared lock. Promoting an exclusive lock does
-// nothing. An exported lock keeps its mode (ErrInvalid).
+// If Promote fails, the lock is still shared, unless the error is ErrLost and the lock is over. If
+// Guarantees().Promotion is Regrant, another holder may have had an exclusive lock during the
+// promotion: read again all that you read under the shared lock. Promoting an exclusive lock does
+// nothing. An exported lock cannot be promoted (ErrInvalid).
 func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx) }
 
 // Demote makes an exclusive lock shared and keeps its fence. If Guarantees().Promotion is Atomic,
-// the name is not free in between. Demoting a shared lock does nothing.
+// the name is never free during the change. Demoting a shared lock does nothing.
 //
 // The lock counts as shared from the beginning of the call, because readers may come in before the
-// reply arrives. After ErrUncertain it still counts as shared; after another error it is exclusive
-// as before. An exported lock keeps its mode (ErrInvalid).
+// reply arrives. After ErrUncertain it still counts as shared. After any other error it is
+// exclusive as before. An exported lock cannot be demoted (ErrInvalid).
 func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 
-// Export returns a key with which another process takes the lock over, by Locker.Adopt. Until then
-// this lock stays as it is and is renewed; the adoption ends it (ErrLost). Close leaves an exported
-// lock alone. The key is a secret.
+// Export returns a key with which another process can take the lock over, by Locker.Adopt. Until
+// then this lock stays held and renewed; the adoption ends it (ErrLost). Close does not release an
+// exported lock. The key is a secret.
 //
-// Export asks the store for its id, so that the key is refused at another store. If ctx ends, or
-// the store cannot be asked, the key is good all the same, and is not compared. A store whose locks
-// are bound to a process or a connection returns errors.ErrUnsupported.
+// Export asks the store for its id, so that another store refuses the key. If the store does not
+// reply, or ctx ends first, the key is valid but is not checked against the store's id. If the
+// store binds its locks to a process or a connection, Export returns errors.ErrUnsupported.
 func (k *Lock) Export(ctx context.Context) (Key, error) {
 	key, err := k.of().export(ctx)
-	runtime.KeepAlive(k) // else it could count as forgotten before it is exported
+	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten before it is exported
 	return key, err
 }
 
-// File returns a duplicate of the open file that carries the lock, for a child process; the caller
-// closes it. While any copy of it is open the name stays taken, even after Release and after the
-// death of this process. A store whose locks are not bound to a file returns errors.ErrUnsupported.
+// File returns a duplicate of the open file that carries the lock, for a child process. The caller
+// closes it. While any copy of this file is open the name stays taken, even after Release and after
+// the death of this process. If the store does not bind its locks to files, File returns
+// errors.ErrUnsupported.
 func (k *Lock) File() (*os.File, error) { return k.of().file() }
 
-// Release releases the lock and ends Context. It takes no context, because a cancelled caller must
-// release its lock, too. It stops renewal first and waits for a renewal under way. It returns
-// within about 15 seconds even if the store is silent, and never removes the lock of another
-// holder.
+// Release releases the lock and ends Context. It takes no context, because a caller whose context
+// was cancelled must still release its lock. Release stops renewal first and waits for a renewal
+// under way. It returns within about 15 seconds even if the store does not reply, and never removes
+// the lock of another holder.
 //
 // Nil means that the lock was held until now. The errors are:
 //
 //   - ErrExpired: the lease had run out, and nobody has taken the lock since;
-//   - ErrLost: another client has taken the lock, or it is not known;
-//   - ErrMaxHold: the time of MaxHold was over before;
-//   - ErrUncertain, ErrUnavailable: the store did not confirm; the Locker repeats the release in
+//   - ErrLost: another client has taken the lock, or the store cannot tell;
+//   - ErrMaxHold: the time of MaxHold was over before the release;
+//   - ErrUncertain, ErrUnavailable: the store did not confirm the release. The Locker repeats it in
 //     the background until the lease has ended;
-//   - ErrInvalid, errors.ErrUnsupported: the cool-down is not possible; only then the lock stays
-//     held.
+//   - ErrInvalid, errors.ErrUnsupported: the cool-down is not possible. These are the only errors
+//     after which the lock is still held.
 //
 // A second Release does nothing and returns the result of the first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {
 	err := k.of().giveUp(opts)
-	runtime.KeepAlive(k) // else it could count as forgotten while it is released
+	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten while it is released
 	return err
 }

@@ -15,26 +15,26 @@ import (
 )
 
 // Store is a place where locks are kept. Packages memstore, filestore and quorum, and the modules
-// of the other stores, open one.
+// of the other stores, provide stores.
 type Store = driver.Store
 
-// State is the state of a name, from Inspect and List.
+// State is the state of a name, as Inspect and List return it.
 type State = driver.State
 
-// Hold is one hold on a name, from Inspect, List and HeldError.
+// Hold is one hold on a name, as it appears in State and HeldError.
 type Hold = driver.Hold
 
 // Guarantees are the promises of a store.
 type Guarantees = driver.Guarantees
 
-// A Locker takes locks in one store. It waits, renews, watches deadlines, cleans up and reports
-// events, in the same way for all stores. It is safe for concurrent use; a program needs one for
-// each store.
+// A Locker takes locks in one store. For all stores in the same way, it waits, renews, watches
+// deadlines, cleans up and reports events. It is safe for concurrent use; a program needs one
+// Locker for each store.
 type Locker struct {
 	store      driver.Store
 	enqueuer   driver.Enqueuer   // nil unless the store lives in this process
 	identifier driver.Identifier // nil if the store has no id
-	waiter     driver.Waiter     // nil if the store wakes nobody
+	waiter     driver.Waiter     // nil if the store cannot wake waiters
 	converter  driver.Converter  // nil if the store cannot change a mode
 	guarantees driver.Guarantees
 	cfg        config
@@ -42,18 +42,18 @@ type Locker struct {
 	owned      bool // Close closes the store
 	host       string
 	pid        int
-	closing    context.Context // ends when Close begins; ends all waits
+	closing    context.Context // ends when Close begins, and ends all waits
 	closeDone  chan struct{}   // closed when the first Close returns
-	closeErr   error           // of the first Close; read it after closeDone
+	closeErr   error           // what Close returns; set before closeDone is closed
 	beginClose context.CancelCauseFunc
 	stats      counters
-	shown      atomic.Pointer[func(string) string] // of ShowNames; nil: names are shown unchanged
+	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
-	mu       sync.Mutex    // guards what follows, and the state of every Lock
-	pending  []*eventQueue // to be delivered when mu is given up
+	mu       sync.Mutex    // guards the fields below, and the state of every Lock
+	pending  []*eventQueue // with events to be delivered when mu is unlocked
 	closed   bool
-	attempts int           // calls that take or release a lock, and functions of Do; Close waits for them
-	drained  chan struct{} // closed when attempts is 0, if Close waits for that
+	attempts int           // calls that take or release a lock, and functions that Do runs; Close waits for them
+	drained  chan struct{} // closed when attempts becomes 0; nil unless Close waits for that
 	random   *rand.ChaCha8
 	queues   map[string]*queue
 	handover handoverState
@@ -61,10 +61,10 @@ type Locker struct {
 	cleaner  cleaner
 }
 
-// New returns a Locker that owns store: Close closes the store too. A second Locker on the same
-// store is made with NewShared. An Option among opts is the default for all locks of this Locker.
+// New returns a Locker that owns store: Close closes the store too. For further Lockers on the same
+// store use NewShared. An Option among opts becomes the default for all locks of this Locker.
 //
-// New sends nothing, so it cannot fail. It panics if store is nil.
+// New sends no request, so it cannot fail. It panics if store is nil.
 func New(store Store, opts ...LockerOption) *Locker {
 	l := newLocker(store, opts)
 	l.owned = true
@@ -116,7 +116,7 @@ func (l *Locker) defaultTTL() time.Duration {
 // Guarantees returns the promises of the store.
 func (l *Locker) Guarantees() Guarantees { return l.guarantees }
 
-// storeID returns the id of the store, or "" if it has none or cannot be asked now.
+// storeID returns the id of the store, or "" if the store has none or cannot be asked now.
 func (l *Locker) storeID(ctx context.Context) string {
 	if l.identifier == nil {
 		return ""
@@ -128,9 +128,9 @@ func (l *Locker) storeID(ctx context.Context) string {
 	return id
 }
 
-// Tokens come from ChaCha8 under a key from the system's generator, which is replaced after
-// tokensPerSeed tokens: a read from the system for each token would cost a quarter of an acquire in
-// memory. A token names a hold; it opens nothing else.
+// Tokens come from ChaCha8. Its key comes from the system's random generator and is replaced after
+// tokensPerSeed tokens. Reading each token from the system would cost a quarter of an acquire in
+// memory. A token identifies a hold and is used for nothing else.
 const tokensPerSeed = 1 << 16
 
 func (l *Locker) reseed() {
@@ -139,7 +139,7 @@ func (l *Locker) reseed() {
 	l.random = rand.NewChaCha8(seed)
 }
 
-// newToken returns 32 random bytes in base64, as Symfony's clients write them. The caller holds
+// newToken returns 32 random bytes in base64, the form that Symfony's clients use. The caller holds
 // l.mu.
 func (l *Locker) newToken() string {
 	if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
@@ -152,8 +152,8 @@ func (l *Locker) newToken() string {
 	return string(text[:])
 }
 
-// Inspect asks the store for the holders of name. The result is advice, and may be outdated when it
-// arrives. A store that does not know returns errors.ErrUnsupported.
+// Inspect asks the store for the holders of name. The reply may be outdated when it arrives: use it
+// as advice. A store that cannot list its holders returns errors.ErrUnsupported.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
@@ -169,8 +169,8 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	return state, nil
 }
 
-// List asks the store for the names that begin with prefix and are held, cool down or have waiters.
-// A store that does not know returns errors.ErrUnsupported.
+// List asks the store for the names that begin with prefix and are held, are cooling down or have
+// waiters. A store that cannot list its names returns errors.ErrUnsupported.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	i, ok := driver.As[driver.Lister](l.store)
 	if !ok {
@@ -183,10 +183,10 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	return states, nil
 }
 
-// Break ends all holds on name by force, if seenFence, which Inspect returned, is still its fence;
-// otherwise it returns ErrLost. It returns a fence above all earlier ones. An evicted holder goes
-// on working until its next request to the store; only a resource that checks fences stops it
-// earlier. A store that cannot break locks returns errors.ErrUnsupported.
+// Break ends all holds on name by force, if the fence of name is still seenFence, which Inspect
+// returned; otherwise it returns ErrLost. Break returns a fence above all earlier ones. An evicted
+// holder goes on working until its next request to the store; only a resource that checks fences
+// stops it earlier. A store that cannot break locks returns errors.ErrUnsupported.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	b, ok := driver.As[driver.Breaker](l.store)
 	if !ok {

@@ -13,23 +13,24 @@ import (
 // An Observer gets the events of a Locker, for metrics, traces and logs.
 //
 // ctx has the values of the context that the caller gave to Acquire, and those that a
-// ContextObserver added to it. When the acquire is over, ctx no longer ends with the caller's.
+// ContextObserver added to it. Once the acquire is over, the end of the caller's context no longer
+// ends ctx.
 //
-// The events of one acquire, and of the hold that it takes, come one after the other, in the order
-// in which they happened. Events of different locks may come at the same time. EventReleasing is
-// delivered before the release is sent, so it comes before the EventAcquired of the next holder, in
-// whatever process that is. When a method that takes or releases a lock returns, its events have
-// been delivered.
+// The events of one acquire, and of the hold that it takes, are delivered one at a time, in the
+// order in which they happened. Events of different locks may be delivered at the same time.
+// EventReleasing is delivered before the release is sent. So it precedes the EventAcquired of the
+// next holder, even if that holder is in another process. When a method that takes or releases a
+// lock returns, its events have been delivered.
 //
-// Observe is called by the goroutine in which the event happened, and that goroutine waits: it must
-// return soon, and it must not take or release locks of the same Locker. If it panics, the Locker
-// logs that with the stack, to the Logger or else to slog.Default, and never calls this Observer
-// again: a fault of a metric must not cost a lock.
+// Observe is called by the goroutine in which the event happened, and that goroutine waits for it.
+// So Observe must return soon, and must not take or release locks of the same Locker. If Observe
+// panics, the Locker logs the panic with its stack, to the Logger or else to slog.Default, and
+// never calls this Observer again: a fault in a metric must not cost a lock.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
-// ObserverFunc is a function that is an Observer.
+// ObserverFunc makes a function an Observer.
 type ObserverFunc func(ctx context.Context, e Event)
 
 // Observe calls f.
@@ -41,24 +42,25 @@ type ContextObserver interface {
 	Observer
 
 	// ObserveStart is called, instead of Observe, for EventAcquiring, EventAcquired and
-	// EventReleasing. A later version may call it for other kinds that begin something. It returns
-	// ctx or a context that descends from ctx:
+	// EventReleasing. A later version may call it for other kinds with which something begins. It
+	// returns ctx or a context that descends from ctx. The returned context is used as follows:
 	//
-	//   - EventAcquiring: the requests to the store carry it, and it goes with all later events;
-	//   - EventAcquired: Lock.Context, and so the function that Do runs, descend from it;
+	//   - EventAcquiring: for the requests to the store, and for all later events;
+	//   - EventAcquired: as the parent of Lock.Context, and so of the context of the function that
+	//     Do runs;
 	//   - EventReleasing: the requests that release the lock carry its values.
 	ObserveStart(ctx context.Context, e Event) context.Context
 }
 
-// watcher is an Observer of a Locker.
+// watcher is one Observer of a Locker, with its state.
 type watcher struct {
 	observer Observer
-	starts   ContextObserver // the same one; nil if it is none
-	log      *slog.Logger    // of Logger; nil if it is another observer
+	starts   ContextObserver // observer, if it is a ContextObserver; else nil
+	log      *slog.Logger    // the log of Logger; nil for any other observer
 	failed   atomic.Bool     // it has panicked
 }
 
-// call calls the observer, and returns the context that goes on.
+// call calls the observer, and returns the context to use from then on.
 func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived context.Context) {
 	derived = ctx
 	if w.failed.Load() {
@@ -81,7 +83,7 @@ func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived contex
 	return derived
 }
 
-// panicLog is where the panic of an observer is logged.
+// panicLog returns the log to which the panic of an observer is written.
 func (l *Locker) panicLog() *slog.Logger {
 	for _, w := range l.cfg.observers {
 		if w.log != nil {
@@ -91,7 +93,7 @@ func (l *Locker) panicLog() *slog.Logger {
 	return slog.Default()
 }
 
-// observed reports whether an observer wants the events that are logged at Debug.
+// observed reports whether an observer wants the events whose level is Debug.
 func (l *Locker) observed(ctx context.Context) bool {
 	return slices.ContainsFunc(l.cfg.observers, func(w *watcher) bool {
 		return w.log == nil || w.log.Enabled(ctx, slog.LevelDebug)
@@ -101,8 +103,8 @@ func (l *Locker) observed(ctx context.Context) bool {
 // logObserver writes events to a log.
 type logObserver struct{ *slog.Logger }
 
-// Observe implements Observer. The beginnings of acquires and releases are not logged: their ends
-// say the same and more.
+// Observe implements Observer. It does not log the beginnings of acquires and releases, because the
+// events of their ends say the same and more.
 func (o logObserver) Observe(ctx context.Context, e Event) {
 	level := e.Kind.level()
 	if e.Kind == EventAcquiring || e.Kind == EventReleasing || !o.Enabled(ctx, level) {
@@ -127,25 +129,25 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 	o.LogAttrs(ctx, level, "padlock: "+e.Kind.String(), attrs...)
 }
 
-// An eventQueue delivers the events of one acquire, and of the hold that it takes, in their order
-// and one at a time. There is one only if somebody observes.
+// An eventQueue delivers the events of one acquire, and of the hold that it takes, in order and one
+// at a time. It exists only if there is an observer.
 type eventQueue struct {
 	l    *Locker
 	name string
-	all  bool // somebody wants events that are logged at Debug
+	all  bool // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
-	ctx      context.Context // goes with the events
-	mode     Mode            // until there is a hold
+	ctx      context.Context // passed to the observers
+	mode     Mode            // of the acquire; a hold has its own
 	queue    []Event
-	busy     bool          // a goroutine delivers, or will when it gives mu up
-	idle     chan struct{} // closed when it has; nil if nobody waits for that
-	holdBack bool          // the lock is granted, and EventAcquired is to be delivered first
+	busy     bool          // a goroutine is delivering events, or will when it unlocks mu
+	idle     chan struct{} // closed when that goroutine is done; nil if nobody waits for that
+	holdBack bool          // the lock is granted, and EventAcquired must be delivered first
 	noHold   bool          // no caller got the lock
-	held     time.Duration // how long the hold lasted
+	held     time.Duration // how long the lock was held
 }
 
-// newEvents returns the queue of an acquire that begins, and the context that it goes on with.
+// newEvents returns the queue of an acquire that begins, and the context to use in this acquire.
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
 	n := &eventQueue{l: l, name: name, mode: mode, all: l.observed(ctx)}
 	if n.all {
@@ -155,8 +157,8 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	return n, ctx
 }
 
-// note puts e into the queue. The caller holds mu; its call of unlock delivers e, unless another
-// goroutine delivers events of this queue already. n may be nil.
+// note puts e into the queue. The caller holds mu. Its call of unlock delivers e, unless another
+// goroutine already delivers the events of this queue. n may be nil.
 func (n *eventQueue) note(e Event) {
 	if n == nil || !n.wants(e.Kind) {
 		return
@@ -171,7 +173,7 @@ func (n *eventQueue) note(e Event) {
 
 func (n *eventQueue) wants(k EventKind) bool { return n.all || k.level() > slog.LevelDebug }
 
-// noteCall puts e, which happened to an acquire, into the queue. The caller holds mu.
+// noteCall puts e, an event of an acquire, into the queue. The caller holds mu.
 func (n *eventQueue) noteCall(e Event) {
 	if n != nil {
 		e.Mode = n.mode
@@ -179,7 +181,7 @@ func (n *eventQueue) noteCall(e Event) {
 	}
 }
 
-// noteHold puts e, which happened to h, into the queue of h. The caller holds mu.
+// noteHold puts e, an event of h, into the queue of h. The caller holds mu.
 func (h *hold) noteHold(e Event) {
 	if h.events != nil && !h.events.noHold {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
@@ -187,7 +189,7 @@ func (h *hold) noteHold(e Event) {
 	}
 }
 
-// unlock gives mu up and delivers the events that were noted under it.
+// unlock unlocks mu and delivers the events that were noted while it was held.
 func (l *Locker) unlock() {
 	if l.pending == nil {
 		l.mu.Unlock()
@@ -205,7 +207,7 @@ func (l *Locker) unlock() {
 func (n *eventQueue) deliver() {
 	finished := false
 	defer func() {
-		if !finished { // an observer ended the goroutine
+		if !finished { // an observer called runtime.Goexit
 			n.l.mu.Lock()
 			n.rest()
 			n.l.mu.Unlock()
@@ -244,11 +246,11 @@ func (n *eventQueue) rest() {
 }
 
 // observerPatience is how long a call waits for observers that are busy with earlier events of the
-// same lock. It bounds what an observer costs that releases a lock whose event it is handling.
+// same lock. An observer may release the very lock whose event it is handling; it then waits for
+// itself, and observerPatience bounds that wait.
 const observerPatience = time.Second
 
-// settle waits until all events so far are delivered, and returns the context that goes with the
-// next.
+// settle waits until all events so far are delivered, and returns the context for the next event.
 func (n *eventQueue) settle() context.Context {
 	n.l.mu.Lock()
 	defer n.l.mu.Unlock()
@@ -265,8 +267,8 @@ func (n *eventQueue) settle() context.Context {
 	return n.ctx
 }
 
-// awaitIdle waits for another goroutine that delivers, and reports whether it is done. It is called
-// and returns with mu held, and gives it up meanwhile.
+// awaitIdle waits until the goroutine that delivers events is done, and reports whether it is.
+// awaitIdle is called and returns with mu held, and unlocks mu while it waits.
 func (n *eventQueue) awaitIdle() bool {
 	if n.idle == nil {
 		n.idle = make(chan struct{})
@@ -284,8 +286,8 @@ func (n *eventQueue) awaitIdle() bool {
 	}
 }
 
-// announce delivers EventAcquired, and then the events of the hold since it was granted. It returns
-// the context of the hold.
+// announce delivers EventAcquired, and then the later events of the hold. It returns the context
+// for the hold.
 func (n *eventQueue) announce(first Event) context.Context {
 	n.l.mu.Lock()
 	later := n.queue
@@ -302,7 +304,7 @@ func (n *eventQueue) announce(first Event) context.Context {
 	return ctx
 }
 
-// detach makes the context of later events one that never ends.
+// detach replaces the context for later events by one that never ends.
 func (n *eventQueue) detach() {
 	n.l.mu.Lock()
 	defer n.l.mu.Unlock()
@@ -311,8 +313,8 @@ func (n *eventQueue) detach() {
 	}
 }
 
-// forgetHold drops the events of a hold that no caller gets, even the later ones. The caller
-// holds mu.
+// forgetHold drops all events, present and future, of a hold that no caller gets. The caller holds
+// mu.
 func (n *eventQueue) forgetHold() {
 	n.holdBack, n.noHold = false, true
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
@@ -320,9 +322,9 @@ func (n *eventQueue) forgetHold() {
 	})
 }
 
-// ShowNames makes l show show(name) in its log and its events instead of a name, for names that
-// hold secrets. Given more than once, the functions are called one after the other. They must be
-// quick and safe for concurrent use.
+// ShowNames makes l use show(name) instead of name in its log and its events, so that names that
+// hold secrets are not shown. If ShowNames is called more than once, each function gets the result
+// of the one before. The functions must be quick and safe for concurrent use.
 func (l *Locker) ShowNames(show func(name string) string) {
 	l.mu.Lock()
 	defer l.unlock()
@@ -333,7 +335,7 @@ func (l *Locker) ShowNames(show func(name string) string) {
 	l.shown.Store(&show)
 }
 
-// publish calls all observers, and returns the context that goes on.
+// publish calls all observers, and returns the context to use from then on.
 func (l *Locker) publish(ctx context.Context, e *Event) context.Context {
 	if show := l.shown.Load(); show != nil {
 		e.Name = (*show)(e.Name)

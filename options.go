@@ -10,31 +10,32 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// DefaultTTL is the length of a lease if no TTL is given: the time after which others may take the
-// lock if this process dies or is cut off. While the process lives the lease is renewed.
+// DefaultTTL is the length of a lease if TTL is not given. It is the time after which other
+// processes may take the lock if this process dies or loses its connection. While the process
+// lives, the lease is renewed.
 const DefaultTTL = 30 * time.Second
 
 // DefaultMaxWaiters is how many goroutines may wait for one name in one Locker if MaxWaiters is not
 // given.
 const DefaultMaxWaiters = 10000
 
-// Option sets how a lock is taken. Given to New it is the default for all locks of the Locker;
-// given to a call it overrides that default.
+// Option sets how a lock is taken. An Option given to New is the default for all locks of the
+// Locker. An Option given to a call overrides that default.
 type Option interface {
 	LockerOption
 	apply(*settings)
 }
 
-// LockerOption configures a Locker and is given to New. Every Option is a LockerOption, too.
+// LockerOption configures a Locker and is given to New. Every Option is also a LockerOption.
 type LockerOption interface{ applyLocker(*config) }
 
 // ReleaseOption configures one Release.
 type ReleaseOption interface{ applyRelease(*releaseSettings) }
 
-// settings is how one lock is taken.
+// settings says how one lock is taken.
 type settings struct {
 	ttl         time.Duration
-	wait        time.Duration // waitForContext: until ctx ends
+	wait        time.Duration // waitForContext: no limit but ctx
 	shared      bool
 	skip        bool
 	noRenewal   bool
@@ -70,9 +71,10 @@ func (o lockerOption) applyLocker(c *config) { o(c) }
 // lasts.
 func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
 
-// Wait bounds how long Acquire and Do wait for the lock. The context bounds the wait, too: the
-// first to end decides. If this time is over the error is ErrHeld. Wait(0) tries once. Without
-// Wait, or with the longest Duration, the context alone decides. A negative time is ErrInvalid.
+// Wait bounds how long Acquire and Do wait for the lock. The context bounds the wait as well;
+// whichever ends first ends the wait. When the time of Wait is over, the error is ErrHeld. Wait(0)
+// tries once. Without Wait, or with the longest Duration, only the context bounds the wait. A
+// negative time is ErrInvalid.
 func Wait(d time.Duration) Option {
 	return option(func(s *settings) {
 		switch s.wait = d; {
@@ -89,40 +91,41 @@ const (
 	invalidWait    time.Duration = -2
 )
 
-// Shared takes the lock together with other shared locks; it excludes exclusive ones. If the store
-// has no shared mode the error is errors.ErrUnsupported.
+// Shared takes a shared lock. Several holders can have a shared lock on a name at the same time,
+// while no one has an exclusive lock. If the store has no shared mode, the error is
+// errors.ErrUnsupported.
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
-// SkipIfOutlived returns ErrHeld at once if the holder plans to keep the lock beyond the end of
-// this caller's wait. A holder that renews its lease without a MaxHold has no planned end and
-// counts as outliving every wait. If the wait has no end, SkipIfOutlived has no effect.
+// SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
+// the end of this caller's wait. A holder that renews its lease without a MaxHold has no planned
+// end and counts as outliving every wait. If the wait has no end, SkipIfOutlived has no effect.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called.
 func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
 
-// MaxHold bounds how long the lock is held, renewals included. After this time the context of the
-// lock ends with the cause ErrMaxHold and renewal stops. The name is free after Release, or when
-// the lease has run out.
+// MaxHold bounds how long the lock is held, including renewals. After this time renewal stops, and
+// the context of the lock ends with the cause ErrMaxHold. The name becomes free after Release, or
+// when the lease has run out.
 func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d from the grant, even if the lock is released earlier or
-// the process dies. It is for jobs that many machines start at the same time, by clocks that differ
-// a little.
+// the process dies. It is for jobs that many machines start at the same time, but whose clocks
+// differ a little.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
-// FenceAbove makes the fence of the grant greater than fence. Use it if resources have seen fences
-// from another source. fence is at most driver.MaxFenceAbove.
+// FenceAbove makes the fence of the grant greater than fence. Use it if a resource has already seen
+// fences from another source. fence is at most driver.MaxFenceAbove.
 func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
 
-// Label describes the purpose of the lock to others that find it held, in at most 256 bytes.
+// Label describes the purpose of the lock to clients that find it held. It has at most 256 bytes.
 func Label(text string) Option { return option(func(s *settings) { s.label = text }) }
 
-// CoolDownOption is an Option and a ReleaseOption. CoolDown makes it.
+// CoolDownOption is both an Option and a ReleaseOption. CoolDown returns one.
 type CoolDownOption struct{ d time.Duration }
 
-// CoolDown keeps the name taken for d after the release. Given to Acquire or New it is the default
-// for Release; given to Release it overrides that default.
+// CoolDown keeps the name taken for d after the release. A CoolDown given to Acquire or New is the
+// default for Release. A CoolDown given to Release overrides that default.
 func CoolDown(d time.Duration) CoolDownOption { return CoolDownOption{d} }
 
 func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }
@@ -130,8 +133,8 @@ func (o CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown =
 func (o CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = o.d }
 
 // Observe gives the events of the Locker to o. It may be given any number of times: each observer
-// gets every event, and the observer that was given first gets it first. A ContextObserver can also
-// add values to the contexts of acquires, holds and releases. A nil o observes nothing.
+// gets every event, in the order in which the observers were given. A ContextObserver can also add
+// values to the contexts of acquires, holds and releases. If o is nil, Observe does nothing.
 func Observe(o Observer) LockerOption {
 	if o == nil {
 		return lockerOption(func(*config) {})
@@ -141,8 +144,8 @@ func Observe(o Observer) LockerOption {
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
 }
 
-// OnEvent calls f for each event. It is Observe for a function that needs no context; f obeys the
-// rules of Observer.
+// OnEvent calls f for each event. It is Observe for a function that needs no context. f must obey
+// the rules of Observer.
 func OnEvent(f func(Event)) LockerOption {
 	if f == nil {
 		return lockerOption(func(*config) {})
@@ -150,10 +153,10 @@ func OnEvent(f func(Event)) LockerOption {
 	return Observe(ObserverFunc(func(_ context.Context, e Event) { f(e) }))
 }
 
-// Logger logs the events that an operator must know: at Error locks that were lost, and at Warn
-// renewals that fail, outcomes that are not known and locks that were forgotten. At Debug it logs
-// acquires, refusals, renewals and releases, too; they cost little if l does not log Debug. A nil l
-// logs nothing.
+// Logger logs the events that an operator must know about. It logs locks that were lost at level
+// Error. It logs renewals that failed, outcomes that are not known and locks that were forgotten at
+// level Warn. At level Debug it also logs acquires, refusals, renewals and releases; these cost
+// little if l does not log Debug. If l is nil, Logger does nothing.
 func Logger(l *slog.Logger) LockerOption {
 	if l == nil {
 		return lockerOption(func(*config) {})
@@ -162,8 +165,8 @@ func Logger(l *slog.Logger) LockerOption {
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
 }
 
-// MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further ones get
-// ErrTooManyWaiters. With 0, nobody waits.
+// MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further callers get
+// ErrTooManyWaiters. With 0, no caller can wait.
 func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
 
 // WithClock makes the Locker measure leases by c instead of driver.SystemClock. It is for tests;
@@ -172,19 +175,19 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 
 // PassLocally lets up to n holders in a row, all of this Locker, pass a lock on in memory. That
 // costs a microsecond instead of a round trip to the store. The store grants the lock to the first
-// holder, and the others follow within d from then. After that the lock is released in the store,
-// and a waiter of another process gets it. Such a waiter waits longer by at most d and the last
-// hold, or by n holds if these take less.
+// holder, and the others may follow within d from then. After that the lock is released in the
+// store, so that a waiter of another process can get it. PassLocally makes such a waiter wait
+// longer: at most for d and the hold that is under way then, or for n holds if these take less.
 //
-// Each holder has a Lock of its own, with a fence above those before it; the store never grants the
-// fences of the whole block of n again. Other processes see one hold, so only locks that are alike
-// follow each other: exclusive, with the same TTL and Label, and without MaxHold, NoRenewal or
-// HoldAtLeast. A cool-down, Export, File, Promote, Demote, or a lease that could not be renewed for
-// a while, ends the batch: then Release releases the lock in the store.
+// Each holder has its own Lock, with a fence above those of the holders before it. The store never
+// grants the fences of this block of n again. Other processes see one hold, so only locks that are
+// alike can follow each other: exclusive locks with the same TTL and Label, and without MaxHold,
+// NoRenewal or HoldAtLeast. A cool-down, Export, File, Promote or Demote ends the batch, and so
+// does a lease that could not be renewed for a while. Then Release releases the lock in the store.
 //
 // n is 2 to 100,000 and d is at most an hour; otherwise each Acquire returns ErrInvalid.
-// PassLocally has no effect on a store in this process, whose hand-over is as cheap, and on a store
-// that has fences and cannot reserve them (driver.FenceRaiser).
+// PassLocally has no effect on a store in this process, whose hand-over is just as cheap. It also
+// has no effect on a store that has fences but cannot reserve them (driver.FenceRaiser).
 func PassLocally(n int, d time.Duration) LockerOption {
 	return lockerOption(func(c *config) { c.passMost, c.passFor = n, d })
 }
@@ -200,8 +203,8 @@ func (c *config) checkPassing() error {
 	return nil
 }
 
-// with returns a copy of s, changed by opts. The copy is made here so that a call without options
-// allocates none.
+// with returns a copy of s, changed by opts. The copy is made in this function, so that a call
+// without options allocates nothing.
 func (s *settings) with(opts []Option) settings {
 	changed := *s
 	for _, o := range opts {
@@ -210,7 +213,8 @@ func (s *settings) with(opts []Option) settings {
 	return changed
 }
 
-// plan is the planned length of the hold, which others see; 0 means that there is no plan.
+// plan is the planned length of the hold, which other clients can see. 0 means that there is no
+// plan.
 func (s *settings) plan() time.Duration {
 	switch {
 	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):
@@ -237,7 +241,7 @@ func (s *settings) check(g *driver.Guarantees) error {
 	return driver.CheckKeep("CoolDown", s.coolDown, g)
 }
 
-// quote makes a name safe to print: a name may contain any bytes.
+// quote makes a name, which may contain any bytes, safe to print.
 func quote(name string) string {
 	if len(name) > 80 {
 		name = name[:77] + "..."

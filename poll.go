@@ -12,8 +12,8 @@ import (
 // are idempotent per token, so repeating them is safe.
 var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
-// poller spaces out the tries at a store that wakes nobody: with decorrelated jitter from 10 ms to
-// 1 s, and at the end of the holder's lease.
+// poller spaces out the tries at a store that cannot wake waiters. The pauses have decorrelated
+// jitter from 10 ms to 1 s. A pause ends early if the holder's lease ends.
 type poller struct {
 	l    *Locker
 	last time.Duration
@@ -57,8 +57,8 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// now returns the time for a request that is about to be sent. The grants of a store in this
-// process have their own time, so the clock is not read for it, unless somebody observes.
+// now returns the time for a request that is about to be sent. A store in this process sets
+// Grant.From, so the clock is not read for such a store, unless there is an observer.
 func (l *Locker) now() driver.Instant {
 	if l.guarantees.InProcess && l.cfg.observers == nil {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// giveUp is Lock.Release.
+// giveUp implements Lock.Release.
 func (h *hold) giveUp(opts []ReleaseOption) error {
 	keep := h.coolDown
 	if len(opts) > 0 {
@@ -31,7 +31,8 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 	return set.coolDown
 }
 
-// giveBack releases h, or waits for the Release that came first. Only Close passes a ctx that ends.
+// giveBack releases h, or waits for a Release that began earlier. Only Close passes a ctx that may
+// end.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releasing) {
 		return h.awaitRelease()
@@ -47,10 +48,10 @@ func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	return done.err
 }
 
-// releaseState is the state of the release of a lock. No mutex guards it, because time in a
-// synctest bubble stands still while a goroutine waits for a mutex.
+// releaseState is the state of the release of a lock. No mutex guards it, because the clock of a
+// synctest bubble does not advance while a goroutine waits for a mutex.
 type releaseState struct {
-	done chan struct{} // if not nil, err may be read when it is closed
+	done chan struct{} // if done is not nil, err may be read only after done is closed
 	err  error
 }
 
@@ -118,7 +119,7 @@ func (h *hold) announceRelease(err error, by HandOver) {
 	h.events.settle()
 }
 
-// valuesOf is a context with the values of another.
+// valuesOf is a context that takes its values from another context.
 type valuesOf struct {
 	context.Context
 	values context.Context
@@ -126,8 +127,9 @@ type valuesOf struct {
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
-// nextInLine returns the turn that h will be passed on to, or nil. If it is nil, a turn that is
-// parked behind h asks the store. A lock that is over is not passed on. The caller holds mu.
+// nextInLine returns the turn that h will be passed on to, or nil. If it returns nil, it lets a
+// turn that is parked behind h ask the store. A lock that is over is not passed on. The caller
+// holds mu.
 func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
@@ -140,9 +142,9 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	return t
 }
 
-// releaseAtStore sends the release a few times, until the store replies; then the cleaner goes on
-// with it. unsure says that an earlier request, or the one that tried to pass h on, may have
-// released h.
+// releaseAtStore sends the release up to three times, until the store replies. After that the
+// cleaner goes on with it. unsure means that an earlier request, or the attempt to pass h on, may
+// have released h.
 func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -168,7 +170,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	return out, unsure, err
 }
 
-// verdict returns the error of Release. before is the reason for which the lock was over already,
+// verdict returns the error of Release. before is the reason why the lock was over before Release,
 // or nil.
 func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	switch {
@@ -183,13 +185,13 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && before == nil):
-		// Within the lease nobody else can have taken the lock, unless it was exported. So Gone
-		// after a lost reply means that the first request released it.
+		// Within the lease no other client can have taken the lock, unless it was exported. So
+		// after a lost reply, Gone means that the first request released the lock.
 		return ErrLost
 	case errors.Is(before, ErrMaxHold):
 		return ErrMaxHold
 	case before != nil:
-		return ErrExpired // the holder had to stop, and nobody else had taken the lock yet
+		return ErrExpired // the holder had to stop, and no other client had taken the lock yet
 	}
 	return nil
 }

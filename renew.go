@@ -8,35 +8,35 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The renewer watches the deadlines of all locks of a Locker and renews them. It has one heap, one
-// timer and a few workers that come and go, however many locks there are. Locker.mu guards all its
-// fields.
+// The renewer watches the deadlines of all locks of a Locker and renews their leases. However many
+// locks there are, it uses one heap, one timer and a few workers, which end when nothing is due.
+// Locker.mu guards all its fields.
 type renewer struct {
 	l       *Locker
-	heap    []*hold        // by wakeAt; all live locks are in it
+	heap    []*hold        // ordered by wakeAt; it contains all locks that are held
 	armed   driver.Instant // when the timer fires; never = no timer
 	disarm  func() bool
-	due     []*hold // waiting for a worker to renew them
+	due     []*hold // holds that wait for a worker to renew them
 	workers int
 	stopped bool
 	running sync.WaitGroup
 }
 
-// maxRenewers bounds the renewals under way at once in one Locker.
+// maxRenewers is how many renewals of one Locker may be under way at once.
 const maxRenewers = 32
 
 // renewal is one renewal under way.
 type renewal struct {
-	cancel    context.CancelFunc // nil until it is sent
+	cancel    context.CancelFunc // nil until the request is sent
 	done      chan struct{}      // made by the Release that waits for it
-	brokenOff bool               // by a Release
+	brokenOff bool               // a Release cancelled the renewal
 }
 
 func (k *renewer) init(l *Locker) { k.l, k.armed = l, never }
 
-// usableFor returns when a holder must stop: start + TTL − clock drift (1 % + min(2 ms, TTL/20)) −
-// time to stop (min(50 ms, TTL/10)). The start is Grant.From, or the moment before the request was
-// sent.
+// usableFor returns the instant at which a holder must stop: start + TTL − clock drift (1 % + min(2
+// ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From, or else sent, the
+// instant just before the request was sent.
 func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	if g.TTL == 0 {
 		return never
@@ -48,11 +48,11 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	return sent.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
 }
 
-// granted begins to watch h. It returns false if the lease is over at now. The caller holds mu.
+// granted adds h to the heap. It returns false if the lease is over at now. The caller holds mu.
 func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
-	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows, and bounds nothing
+	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows and bounds nothing
 		h.maxHoldAt = at
 	}
 	if usable <= now {
@@ -66,8 +66,8 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 	return true
 }
 
-// watch ends h when bound ends: its connection, session or process. bound may be nil. A conversion
-// may have moved h to another one. The caller holds mu.
+// watch ends h when bound ends. bound stands for the connection, session or process that h is bound
+// to, and may be nil. A conversion may have bound h to another one. The caller holds mu.
 func (k *renewer) watch(h *hold, bound context.Context) {
 	if bound == nil || bound == h.bound {
 		return
@@ -85,8 +85,8 @@ func (k *renewer) watch(h *hold, bound context.Context) {
 	})
 }
 
-// extended moves the end of the lease to a later time. A late reply never moves it back, and never
-// revives a lock that is over. The caller holds mu.
+// extended moves the end of the lease to a later time. A late reply never moves it to an earlier
+// time, and never revives a lock that is over. The caller holds mu.
 func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
@@ -100,8 +100,8 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.moved(h)
 }
 
-// noticeMode notices that another program, which knows the token, demoted the lock. A reply to a
-// request that was sent before a Promote does not count. The caller holds mu.
+// noticeMode notices that another program, which knows the token, demoted the lock. It ignores the
+// reply to a request that was sent before a Promote. The caller holds mu.
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true
@@ -110,14 +110,14 @@ func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	}
 }
 
-// lookEvery is the time between two checks of a hold that has no lease and that its store does not
-// watch: a lock file may be removed or replaced while it is held.
+// lookEvery is the time between two checks of a hold that has no lease and no Grant.Bound. For
+// example, a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
-// scheduleRenewal plans the renewal after a third of the TTL, earlier or later by up to a tenth of
-// that, so that locks that were taken at the same time are not always renewed at the same time. A
-// lease that was granted for longer than the TTL is renewed when two thirds of the TTL are left of
-// its usable time: the margins of a long lease are long, too.
+// scheduleRenewal plans the renewal after a third of the TTL. It varies this time by up to a tenth,
+// so that locks that were taken at the same time are not always renewed at the same time. If the
+// lease was granted for longer than the TTL, it is renewed when two thirds of the TTL are left of
+// its usable time, because the margins of a long lease are long, too.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if g.From != 0 {
@@ -138,11 +138,11 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 
-// renewEarly is how much too early a lease may be renewed together with others: waking up for each
-// lease costs more than renewing it.
+// renewEarly is how much too early a lease may be renewed in order to renew it together with
+// others. Waking up separately for each lease costs more than renewing it.
 func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
 
-// end makes h over for the reason why, if it is not over already. The caller holds mu.
+// end ends h for the given reason, if h is not over already. The caller holds mu.
 func (l *Locker) end(h *hold, why error) {
 	if h.cause != nil {
 		return
@@ -166,7 +166,7 @@ func (l *Locker) end(h *hold, why error) {
 	l.unlist(h, why != ErrReleased)
 }
 
-// endKind is the event of the end of h.
+// endKind is the kind of the event that reports the end of h.
 func (h *hold) endKind(why error) EventKind {
 	switch {
 	case why == ErrReleased:
@@ -177,10 +177,10 @@ func (h *hold) endKind(why error) EventKind {
 	return EventLost
 }
 
-// ranOut reports whether the lease of h is over by the confirmations that arrived.
+// ranOut reports whether the lease of h is over, according to the confirmations that have arrived.
 func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
 
-// noteEnd notes how h ended.
+// noteEnd notes the event that reports the end of h.
 func (h *hold) noteEnd(kind EventKind, why error) {
 	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
 	if kind != EventReleasing {
@@ -193,7 +193,7 @@ func (h *hold) noteEnd(kind EventKind, why error) {
 	h.noteHold(e)
 }
 
-// arm sets the timer for the head of the heap, unless it fires before anyway.
+// arm sets the timer for the head of the heap, unless the timer fires earlier than that already.
 func (k *renewer) arm() {
 	if len(k.heap) == 0 || k.stopped {
 		return
@@ -218,7 +218,7 @@ func (k *renewer) arm() {
 	k.disarm = k.l.clock.AfterFunc(d, k.tick)
 }
 
-// tick looks at all locks whose time has come.
+// tick looks at all locks whose wakeAt has come.
 func (k *renewer) tick() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
@@ -237,12 +237,13 @@ func (k *renewer) tick() {
 // endless reports whether h has neither a lease nor a MaxHold.
 func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never }
 
-// goesAlong reports whether h will be renewed so soon that it is renewed now, together with others.
+// goesAlong reports whether the renewal of h is due so soon that h is renewed now, together with
+// others.
 func (h *hold) goesAlong(now driver.Instant) bool {
 	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= renewEarly(h.ttl)
 }
 
-// look ends h if its time is over, or begins to renew it.
+// look ends h if its time is over. Otherwise it begins to renew h.
 func (k *renewer) look(h *hold, now driver.Instant) {
 	switch {
 	case now >= h.maxHoldAt:
@@ -259,7 +260,7 @@ func (k *renewer) look(h *hold, now driver.Instant) {
 	}
 }
 
-// renewSoon gives h to a worker.
+// renewSoon queues h for a worker, and starts a worker if one is needed.
 func (k *renewer) renewSoon(h *hold) {
 	k.due = append(k.due, h)
 	if k.workers < maxRenewers && (k.workers == 0 || !k.l.guarantees.InProcess) {
@@ -269,7 +270,7 @@ func (k *renewer) renewSoon(h *hold) {
 	}
 }
 
-// renewDue is a worker: it renews until nothing is due.
+// renewDue is a worker: it renews holds until none is due.
 func (k *renewer) renewDue() {
 	defer k.running.Done()
 	k.l.mu.Lock()
@@ -292,7 +293,7 @@ func (k *renewer) renewDue() {
 	k.l.unlock()
 }
 
-// renew asks the store once. It is called and returns with mu held, and gives mu up while it waits
+// renew asks the store once. It is called and returns with mu held, and unlocks mu while it waits
 // for the store.
 func (k *renewer) renew(h *hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
@@ -321,12 +322,12 @@ func (k *renewer) renew(h *hold) {
 		k.l.end(h, lost)
 	case r.brokenOff:
 	default:
-		// The outcome is not known. The lease is good until it ends.
+		// The outcome is not known. The lease is still good until it ends.
 		k.l.stats.renewalErrors++
 		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
 		now := k.l.clock.Now()
 		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
-		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // it has no lease, or a long one
+		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold
 			again = lookEvery
 		}
 		h.renewAt = now.Add(again + k.l.jitter(again/10))
@@ -334,7 +335,7 @@ func (k *renewer) renew(h *hold) {
 	}
 }
 
-// slack returns how much is left of the lease of h, or 0 if nobody observes h. The caller holds mu.
+// slack returns how much of h's lease is left, or 0 if there is no observer. The caller holds mu.
 func (h *hold) slack() time.Duration {
 	if h.events == nil {
 		return 0
@@ -349,7 +350,7 @@ func (h *hold) noteRenewal(sent driver.Instant, slack time.Duration) {
 	}
 }
 
-// remaining is Lock.Remaining.
+// remaining implements Lock.Remaining.
 func (h *hold) remaining() time.Duration {
 	switch usable := driver.Instant(h.usable.Load()); usable {
 	case 0:
@@ -361,20 +362,20 @@ func (h *hold) remaining() time.Duration {
 	}
 }
 
-// patience is how long one renewal may take: at most half of the remaining time, so that there is
-// time for another try.
+// patience is how long one renewal may take. It is at most half of the remaining time, so that
+// there is time for another try.
 func (h *hold) patience(now driver.Instant) time.Duration {
 	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
 }
 
-// joinRenewal cancels a renewal under way and waits for it, so that none of its requests is sent
-// after a release. The caller holds mu; joinRenewal gives it up while it waits.
+// joinRenewal cancels a renewal under way and waits until it has returned, so that none of its
+// requests is sent after a release. The caller holds mu; joinRenewal unlocks mu while it waits.
 func (h *hold) joinRenewal(ctx context.Context) {
 	r := h.renewing
 	if r == nil {
 		return
 	}
-	if r.cancel == nil { // not begun
+	if r.cancel == nil { // not sent yet
 		h.renewing = nil
 		return
 	}
@@ -391,10 +392,10 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-// The functions below are a binary heap of locks by wakeAt; each lock has its index. container/heap
-// would cost an interface call per step.
+// The methods below are a binary heap of holds, ordered by wakeAt. Each hold knows its index.
+// container/heap would cost an interface call per step.
 
-// nextLook is when h ends or is to be renewed.
+// nextLook is when h ends or its renewal is due, whichever is first.
 func (h *hold) nextLook() driver.Instant {
 	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }
@@ -407,7 +408,7 @@ func (k *renewer) push(h *hold) {
 	k.arm()
 }
 
-// moved puts h at its new place in the heap after its times changed.
+// moved restores the order of the heap after the times of h have changed.
 func (k *renewer) moved(h *hold) {
 	if h.index < 0 {
 		return

@@ -1,12 +1,13 @@
 package padlock
 
-// Stats counts what happened in a Locker since New.
+// Stats counts the locks and calls of a Locker. All counts but Held, Waiting and CleanUps begin at
+// New.
 type Stats struct {
 	Held, Waiting                        int    // now
 	Acquired, Contended, Refused         uint64 // calls
 	Renewals, RenewalErrors              uint64
-	Lost                                 uint64 // as EventLost says
-	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: begun and not ended
+	Lost                                 uint64 // counted as EventLost is
+	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: under way now
 }
 
 // counters is guarded by Locker.mu.
@@ -18,7 +19,7 @@ type counters struct {
 	lost, uncertain, dropped     uint64
 }
 
-// Stats returns the counts as they stand.
+// Stats returns the current counts.
 func (l *Locker) Stats() Stats {
 	l.mu.Lock()
 	defer l.unlock()

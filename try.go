@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// call says which method takes a lock, and how.
+// call says which method takes the lock, and how.
 type call struct {
 	op       Op
 	once     bool // never waits
@@ -27,26 +27,27 @@ type attempt struct {
 	h       *hold
 	start   driver.Instant
 	held    error       // the last *HeldError
-	inLine  bool        // others of this Locker wait for the name
+	inLine  bool        // other callers of this Locker wait for the name
 	noted   bool        // EventContended was noted
 	cleanUp bool        // the store may have granted something to request.Token, or may still do so
 	unsure  bool        // the outcome of a request with request.Token is not known
-	counted bool        // in Locker.attempts
+	counted bool        // Locker.attempts counts this attempt
 	timeout bool        // the time of Wait is over
-	by      HandOver    // how the lock came from the holder before
-	events  *eventQueue // nil if nobody observes
+	by      HandOver    // how the lock came from the previous holder
+	events  *eventQueue // nil if there is no observer
 
 	// For the wait:
-	line      *queue        // of the name
-	place     *turn         // in that line; nil before lineUp
-	first     bool          // at the head of the line from the start
+	line      *queue        // the queue of the name
+	place     *turn         // the place in that queue; nil before lineUp
+	first     bool          // the attempt was at the head of the line from the start
 	ended     chan struct{} // closed when the time of Wait is over; nil without Wait
 	stopTimer func() bool
-	leave     func() bool // leaves the queue of a store in this process
+	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
-// try asks the store once, and repeats the request if its reply was lost; sent is now. A grant that
-// may have been made without a reply is cleaned up when the token is given up.
+// try asks the store once, and repeats the request if its reply was lost. sent is the time now. If
+// the store may have made a grant without a reply, that grant is cleaned up when the token is given
+// up.
 func (a *attempt) try(sent driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.l.store.Acquire(a.ctx, a.request)
@@ -60,7 +61,7 @@ func (a *attempt) try(sent driver.Instant) error {
 			a.noteUnsure()
 			return err
 		case definite(err) && !splitVote(err):
-			// ErrHeld and ErrLost also say that this token holds nothing; ErrUnavailable does not
+			// ErrHeld and ErrLost also mean that this token holds nothing. ErrUnavailable does not
 			// say what became of an earlier request.
 			a.unsure = a.unsure && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
 			return err
@@ -78,13 +79,13 @@ func (a *attempt) try(sent driver.Instant) error {
 	}
 }
 
-// splitVote reports whether a store made of stores gave the try up because other callers held some
-// of the stores and the rest could not be asked. Another try may succeed.
+// splitVote reports whether a composite store (quorum) abandoned the attempt because other callers
+// held some of its members and the rest could not be reached. Another try may succeed.
 func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
 
-// granted takes a grant over, or returns the reason for which it comes too late.
+// granted takes over a grant, or returns the reason why the grant comes too late.
 func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	if err := a.ctx.Err(); err != nil {
 		return err // the caller no longer waits; the grant is cleaned up like an uncertain one
@@ -107,12 +108,12 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	return err
 }
 
-// settle ends an attempt that got the lock at now. The caller holds mu.
+// settle completes an attempt that got the lock at now. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
 	l.stats.acquired++
-	// An attempt of Do counts until its function has returned, and that of a waiter to which the
-	// lock is passed on counts until the waiter has taken the lock.
+	// Locker.attempts counts a Do until its function has returned. It counts a waiter to which the
+	// lock is passed on until the waiter has taken the lock.
 	if !a.within && (a.place == nil || a.place.state != passing) {
 		l.attempts--
 	}
@@ -131,8 +132,8 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 }
 
-// announce delivers EventAcquired. The caller of Acquire does so, even if the lock was passed on by
-// another goroutine.
+// announce delivers EventAcquired. The goroutine that called Acquire runs it, even if another
+// goroutine passed the lock on to it.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
 	e := Event{
@@ -151,11 +152,11 @@ var (
 	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
 )
 
-// noteUnsure notes that the outcome of a request with this token is not known: the store may have
+// noteUnsure notes that the outcome of a request with this token is not known. The store may have
 // granted it, or may still do so.
 func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
-// giveUpToken begins the clean-up of a grant that the token may have.
+// giveUpToken begins the clean-up of a grant that the store may have made to the token.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
 		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token, events: a.events}, max(a.set.ttl, a.set.holdAtLeast))
@@ -179,7 +180,7 @@ func (a *attempt) contended(err error) {
 	a.held = err
 }
 
-// refused ends an attempt that failed.
+// refused ends an attempt that failed, and returns its error.
 func (a *attempt) refused(name string, err error) error {
 	err = callerError(a.ctx, err)
 	if a.unsure {
@@ -212,8 +213,8 @@ func (a *attempt) announceRefusal(err error) {
 	a.events.detach()
 }
 
-// attemptOver counts an attempt as ended, and wakes a Close that waits for the last one. The caller
-// holds mu.
+// attemptOver counts an attempt as ended. If it was the last one, attemptOver wakes a Close that
+// waits for that. The caller holds mu.
 func (l *Locker) attemptOver() {
 	l.attempts--
 	if l.drained != nil && l.attempts == 0 {
@@ -222,15 +223,15 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// renewToken replaces a token that is spent. Request.Spent lists the last spent tokens, so that a
-// store made of stores does not mistake their leftovers for the hold of another caller.
+// renewToken replaces a token that is spent. Request.Spent lists the last few spent tokens. So a
+// composite store (quorum) does not mistake what they left behind for the hold of another caller.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
 	if spent := a.request.Spent; !a.l.guarantees.InProcess {
 		spent = spent[max(0, len(spent)+1-driver.MaxSpent):]
-		a.request.Spent = append(slices.Clone(spent), a.request.Token) // the store may still have the old list
+		a.request.Spent = append(slices.Clone(spent), a.request.Token) // the store may still use the old slice
 	}
 	a.request.Token = a.l.newToken()
 	a.h.token = a.request.Token

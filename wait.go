@@ -9,8 +9,8 @@ import (
 )
 
 // wait waits in line, then for the store, until the lock is granted or the wait is over. Thousands
-// of goroutines may wait in it, so its frame is small: data that is not needed during the wait is
-// on the heap, or in frames that have returned.
+// of goroutines may wait in it, so its frame must be small. Data that is not needed during the wait
+// is on the heap, or in frames that have returned.
 func (a *attempt) wait() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
@@ -22,8 +22,8 @@ func (a *attempt) wait() error {
 	return err
 }
 
-// awaitTurn waits for the caller's turn. It returns nil when the turn has come, else the reason for
-// which the wait is over.
+// awaitTurn waits for the caller's turn. It returns nil when the turn has come, or else the reason
+// why the wait is over.
 //
 //go:noinline
 func (a *attempt) awaitTurn() error {
@@ -39,7 +39,8 @@ func (a *attempt) awaitTurn() error {
 	}
 }
 
-// finish takes the lock when the wait in line has ended.
+// finish takes the lock when the caller's turn has come. If why is not nil, it ends the wait with
+// that reason.
 //
 //go:noinline
 func (a *attempt) finish(why error) error {
@@ -51,14 +52,16 @@ func (a *attempt) finish(why error) error {
 	case a.leave == nil:
 		a.withdraw()
 	case !a.leave():
-		// The store called answer in the same instant. If it granted the lock, that is cleaned up.
+		// The store called answer at the same instant. If it granted the lock, the grant is cleaned
+		// up.
 		<-a.place.ready
 		a.cleanUp = a.place.err == nil
 	}
 	return a.waitEnded(why, nil)
 }
 
-// answered takes over the grant of a store that keeps the queue itself, or returns its error.
+// answered takes over the grant of a store that has a queue of its own, or returns the store's
+// error.
 func (a *attempt) answered() error {
 	if a.place.err != nil {
 		return a.place.err
@@ -71,8 +74,9 @@ func (a *attempt) answered() error {
 	return err
 }
 
-// waitEnded returns the error of a wait that ended: the holder of the name, the context's error if
-// that ended the wait, and trouble, if it is not nil.
+// waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name,
+// joined with the error of the context if that has ended, and with trouble if it is not nil. If the
+// Locker was closed, the error is ErrClosed instead of the *HeldError.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
 	a.timeout = cause == errWaitOver
@@ -88,7 +92,7 @@ func (a *attempt) waitEnded(cause, trouble error) error {
 	return err
 }
 
-// heldBy returns a *HeldError with the holder of the name, if it is known.
+// heldBy returns a *HeldError with the holder of the name if the holder is known, or else ErrHeld.
 func (a *attempt) heldBy() error {
 	if a.held != nil {
 		return a.held
@@ -106,7 +110,7 @@ func (a *attempt) heldBy() error {
 	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: q.waiting - 1}
 }
 
-// report describes h as a store would. The caller holds mu.
+// report describes h as a store would describe it. The caller holds mu.
 func (h *hold) report() Hold {
 	l, wall := h.locker, time.Now()
 	hold := Hold{
@@ -122,8 +126,8 @@ func (h *hold) report() Hold {
 	return hold
 }
 
-// skips reports whether SkipIfOutlived applies: a holder plans to keep the name beyond the end of
-// this wait.
+// skips reports whether SkipIfOutlived applies, because a holder plans to keep the name beyond the
+// end of this wait.
 func (a *attempt) skips() bool {
 	var held *HeldError
 	if !a.set.skip || !errors.As(a.held, &held) {
@@ -147,7 +151,7 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes a place in the line, or in the queue of a store in this process, and starts the
+// lineUp takes a place in the line, or in the queue of a store in this process. It also starts the
 // timer of Wait.
 //
 //go:noinline
@@ -212,15 +216,14 @@ func (a *attempt) leaveLine(err error) {
 // graceUnavailable is how long a store may be out of reach during a wait.
 const graceUnavailable = 30 * time.Second
 
-// head is called at the head of the line. It waits until the store grants the lock, or the wait is
-// over.
+// head runs at the head of the line. It waits until the store grants the lock, or the wait is over.
 func (a *attempt) head() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
 	poll := poller{l: a.l}
 	waiter := a.l.waiter
 	var downSince driver.Instant
-	var trouble error // the last error, if the store has not replied since
+	var trouble error // the last error; nil if the store has replied since
 	for {
 		began := a.l.clock.Now()
 		err := a.askStore(ctx, &waiter, &poll)
@@ -246,7 +249,8 @@ func (a *attempt) head() error {
 	}
 }
 
-// askStore waits until the store hands the name over or a try may succeed, and then takes the lock.
+// askStore waits until the store hands the name over, or until a try may succeed. Then it takes the
+// lock.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -263,7 +267,7 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
-	case g.From != 0 && g.TTL > driver.MaxReservation: // not a reservation, but the hold
+	case g.From != 0 && g.TTL > driver.MaxReservation: // the store granted the hold itself, not only a reservation
 		a.by = HandOverByQueue
 		if err = a.granted(g.From, g); err != nil {
 			a.noteUnsure()
@@ -277,9 +281,9 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	return a.try(a.l.now())
 }
 
-// bounded returns the context of the wait in the store: it ends with ctx, with Wait, and with the
-// Locker. Requests that may grant the lock are sent with ctx alone, so that the end of Wait does
-// not leave their outcome open.
+// bounded returns the context for the wait in the store. It ends with ctx, with the time of Wait,
+// and when the Locker is closed. Requests that may grant the lock are sent with ctx alone, so that
+// the end of Wait does not leave their outcome unknown.
 func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	if a.ctx.Done() == nil && over == nil {
 		return a.l.closing, func() {}
@@ -299,8 +303,9 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// tolerates reports whether a waiter goes on waiting after err: a server that restarts must not end
-// all waits. If the failed request was sent long ago, the store was within reach when it began.
+// tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
+// all waits. If the failed request lasted longer than graceUnavailable, the store was reachable
+// when the request began, so the grace period starts again.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
@@ -312,7 +317,8 @@ func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Insta
 	return now.Sub(*since) < graceUnavailable
 }
 
-// called goes on with an attempt whose turn is ready: it has the lock, or asks the store.
+// called continues an attempt whose turn is ready: it takes the lock that was passed on, or asks
+// the store.
 func (a *attempt) called() error {
 	switch a.place.state {
 	case given:
@@ -331,8 +337,8 @@ func (a *attempt) called() error {
 	return a.head()
 }
 
-// withdraw leaves the line. A lock that was passed on in the same instant is released, unless Close
-// does that already.
+// withdraw leaves the line. If the lock was passed on at the same instant, withdraw releases it,
+// unless Close does that already.
 func (a *attempt) withdraw() {
 	l := a.l
 	l.mu.Lock()

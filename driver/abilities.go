@@ -5,129 +5,135 @@ import (
 	"os"
 )
 
-// The interfaces in this file are optional, with one method each. The caller finds them with As,
-// and without one it falls back or returns errors.ErrUnsupported. A method may return
-// errors.ErrUnsupported itself, as those of a store made of stores must. The caller takes that as
-// if the method were missing.
+// The interfaces in this file are optional, with one method each. The caller finds them with As. If
+// a store does not have one, the caller does without it or returns errors.ErrUnsupported. A method
+// may itself return errors.ErrUnsupported; a composite store, such as a quorum, must do so if its
+// members lack the ability. The caller treats that as if the method were missing.
 
 // Waiter waits for a turn.
 type Waiter interface {
-	// Wait returns when it is worth asking again for r. It looks at the name once more after
-	// joining the queue, so that it misses no wake-up between the caller's try and the joining. A
-	// wake-up is a hint: Wait also returns when the holder's lease ends, and from time to time if
-	// other programs take the name without waking anybody. It survives a short loss of the
+	// Wait returns when another try for r may succeed. After joining the queue, it checks the name
+	// once more, so that it misses no wake-up between the caller's try and the joining. A wake-up
+	// is a hint. Wait also returns when the holder's lease ends. If other programs take the name
+	// without waking anybody, Wait also returns from time to time. It survives a short loss of the
 	// connection, and returns an error only if its place is lost.
 	//
 	// With reserve, Wait joins the store's queue, if there is one, and the store may hand the name
 	// over. A Grant with TTL > 0 is a reservation for r.Token, with the fence that the hold will
-	// have. It can be used until From+TTL, at most [MaxReservation] after it was made. If From is
-	// zero, the store does not know when that was, and the reservation must be claimed before it is
-	// used. Acquire with the same token claims it, and then it has a full lease. Release gives it
-	// up, and so does the end of its time. A Grant with From and a TTL above MaxReservation is no
-	// reservation but the hold with its full lease, which needs no claim: so a release can hand
-	// over to a waiter of its own process. (A store with Guarantees.InProcess hands over only such
+	// have. It can be used until From+TTL, which is at most [MaxReservation] after the reservation
+	// was made. If From is zero, the store does not know when the reservation was made, and the
+	// caller must claim it before using the name. Acquire with the same token claims the
+	// reservation and gives it a full lease. Release gives it up; it also ends when its time is
+	// over. A Grant that has From and a TTL above MaxReservation is not a reservation. It is the
+	// hold itself, with its full lease, and needs no claim. In this way a release can hand the hold
+	// over to a waiter in its own process. (A store with Guarantees.InProcess hands over only such
 	// holds, whatever their TTL.)
 	//
-	// Without reserve, Wait takes no place, keeps nobody out and hands nothing over. It is woken,
-	// together with all others that wait so, when the name may be free. The holder of a shared lock
-	// that wants to be promoted waits so, with the token of its hold, and Wait does not spend that
-	// token.
+	// Without reserve, Wait takes no place, keeps nobody out and hands nothing over. When the name
+	// may be free, all waiters without reserve are woken together. The holder of a shared lock that
+	// wants to be promoted waits without reserve, with the token of its hold, and Wait does not
+	// spend that token.
 	//
-	// A zero Grant means: try now, with a new token. The store then keeps nothing for r.Token. When
-	// Wait returns an error, the store has left the queue and given up what it was handed, or it
-	// does so on a context of its own that Close waits for.
+	// A zero Grant means that the caller should try now, with a new token. The store then keeps
+	// nothing for r.Token. When Wait returns an error, the store has left the queue and given up
+	// what it was handed. Or it does so in the background, with a context of its own, and Close
+	// waits for that.
 	//
-	// A waiter whose process died or was stopped delays those behind it by at most
-	// Guarantees.DeadWaiter. The same token never waits twice at once.
+	// A waiter whose process died or was stopped delays the waiters behind it by at most
+	// Guarantees.DeadWaiter. No token is in two waits at the same time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 
-// Enqueuer is a Waiter in whose queue a place costs no goroutine: a store that lives in this
-// process (Guarantees.InProcess). The caller then keeps no queue of its own in front of it, so
-// Enqueue returns errors.ErrUnsupported always or never.
+// Enqueuer is a Waiter whose queue needs no goroutine for a place. It is for a store that lives in
+// this process (Guarantees.InProcess). The caller keeps no queue of its own in front of an
+// Enqueuer. So either every call of Enqueue returns errors.ErrUnsupported or none does.
 type Enqueuer interface {
 	Waiter
 
-	// Enqueue is Wait with reserve, without the waiting: when it returns, r has its place. When it
-	// is r's turn, the store calls answer once, with a hold that has its full lease, or with
-	// ErrClosed. The call comes from any goroutine, while no lock of the store is held, and answer
-	// returns at once. leave gives the place up. It reports whether it came in time, so that answer
-	// is not called.
+	// Enqueue is Wait with reserve, except that it does not wait: when it returns, r has its place
+	// in the queue. When it is r's turn, the store calls answer once, with a hold that has its full
+	// lease, or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the
+	// store, and answer returns at once. leave gives the place up. It reports whether it was in
+	// time, so that answer will not be called.
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 
-// Passer gives a name back and takes it for another caller of the same process, with one request
+// Passer releases a name and takes it for another caller of the same process, with one request
 // instead of several.
 type Passer interface {
 	// Pass ends the exclusive hold of token as Release without a cool-down does, and then makes one
-	// try for next as Acquire does. Both are one step: only a waiter in the store's queue comes
-	// between. next is exclusive, on the same name, replaces nothing, and has a token of its own.
+	// try for next as Acquire does. Both are a single step, in which only a waiter in the store's
+	// queue comes before next. next is exclusive, is for the same name, replaces nothing, and has a
+	// token of its own.
 	//
-	// The Outcome is that of the Release. A Grant with TTL > 0 is the hold of next; there is one
+	// The Outcome is that of the Release. A Grant with TTL > 0 is the hold of next; it is possible
 	// only if the Outcome is Released. Without a Grant, next's token is spent, as it is when
-	// Acquire refuses: others wait, the name cools down, or token held nothing. So a store may
-	// always leave the try out.
+	// Acquire returns a *HeldError. That happens if other callers wait, if the name cools down, or
+	// if token held nothing. A store may also leave the try out.
 	//
-	// Repeated with the same tokens, Pass returns the same as the first time while next's hold is
-	// live. After ErrUncertain the two halves are as uncertain as a Release and an Acquire would
-	// be.
+	// If Pass is repeated with the same tokens while next's hold is live, it returns the same
+	// result as the first time. After ErrUncertain, the outcomes of both halves are unknown, as
+	// they would be for a Release and an Acquire.
 	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
 }
 
 // Converter changes the mode of a live hold to r.Shared.
 type Converter interface {
-	// Convert makes one try.
+	// Convert makes one try. The result depends on the mode that r asks for:
 	//
-	// To exclusive (promotion), it succeeds if this is the only hold, with a new fence. While
-	// others read, it returns a *HeldError and notes the intent, so that no new reader is let in.
-	// If another reader's intent is noted, it returns ErrPromotionConflict. A failed promotion
-	// leaves the shared hold as it was, or returns ErrLost. An intent that is not renewed by
-	// another Convert lapses within MaxIntent.
+	// If r is exclusive and the hold is shared (promotion), Convert succeeds if this is the only
+	// hold, and the hold gets a new fence. If other readers hold the name, Convert returns a
+	// *HeldError and notes the intent, so that no new reader is let in. If another reader's intent
+	// is noted already, it returns ErrPromotionConflict. A failed promotion leaves the shared hold
+	// as it was, or returns ErrLost. An intent lapses within MaxIntent unless another Convert
+	// renews it.
 	//
-	// To shared (demotion), it always succeeds while the name is held, and keeps the fence.
+	// If r is shared and the hold is exclusive (demotion), Convert always succeeds while the name
+	// is held, and keeps the fence.
 	//
-	// To the mode that the hold has, it verifies the hold and withdraws an intent. The lease
-	// afterwards lasts as long as before, or for r.TTL if that is longer.
+	// If the hold already has the mode of r, Convert verifies the hold and withdraws an intent.
 	//
-	// A store whose promotion is a re-grant says so in its Guarantees: another holder may have come
-	// between the two holds, and the new fence shows it.
+	// Afterwards the lease lasts as long as before, or for r.TTL if that is longer.
+	//
+	// A store whose promotion is a re-grant says so in its Guarantees. Another holder may then have
+	// had the name between the two holds; the new fence shows that.
 	Convert(ctx context.Context, r Request) (Grant, error)
 }
 
-// Inspector reports who holds a name without touching it.
+// Inspector reports the holders of a name and changes nothing.
 type Inspector interface {
-	// Inspect returns what the store knows of name. A store that cannot know returns
-	// errors.ErrUnsupported, and perhaps, together with it, the part that it knows. It never
-	// reports a name as free because it cannot know.
+	// Inspect returns the state of name as far as the store knows it. If the store cannot know the
+	// holders, Inspect returns errors.ErrUnsupported, and may return the part that it knows as
+	// well. It never reports a name as free only because it cannot know.
 	Inspect(ctx context.Context, name string) (State, error)
 }
 
 // Lister lists names.
 type Lister interface {
-	// List returns the names that are held, cooling down or waited for and begin with prefix, in
-	// any order. It may miss or repeat a name that changes meanwhile. A store that cannot know
-	// returns errors.ErrUnsupported, as for Inspect.
+	// List returns the names that begin with prefix and are held, are cooling down or have waiters,
+	// in any order. It may miss or repeat a name that changes meanwhile. If the store cannot know
+	// the names, List returns errors.ErrUnsupported.
 	List(ctx context.Context, prefix string) ([]State, error)
 }
 
-// Breaker ends everybody's hold on a name by force.
+// Breaker ends all holds on a name by force.
 type Breaker interface {
-	// Break ends all holds and the cool-down of name if its fence is still seenFence, as Inspect
-	// returned it. Otherwise it returns ErrLost, because the name has another hold now. It mints a
-	// fence, so that an evicted holder is rejected where fences are checked, and returns that
-	// fence.
+	// Break ends all holds and the cool-down of name if its fence is still seenFence, which Inspect
+	// returned. Otherwise it returns ErrLost, because the name has another hold now. Break mints a
+	// new fence and returns it. So a resource that checks fences rejects an evicted holder.
 	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
 }
 
 // FenceRaiser raises the fence of a hold, so that the members of a quorum agree on one.
 type FenceRaiser interface {
-	// RaiseFence makes the fence of a live hold at least fence, and so every later one greater. It
-	// returns ErrExpired or ErrLost as Extend does, and never lowers a fence. 2^53 and more is
-	// ErrInvalid; 2^53 - 1 is the last fence that the name can have.
+	// RaiseFence makes the fence of a live hold at least fence, so that every later fence is
+	// greater than that. It never lowers a fence. It returns ErrExpired or ErrLost as Extend does.
+	// If fence is 2^53 or more, it returns ErrInvalid; 2^53 - 1 is the last fence that a name can
+	// have.
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
-// FileSharer shares a hold with a child process.
+// FileSharer lets a child process share a hold.
 type FileSharer interface {
 	// File returns a duplicate of the file descriptor that carries the hold, for
 	// exec.Cmd.ExtraFiles. The caller closes it. While any copy is open the name stays held, even
@@ -135,23 +141,24 @@ type FileSharer interface {
 	File(name, token string) (*os.File, error)
 }
 
-// Identifier knows which store this is, so that a key that was made at another store is recognised.
+// Identifier gives a store an id, so that a key can be recognised that was made at another store.
 type Identifier interface {
-	// StoreID returns an id that stays with the data: everybody who opens the same place gets the
-	// same id, now and later, and another place has another id. If the data was lost, the id is
-	// new. An id is at most [MaxStoreID] bytes of letters, digits, '-' and '_', and no secret.
+	// StoreID returns an id that stays with the data. Every program that opens the same store gets
+	// the same id, now and later, and another store has another id. If the data was lost, the store
+	// gets a new id. An id has at most [MaxStoreID] bytes of letters, digits, '-' and '_'. It is
+	// not a secret.
 	//
-	// ErrUnavailable means that the id is not known while the server, or a member of a store made
-	// of stores, cannot be reached. A caller that does not know one of two ids does not compare
-	// them.
+	// ErrUnavailable means that the id cannot be known now, because the server, or a member of a
+	// composite store, cannot be reached. A caller that does not know one of two ids does not
+	// compare them.
 	StoreID(ctx context.Context) (string, error)
 }
 
-// SamePlacer knows, without a request, whether two stores are in one place.
+// SamePlacer reports, without a request, whether two stores keep their locks in the same place.
 type SamePlacer interface {
 	// SamePlace reports whether other keeps its locks in the same memory or on the same server as
-	// this store, so that both fail together. False says nothing, because it may not be known. Use
-	// the function [SamePlace], which looks into wrappers first.
+	// this store, so that both fail together. False means that they do not, or that it is not
+	// known. Callers use the function [SamePlace], which removes wrappers first.
 	SamePlace(other Store) bool
 }
 
@@ -162,11 +169,11 @@ type Reporter interface {
 	Status(ctx context.Context) ([]Finding, error)
 }
 
-// Finding is one thing that Status found out.
+// Finding is one fact about a server, as Status found it.
 type Finding struct {
 	Name   string // "maxmemory-policy", "uptime", …
-	Value  string // as the server says it, or Unknown
-	Advice string // what to do about it; empty if nothing
+	Value  string // as the server reports it, or Unknown
+	Advice string // what the operator should do about it; empty if nothing
 }
 
 // Unknown is the value of a Finding that could not be read.

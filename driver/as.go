@@ -2,21 +2,22 @@ package driver
 
 import "reflect"
 
-// As returns s as a T, or the first store inside s that is one: it asks s itself, then what its
-// method Unwrap() Store returns, and so on. T is an optional interface such as Waiter, or the type
-// of a store.
+// As returns s as a T, or the first store inside s that is a T. It checks s, then the result of its
+// method Unwrap() Store, and so on. T is an optional interface such as Waiter, or the type of a
+// store.
 //
 //	waiter, ok := driver.As[driver.Waiter](store)
 //
-// A wrapper that adds a metric, a log line or a delay to the methods of Store has the method
+// A wrapper that adds a metric, a log line or a delay to the methods of Store should have the
+// method
 //
 //	func (w *wrapper) Unwrap() driver.Store { return w.inner }
 //
-// and loses no ability of the store inside. Calls of an ability that the wrapper does not have
-// itself go past it. So a wrapper may have Unwrap only if names and tokens mean the same inside as
-// outside; one that changes names does not, see WithPrefix.
+// Then it loses no ability of the store inside. If the wrapper does not have an ability itself,
+// calls of that ability bypass the wrapper. So a wrapper may have Unwrap only if names and tokens
+// mean the same inside as outside. A wrapper that changes names must not have it; see WithPrefix.
 //
-// As walks through wrappers: call it once for each store, not for each request.
+// As looks into every wrapper: call it once for each store, not for each request.
 func As[T any](s Store) (T, bool) {
 	for s != nil {
 		if t, ok := s.(T); ok && has[T](s) {
@@ -28,8 +29,8 @@ func As[T any](s Store) (T, bool) {
 	return none, false
 }
 
-// has reports whether s, which has the methods of T, is more than a prefix before a store without
-// them.
+// has reports whether s really has the ability T. A prefixed store has all methods of all
+// abilities, so the store inside it decides.
 func has[T any](s Store) bool {
 	p, ok := s.(*prefixed)
 	if ok {
@@ -47,9 +48,10 @@ func unwrap(s Store) Store {
 	return nil
 }
 
-// SamePlace reports whether a and b are known to keep their locks in the same place: they are the
-// same value, or one of them says so as a SamePlacer, after wrappers and prefixes are removed.
-// False says nothing. A store made of stores uses it so that none of them has two votes.
+// SamePlace reports whether a and b are known to keep their locks in the same place. It removes
+// wrappers and prefixes first. Then either a and b are the same value, or one of them reports the
+// same place as a SamePlacer. False means that they do not, or that it is not known. A composite
+// store uses SamePlace so that no member has two votes.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(SamePlacer); ok && p.SamePlace(b) {

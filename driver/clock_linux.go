@@ -7,23 +7,24 @@ import (
 	"unsafe"
 )
 
-// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's timers stand
-// still meanwhile, so Nap limits how long they run.
+// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's timers do not run
+// during a suspend, so Nap limits how long they are.
 //
-// Reading that clock is a system call, about five times as dear as time.Now. But it differs from
-// the monotonic clock only by the time spent suspended, and a suspend moves the wall clock against
-// the monotonic clock by the same amount. So the difference is read again whenever those two have
-// moved against each other, as they also do when somebody sets the wall clock. Only a wall clock
-// that is set back by the length of the suspend, to within drift, would hide the suspend.
+// Reading CLOCK_BOOTTIME is a system call, about five times as expensive as time.Now. But it
+// differs from the monotonic clock only by the time spent suspended, and a suspend changes the
+// difference between the wall clock and the monotonic clock by the same amount. So CLOCK_BOOTTIME
+// is read again whenever that difference has changed. Setting the wall clock also changes it. A
+// suspend stays unnoticed only if the wall clock is set back by the length of the suspend, give or
+// take drift.
 type bootClock struct{}
 
-// drift is how far wall and monotonic clock may move against each other before the system is asked
-// again: NTP slews by up to 500 µs a second.
+// drift is how much the difference between wall clock and monotonic clock may change before
+// CLOCK_BOOTTIME is read again. NTP adjusts the wall clock by up to 500 µs a second.
 const drift = 100 * time.Microsecond
 
 var monoBase = time.Now()
 
-// offsets between clocks at the last reading of CLOCK_BOOTTIME.
+// offsets are the differences between clocks at the last reading of CLOCK_BOOTTIME.
 type offsets struct {
 	wall time.Duration // wall clock - monotonic clock
 	boot time.Duration // CLOCK_BOOTTIME - monotonic clock
@@ -46,8 +47,8 @@ func (bootClock) Now() Instant {
 	return Instant(time.Since(monoBase) + o.boot)
 }
 
-// measureOffsets reads CLOCK_BOOTTIME between two readings of the monotonic clock, and again if
-// this thread was held up between them.
+// measureOffsets reads CLOCK_BOOTTIME between two readings of the monotonic clock. If this thread
+// was interrupted between them, it reads again.
 func measureOffsets() (best offsets) {
 	spread := time.Duration(-1)
 	for range 5 {
@@ -68,7 +69,7 @@ func measureOffsets() (best offsets) {
 func readBoottime() time.Duration {
 	const clockBoottime = 7
 	var ts syscall.Timespec
-	// A raw call, because it cannot block and the scheduler need not know of it.
+	// A raw call, because it cannot block, so the scheduler need not know of it.
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		panic("driver: CLOCK_BOOTTIME cannot be read: " + errno.Error())
 	}

@@ -3,38 +3,38 @@
 //
 // A store keeps, for each name, who holds it and until when. It makes one try at a time and returns
 // at once. It does not wait for a turn, renew leases, watch deadlines, retry, log, or clean up
-// after a caller that went away. Package padlock, which this page calls the caller, does all of
-// that once for every store.
+// after a caller that went away. Package padlock does all of that once for every store. This page
+// calls package padlock "the caller".
 //
 // # Writing a store
 //
 // Implement the five methods of [Store]. Each begins with a check of its arguments:
 // [Request.Validate] in Acquire; [CheckHold] and then [CheckTTL] or [CheckKeep] in Extend and
-// Release. Write down in [Guarantees] what the store promises.
+// Release. State in [Guarantees] what the store promises.
 //
-// Test the store with package drivertest. It checks each sentence of this page, as far as it
-// applies to the Guarantees, and prints the sentence that a store breaks. The example of that
-// package is a whole store in 150 lines, with its test: begin with a copy.
+// Test the store with package drivertest. It checks each sentence of this page that applies to a
+// store with these Guarantees, and prints the rule that the store breaks. The example of that
+// package is a whole store in 150 lines, with its test: begin with a copy of it.
 //
-// Then add optional interfaces as the store can support them. The caller finds them with [As]:
+// Then add the optional interfaces that the store can support. The caller finds them with [As]:
 //
-//   - [Waiter]: a waiter is woken. Without it the caller polls.
+//   - [Waiter]: the store wakes waiters. Without it the caller polls.
 //   - [Inspector], [Lister], [Breaker]: people can see who holds a name, and end a hold.
 //   - [Converter]: a shared hold becomes exclusive, and back.
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
 //   - [Enqueuer]: for a store in the memory of the process.
-//   - [Identifier], [SamePlacer]: a key at the wrong store, and a store that is named twice in a
-//     quorum, are recognised.
+//   - [Identifier]: a key is not accepted at the wrong store.
+//   - [SamePlacer]: a quorum notices that it names the same store twice.
 //   - [Reporter]: people can see what the server is and what is wrong with its settings.
 //   - [FileSharer]: a child process can share a hold.
 //
 // # Names
 //
-// A name is 1 to [MaxName] bytes of any kind, including zero bytes, spaces and slashes. A store
-// that takes only shorter names says so in Guarantees.MaxName. A name is never normalised or cut,
-// and two names never share a lock.
+// A name is 1 to [MaxName] bytes of any kind, including zero bytes, spaces and slashes. If a store
+// takes only shorter names, its Guarantees.MaxName says so. A name is never normalised or cut, and
+// two names never share a lock.
 //
 // # Tokens
 //
@@ -44,40 +44,39 @@
 //
 // A token is good for one hold, and then it is spent. It is spent when Acquire returned a
 // *HeldError for it, when Wait returned the zero Grant or an error for it, when Release was called
-// with it, and when [Passer.Pass] did what one of these does. The caller never sends a spent token
-// to Acquire, Wait or Convert again. It repeats only an Acquire whose outcome is unknown with the
-// same token, unless the error was [ErrSpent].
+// with it, and when [Passer.Pass] did one of these things with it. The caller never sends a spent
+// token to Acquire, Wait or Convert again. If the outcome of an Acquire is unknown, the caller may
+// repeat it with the same token, unless the error was [ErrSpent].
 //
-// A store made of stores may send a token again to a member where it has not released it. So a
-// store may remember for a while a token for which Release found nothing, and return ErrLost to an
-// Acquire with that token which was delayed and arrives later.
+// A composite store may send a token again to a member at which it has not released the token. So
+// if Release found nothing for a token, a store may remember that token for a while. If an Acquire
+// with that token was delayed and arrives later, the store may return ErrLost.
 //
 // # Errors
 //
-// A store returns errors as they are, or wraps them where that helps. [errors.Is] finds in each an
-// error of this package, [errors.ErrUnsupported], or the client's error.
+// A store returns errors as they are, or wraps them where that helps. In every error, [errors.Is]
+// finds an error of this package, [errors.ErrUnsupported], or the client's error.
 //
-//   - A request whose reply was lost is [ErrUncertain] and never a [*HeldError]: "cannot know" does
-//     not become "no".
-//   - A store that could not be reached is [ErrUnavailable], which also says that nothing was
-//     changed.
-//   - If ctx ends first, errors.Is finds its error, joined with ErrUncertain if the request may
-//     have been sent.
-//   - A value outside the range in the Guarantees is [ErrInvalid], which names the parameter. Then
-//     nothing was sent.
+//   - If the reply to a request was lost, the error is [ErrUncertain] and never a [*HeldError]:
+//     "cannot know" must not become "no".
+//   - If the store could not be reached and nothing was changed, the error is [ErrUnavailable].
+//   - If ctx ends first, errors.Is finds its error. It is joined with ErrUncertain if the request
+//     may have been sent.
+//   - If a value is outside the range in the Guarantees, the error is [ErrInvalid] and names the
+//     parameter. Then nothing was sent.
 //
-// A store that has no memory or disk space for new holds refuses them with ErrUnavailable. It still
-// extends, verifies, demotes and releases the holds that it has: a full server must not end
+// If a store has no memory or disk space for new holds, it refuses them with ErrUnavailable. It
+// still extends, verifies, demotes and releases the holds that it has: a full server must not end
 // everybody's locks.
 //
 // # Concurrency and time
 //
 // A store is safe for concurrent use. Two stores that are opened on the same place see the same
-// locks: they stand for two processes.
+// locks, as two processes would.
 //
 // Every method except Wait returns within [MaxSilence] if the server is silent, even if ctx never
-// ends, so the caller needs no timer for each call. A store measures leases by its server's clock
-// if there is one, else by the [Clock] that an option gives it; never by two clocks at once.
+// ends. So the caller needs no timer for each call. A store measures leases by its server's clock
+// if there is one, or else by the [Clock] that an option gives it. It never mixes two clocks.
 package driver
 
 import (
@@ -89,48 +88,49 @@ import (
 type Store interface {
 	// Acquire makes one try to take r.Name for r.Token. It never queues.
 	//
-	// Acquire is idempotent for each token: while the token's hold is live, the same request again
-	// returns the same fence and a full lease from the second request, in the mode that was asked
-	// for the first time. So a caller whose reply was lost may simply ask again. (A store whose
-	// holds are bound to a connection repeats within its process only. While a connection that this
-	// token's own try left behind may still hold the name, it returns ErrUncertain.) If the hold
-	// has ended by time, the same request is a new try, and its grant has a new fence.
+	// Acquire is idempotent for each token. While the token's hold is live, the same request again
+	// returns the same fence, with a full lease that counts from the second request. The mode stays
+	// the one of the first request. So a caller whose reply was lost may simply ask again. (A store
+	// whose holds are bound to a connection repeats within its process only. While a connection
+	// that this token's own try left behind may still hold the name, it returns ErrUncertain.) If
+	// the lease of the hold has run out, the same request is a new try, and its grant has a new
+	// fence.
 	//
 	// If others hold the name, or wait for it ahead of this caller in a store that queues, or the
-	// name cools down, Acquire returns a *HeldError. It says who is in the way, since when and
-	// until when, as far as the store knows. A reservation that [Waiter.Wait] handed over is
-	// claimed with the token that waited.
+	// name cools down, Acquire returns a *HeldError. The *HeldError says who is in the way, since
+	// when and until when, as far as the store knows. A reservation that [Waiter.Wait] handed over
+	// is claimed with the token that waited.
 	//
 	// A shared request is granted only together with other shared holds. A store without shared
 	// mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.
 	//
-	// A store made of stores decides for itself. A try that it gives up is no grant, whatever
-	// single members did. It releases what they granted, on a context of its own that Close waits
-	// for. Then the error is ErrSpent, together with ErrUncertain, or with ErrUnavailable if
-	// another try is worth it.
+	// A composite store decides for itself whether a try succeeded. If it abandons a try, there is
+	// no grant, even if some members granted it. The store releases these members in the
+	// background, with a context of its own, and Close waits for that. The error is ErrSpent. It is
+	// joined with ErrUnavailable if another try is worth it, and otherwise with ErrUncertain.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease
-	// and never revives one that has run out. For a lease that has run out it returns ErrExpired if
-	// it can tell that nobody took the name since, else ErrLost. With ttl 0 Extend changes nothing
-	// and only verifies the hold. The Grant's fence is that of the hold, or 0 if the store did not
-	// look.
+	// and never revives one that has run out. If the lease has run out, it returns ErrExpired if it
+	// can tell that nobody took the name since, else ErrLost. With ttl 0, Extend changes nothing
+	// and only verifies the hold. Grant.Fence is the fence of the hold, or 0 if the store did not
+	// read it.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
-	// Release ends the hold, the reservation or the place in the queue of token, and never anybody
-	// else's. With keep > 0 the name stays taken for that long (a cool-down), as it does for the
-	// rest of Request.AtLeast. The cool-down that a shared hold leaves keeps exclusive requests
-	// out; it may let shared ones in.
+	// Release ends the hold, the reservation or the place in the queue of token, and never that of
+	// another token. With keep > 0 the name stays taken for that long (a cool-down). It also stays
+	// taken for the rest of Request.AtLeast. The cool-down that a shared hold leaves keeps
+	// exclusive requests out; it may let shared ones in.
 	//
-	// Release is idempotent and reports what it found, see [Outcome]. A token that is wrong or
-	// whose lease ran out is an Outcome, not an error.
+	// Release is idempotent and reports what it found, see [Outcome]. If a token is wrong or its
+	// lease ran out, that is an Outcome, not an error.
 	Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error)
 
-	// Guarantees returns what this store promises as it is configured. It is constant for the life
-	// of the store and sends nothing.
+	// Guarantees returns what this store promises with its configuration. It is constant for the
+	// life of the store and sends no request.
 	Guarantees() Guarantees
 
-	// Close gives back connections and files, makes waits return, and waits for clean-ups that the
+	// Close closes connections and files, makes waits return, and waits for clean-ups that the
 	// store itself began. Holds that are not bound to the process stay until their leases end.
 	// After Close every method returns ErrClosed. A second Close does nothing.
 	Close() error
@@ -143,41 +143,42 @@ type Request struct {
 	Shared bool          // together with other shared holds
 	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
 
-	// AtLeast, if longer than TTL, is the length of the first lease. Extend never ends the hold
-	// before it, and a Release before it leaves a cool-down for the rest. So the name stays taken
-	// even if the holder dies. A repeat of Acquire sets AtLeast from the second request on, even if
-	// the first request did not have it, and never shortens it.
+	// AtLeast, if longer than TTL, is the length of the first lease. So the name stays taken for
+	// that long even if the holder dies. Extend never ends the hold earlier than that, and a
+	// Release before that leaves a cool-down for the rest. If a repeat of Acquire has AtLeast, it
+	// counts from the repeat, even if the first request did not have it. A repeat never makes it
+	// end earlier.
 	AtLeast time.Duration
 
-	// Replaces asks for a hand-over. If Token is live, the request is a repeat. Else, if Replaces
-	// is a live hold, Token takes it over in the same mode with a new fence, and Replaces is lost.
-	// Else the error is ErrLost; it is never a fresh grant. The rest of AtLeast goes over too. A
-	// store whose holds are bound to a process or connection returns errors.ErrUnsupported; every
-	// other store can do it.
+	// Replaces asks for a hand-over. If Token is live, the request is a repeat. Otherwise, if
+	// Replaces is a live hold, Token takes it over in the same mode with a new fence, and Replaces
+	// is lost. Otherwise the error is ErrLost; there is never a grant of a free name. The rest of
+	// AtLeast goes over too. If the holds of a store are bound to a process or connection, it
+	// returns errors.ErrUnsupported; every other store supports Replaces.
 	Replaces string
 
-	// FenceAbove, if not 0, makes the fence of a new grant, and of every later one, greater than
-	// it. A repeat keeps its fence. MaxFenceAbove is the greatest value.
+	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove, and so every
+	// later fence. A repeat keeps its fence. The greatest value allowed is MaxFenceAbove.
 	FenceAbove uint64
 
-	// Spent lists tokens that the same caller spent for the same name, at most MaxSpent, the latest
-	// last. Only a store made of stores looks at it: what such a token left at a member is in the
-	// way for a short time only, and no reason to report that somebody holds the name.
+	// Spent lists up to MaxSpent tokens that the same caller spent for the same name, the latest
+	// last. Only a composite store uses it. A hold that such a token left behind at a member ends
+	// soon, so it is no reason to report that the name is held.
 	Spent []string
 
-	Holder Holder // the caller, as others see it who find the name held
+	Holder Holder // the caller, as it appears to others that find the name held
 }
 
-// Grant is a hold, or the zero Grant of [Waiter.Wait], which is none.
+// Grant is a hold. The zero Grant, which [Waiter.Wait] can return, is not a hold.
 type Grant struct {
 	// Fence orders the grants of one name: see [Guarantees.Fence]. An exclusive grant has a greater
-	// fence than every grant before it. A shared grant has a greater fence than every exclusive one
-	// before it, even one whose lease ran out: a writer that has not noticed the end of its lease
-	// must not have the fence of the readers that follow.
+	// fence than every grant before it. A shared grant has a greater fence than every exclusive
+	// grant before it, even one whose lease ran out. The reason is that a writer that has not
+	// noticed the end of its lease must not have the same fence as the readers that follow.
 	//
-	// Readers that hold together have one fence if Guarantees.SharedFence says so: a reader that
-	// joins others gets their fence, and a demoted hold counts as a reader. Only FenceAbove and
-	// Replaces ask for a greater fence.
+	// If Guarantees.SharedFence says so, all readers that hold the name together have one fence: a
+	// reader that joins others gets their fence, and a demoted hold counts as a reader. Only
+	// FenceAbove and Replaces ask for a greater fence.
 	//
 	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly. It is 0 if the
 	// store has none. After the last fence below MaxFence, everything that needs a new fence (a
@@ -185,8 +186,8 @@ type Grant struct {
 	// raises the fences of no other name.
 	Fence uint64
 
-	// From is the instant from which TTL counts, on the clock given to the store. If it is zero,
-	// TTL counts from before the request was sent, which the caller knows best.
+	// From is the instant from which TTL counts, on the clock given to the store. If From is zero,
+	// TTL counts from the instant just before the caller sent the request.
 	From Instant
 
 	// TTL is the time left at From. It is 0 if the hold has no lease and lasts until Release or
@@ -194,13 +195,13 @@ type Grant struct {
 	TTL time.Duration
 
 	// Shared reports, in the result of Extend, and of Acquire with Replaces, that the hold is
-	// shared as it stands. A store that cannot tell leaves it false, so false says nothing.
+	// shared at that time. A store that cannot tell leaves it false, so false has no meaning.
 	Shared bool
 
 	// Bound, if not nil, ends with the hold. All holds of one connection or session share it, and
-	// the store cancels it, with a cause, when the connection ends. The store watches for that
-	// itself, and cancels Bound within Guarantees.LossDelay even if its peer is silent. From then
-	// on every method but Release returns ErrLost for the token.
+	// the store cancels it, with a cause, when the connection ends. The store itself checks that
+	// the connection is alive. It cancels Bound within Guarantees.LossDelay even if the server is
+	// silent. From then on every method but Release returns ErrLost for the token.
 	Bound context.Context
 }
 
@@ -209,29 +210,29 @@ type Outcome int
 
 const (
 	// Gone means that the token holds nothing and the store cannot tell why. A second Release of a
-	// hold returns Gone too, even if it repeats a Release whose outcome was uncertain. A store that
-	// shares its names with other programs returns Gone, and ErrLost, where it cannot know that
-	// nobody else came.
+	// hold also returns Gone, even if it repeats a Release whose outcome was uncertain. If a store
+	// shares its names with other programs and cannot know whether one of them had the name in
+	// between, it returns Gone here, and ErrLost from other methods.
 	Gone Outcome = iota
-	// Released means that a live hold, reservation or place in the queue was ended.
+	// Released means that Release ended a live hold, reservation or place in the queue.
 	Released
 	// Expired means that the lease had run out and nobody took the name since.
 	Expired
 	// Taken means that the lease had run out, or was broken, and somebody else took the name.
 	Taken
-	// Inherited means that this process holds the name no longer, but a child process that was
-	// given the hold's file still does: see [FileSharer].
+	// Inherited means that this process no longer holds the name, but a child process still does,
+	// through the hold's file: see [FileSharer].
 	Inherited
 )
 
-// Holder describes a caller to others who find the name held. It proves nothing.
+// Holder describes a caller to others that find the name held. It is not verified.
 type Holder struct {
 	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"`
 	Label string `json:"label,omitempty"` // at most MaxLabel bytes, free text
 
-	// Plan is how long the holder means to keep the name, counted from the grant. 0 means that it
-	// has no plan and renews until it is done.
+	// Plan is how long the holder plans to keep the name, counted from the grant. 0 means that it
+	// has no plan and renews the lease until it is done.
 	Plan time.Duration `json:"plan,omitempty"`
 }
 
@@ -239,20 +240,21 @@ type Holder struct {
 type Hold struct {
 	Holder
 	Shared  bool
-	Foreign bool // not taken by padlock: host, label and plan are not known
-	Cooling bool // a cool-down: nobody holds the name, it is kept free until Until; Holder had it before, if known
+	Foreign bool // not taken by padlock; host, label and plan are not known
+	Cooling bool // a cool-down: no one holds the name, but it stays taken; Holder had it before, if known
 
-	// Since, Until and PlannedEnd are on this process's clock; zero if unknown. Until is the end of
-	// the lease as it stands, which a renewal moves. PlannedEnd is zero if the holder has no plan.
+	// Since, Until and PlannedEnd are times on this process's clock, or zero if unknown. Until is
+	// the current end of the lease, which a renewal moves. PlannedEnd is zero if the holder has no
+	// plan.
 	Since, Until, PlannedEnd time.Time
 }
 
-// State is a name as [Inspector] and [Lister] saw it. It may be old when it arrives: it is
-// information, not a lock.
+// State is the state of a name as [Inspector] and [Lister] saw it. It may be outdated when it
+// arrives: it is information, not a lock.
 type State struct {
 	Name    string
 	Holds   []Hold // live ones; a cool-down is a Hold with Cooling set
-	Fence   uint64 // the highest minted, even if the name is free now; 0 if unknown
+	Fence   uint64 // the highest fence minted, even if the name is free now; 0 if unknown
 	Waiters int    // in the store's queue; -1 if the store has none or cannot know
 	Path    string // of the file, for stores on a file system
 }

@@ -10,33 +10,37 @@ import (
 	"unicode/utf8"
 )
 
-// A store returns these errors alone or wrapped. Look for them with errors.Is. Package padlock has
+// A store returns these errors alone or wrapped. Use errors.Is to find them. Package padlock has
 // the same values under the same names.
 var (
-	// ErrHeld means that somebody else has the name. The error is a *HeldError.
+	// ErrHeld means that another holder has the name. The error is a *HeldError.
 	ErrHeld = errors.New("lock is held")
 	// ErrExpired means that the lease had run out and nobody took the name since.
 	ErrExpired = errors.New("lease has expired")
-	// ErrLost means that the hold is gone: taken, broken, or the store cannot tell.
+	// ErrLost means that the hold is gone. Another client took it or broke it, or the store cannot
+	// tell.
 	ErrLost = errors.New("lock is lost")
 	// ErrUncertain means that the request may or may not have been carried out.
 	ErrUncertain = errors.New("outcome is uncertain")
-	// ErrSpent is returned by Acquire of a store made of stores only. The store has given the try
-	// up: retry with a new token. Together with ErrUncertain, the try is no grant and will be none,
-	// but it may have left something at the members. Together with ErrUnavailable, nothing is left:
-	// others had some of the members and the rest could not be reached, so another try is worth it.
+	// ErrSpent is returned only by Acquire of a composite store. The store has abandoned the try:
+	// retry with a new token. Together with ErrUncertain, the try is no grant and will not become
+	// one, but it may have left something behind at the members. Together with ErrUnavailable,
+	// nothing is left behind: other callers had some of the members and the rest could not be
+	// reached, so another try is worth it.
 	ErrSpent = errors.New("the try was given up")
-	// ErrUnavailable means that the store could not be reached and nothing was changed.
+	// ErrUnavailable means that the store could not be reached or refused new holds, and that
+	// nothing was changed.
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrPromotionConflict means that another reader is being promoted already.
 	ErrPromotionConflict = errors.New("another reader is being promoted")
 	// ErrInvalid means that a parameter is out of range. The text names the parameter.
 	ErrInvalid = errors.New("invalid parameter")
-	// ErrFencesUsedUp means that the name had the last fence below MaxFence. No hold that needs a
-	// new fence is granted any more, and nothing was changed. errors.Is finds ErrInvalid in it too.
+	// ErrFencesUsedUp means that the name has used its last fence below MaxFence. Nothing that
+	// needs a new fence is granted any more, and nothing was changed. errors.Is finds ErrInvalid in
+	// it too.
 	ErrFencesUsedUp error = usedUp{}
-	// ErrAlreadyHeld means that the caller, or for a lock in a transaction this process, holds the
-	// name already and would wait for itself.
+	// ErrAlreadyHeld means that the caller already holds the name and would wait for itself. For a
+	// lock in a transaction it means that this process already holds the name.
 	ErrAlreadyHeld = errors.New("lock is already held by the caller")
 	// ErrClosed means that the store, or the Locker, was closed.
 	ErrClosed = errors.New("closed")
@@ -53,8 +57,8 @@ func (usedUp) Is(target error) bool { return target == ErrInvalid }
 // HeldError reports the holders of a name, as far as the store knows them. errors.Is finds ErrHeld
 // in it.
 type HeldError struct {
-	Holds   []Hold    // the holds in the way, or the cool-down; may be empty
-	Until   time.Time // when the last lease in the way ends if nobody renews it; zero if unknown
+	Holds   []Hold    // the holds, or the cool-down, that are in the way; may be empty
+	Until   time.Time // when the last of these leases ends if it is not renewed; zero if unknown
 	Waiters int       // waiters ahead of this caller; -1 if unknown
 }
 
@@ -112,9 +116,9 @@ func (h Hold) String() string {
 	return strings.Join(parts, " ") + until(h.Until)
 }
 
-// clean quotes a host that has a character that is not printable, a space or a quote. The text
-// comes from the server, where anybody may have written it: it must not forge a line of a log, or
-// reach a terminal raw.
+// clean quotes a host that contains a space, a quote or a character that is not printable. The text
+// comes from the server, where any program may have written it. It must not forge a line of a log
+// or send control characters to a terminal.
 func clean(host string) string {
 	suspect := func(r rune) bool {
 		return !unicode.IsPrint(r) || r == utf8.RuneError || r == ' ' || r == '"'

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Guarantees is what a store promises, as it is configured. The author of the store writes it down;
-// the documentation and `padlock stores` print it, and drivertest checks each field from both
-// sides. The zero value promises nothing.
+// Guarantees are the promises of a store with its configuration. The author of the store states
+// them, the documentation and `padlock stores` print them, and drivertest checks each field,
+// whether the promise is made or not. The zero value promises nothing.
 type Guarantees struct {
-	// Store is what the store is called: "memory", "redis", …
+	// Store is the name of the kind of store: "memory", "redis", …
 	Store string
 
 	// SurvivesRestart says whether holds and fences are kept when the server (for files: the
 	// machine) restarts.
 	SurvivesRestart Promise
 
-	// SurvivesFailover says the same for a replica that takes over. It is No if there is none.
+	// SurvivesFailover says the same for a fail-over to a replica. It is No if there is no replica.
 	SurvivesFailover Promise
 
 	// SafeClockJump says that setting the clock by which the store measures leases never leads to
@@ -26,32 +26,34 @@ type Guarantees struct {
 	// SafeEviction says that the store never drops a live hold to make room.
 	SafeEviction Promise
 
-	// Bound says what a hold ends with, besides its lease.
+	// Bound says what else ends a hold, besides its lease.
 	Bound Bound
 
-	// Fence says what fences are worth.
+	// Fence says how long fences keep growing.
 	Fence Fence
 
-	// SharedFence says that readers that hold together have one fence, so that a guard that checks
-	// fences refuses none of them.
+	// SharedFence says that readers that hold the name together have one fence. So a guard that
+	// checks fences refuses none of them.
 	SharedFence Promise
 
-	// LossDelay is how late a holder may learn that its Bound ended; 0 if the lease tells in time.
+	// LossDelay is how late a holder may learn that its Bound ended. It is 0 if the end of the
+	// lease is enough to learn it in time.
 	LossDelay time.Duration
 
-	// MinTTL and MaxTTL are the shortest and the longest lease, where they are narrower than
-	// driver.MinTTL and driver.MaxTTL; 0 if those apply. Both are 0 if there are no leases.
+	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
+	// driver.MinTTL to driver.MaxTTL. 0 means that driver's limit applies. Both are 0 if there are
+	// no leases.
 	MinTTL, MaxTTL time.Duration
 
-	// MaxName is the length of the longest name in bytes, if it is shorter than driver.MaxName; 0
-	// if that applies.
+	// MaxName is the length of the longest name in bytes, if it is shorter than driver.MaxName. 0
+	// means that driver.MaxName applies.
 	MaxName int
 
-	// DeadWaiter is how long a waiter whose process died or was stopped may delay those behind it
-	// in the queue; 0 means MaxReservation.
+	// DeadWaiter is how long a waiter whose process died or was stopped may delay the waiters
+	// behind it in the queue. 0 means MaxReservation.
 	DeadWaiter time.Duration
 
-	// Lease says that holds end by themselves after their TTL.
+	// Lease says that a hold ends by itself when its TTL is over.
 	Lease bool
 
 	// Shared says that there are shared holds.
@@ -63,11 +65,11 @@ type Guarantees struct {
 	// FIFO says that waiters get their turn in the order in which they came, across all processes.
 	FIFO bool
 
-	// CoolDown says that the store keeps a name free after Release(keep), and that it has
-	// Request.AtLeast.
+	// CoolDown says that the store keeps a name taken after Release with keep > 0, and that it
+	// supports Request.AtLeast.
 	CoolDown bool
 
-	// InProcess says that the store lives in this process. Every Grant has From, and the holds that
+	// InProcess says that the store lives in this process. Every Grant has From. The holds that
 	// Wait hands over have their full lease and need no claim.
 	InProcess bool
 
@@ -75,19 +77,19 @@ type Guarantees struct {
 	Notes []string
 }
 
-// Promise is how far a promise of Guarantees holds.
+// Promise says how far a store keeps a promise.
 type Promise int
 
 const (
-	// No means that it may happen; only a checked fence helps.
+	// No means that the promise is not kept. Only checking fences protects a resource then.
 	No Promise = iota
 	// Partly means that the promise holds under the conditions in Notes.
 	Partly
-	// Yes means always.
+	// Yes means that the promise always holds.
 	Yes
 )
 
-// Bound is what a hold cannot outlive.
+// Bound is the thing with which a hold ends, at the latest.
 type Bound int
 
 const (
@@ -100,30 +102,30 @@ const (
 	ToProcess
 )
 
-// Fence is how far fences grow.
+// Fence says how long the fences of a store keep growing.
 type Fence int
 
 const (
 	// NoFence means that Grant.Fence is 0.
 	NoFence Fence = iota
-	// SessionFence means that fences grow as long as the server, or this process, lives.
+	// SessionFence means that fences grow while the server, or this process, lives.
 	SessionFence
-	// DurableFence means that fences grow for ever: across restarts that lost data, unless the
-	// clock was set back too, and across a move to another store. They are microseconds since 1970,
-	// or one more than the last fence.
+	// DurableFence means that fences grow for ever. They grow even across a restart that lost data,
+	// unless the clock was also set back, and across a move to another store. They are microseconds
+	// since 1970, or one more than the last fence.
 	DurableFence
 )
 
-// Promotion is how a shared hold becomes exclusive.
+// Promotion says how a shared hold becomes exclusive.
 type Promotion int
 
 const (
 	// NoPromotion means that Convert to exclusive returns errors.ErrUnsupported.
 	NoPromotion Promotion = iota
-	// Regrant means that the shared hold ends and an exclusive one begins. Another holder may come
-	// between, and the new fence shows it.
+	// Regrant means that the shared hold ends and an exclusive one begins. Another holder may have
+	// the name in between, and the new fence shows it.
 	Regrant
-	// Atomic means that nobody comes between.
+	// Atomic means that nobody else can have the name in between.
 	Atomic
 )
 
@@ -144,8 +146,8 @@ func (o Outcome) String() string {
 	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }
 
-// word returns the name of the value i of a type. A value that only a later version knows has a
-// name too.
+// word returns the name of value i of the type kind. A value without a name, as from a later
+// version, is shown as a number.
 func word(kind string, i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// These limits apply to every store. A store with narrower ones says so in [Guarantees].
+// These limits apply to every store. A store with narrower limits states them in [Guarantees].
 const (
 	MaxName  = 1024 // bytes of a name
 	MaxToken = 128  // bytes of a token
@@ -18,33 +18,33 @@ const (
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
-	// MaxSilence is how long a call waits at most for a silent server.
+	// MaxSilence is how long a call waits, at most, for a silent server.
 	MaxSilence = 5 * time.Second
 
-	// MaxReservation is how long at most a name that was handed to a waiter stays reserved for the
-	// claim.
+	// MaxReservation is how long, at most, a name that was handed to a waiter stays reserved until
+	// the waiter claims it.
 	MaxReservation = 500 * time.Millisecond
 
-	// MaxIntent is how long at most the intent of a promotion keeps new readers out after the
-	// reader stopped asking.
+	// MaxIntent is how long, at most, the intent of a promotion keeps new readers out after the
+	// reader's last Convert.
 	MaxIntent = 2 * time.Second
 
-	// MaxFence is the first number that is no fence. Fences follow the clock, so they reach it in
-	// the year 2255.
+	// MaxFence is the first number that is not a fence. Fences follow the clock, so they reach
+	// MaxFence in the year 2255.
 	MaxFence = 1 << 53
 
-	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences for the grants that
-	// follow, so no caller can use up the fences of a name.
+	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences for later grants, so
+	// no caller can use up the fences of a name.
 	MaxFenceAbove = MaxFence - 1<<50
 )
 
-// reservedToken marks an exclusive hold in the sorted sets of Symfony's clients, where padlock
-// keeps tokens. A hold with this token would look like that mark.
+// reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
+// tokens in the same sets, so a hold with this token would look like that mark.
 const reservedToken = "__write__"
 
-// Validate checks r against the limits of this package and the narrower ones of g. A store calls it
-// first in Acquire, Wait, Convert and their like. The error is ErrInvalid and names the parameter;
-// it is errors.ErrUnsupported for AtLeast if g has no cool-downs.
+// Validate checks r against the limits of this package and the narrower ones of g. Acquire, Wait,
+// Convert and similar methods of a store call it first. The error is ErrInvalid and names the
+// parameter. If r has AtLeast and g has no cool-downs, the error is errors.ErrUnsupported.
 func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (r *Request) Validate(g *Guarantees) error {
 }
 
 // CheckName returns ErrInvalid for a name that is empty, or longer than MaxName or g allows. Every
-// method of a store that takes a name and no token checks it first.
+// method of a store that takes a name but no token calls it first.
 func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")
@@ -92,7 +92,7 @@ func CheckName(name string, g *Guarantees) error {
 }
 
 // CheckHold returns the error of CheckName or CheckToken. Every method of a store that takes a name
-// and a token, Extend and Release above all, calls it first.
+// and a token, such as Extend and Release, calls it first.
 func CheckHold(name, token string, g *Guarantees) error {
 	if err := CheckName(name, g); err != nil {
 		return err
@@ -102,7 +102,7 @@ func CheckHold(name, token string, g *Guarantees) error {
 
 // CheckToken returns ErrInvalid for a token that no hold can have: an empty one, one of more than
 // MaxToken bytes, and the word that Symfony reserves. Every method of a store that takes a token
-// checks it first. The error does not contain the token.
+// calls it first. The error does not contain the token.
 func CheckToken(token string) error {
 	switch {
 	case token == "":
@@ -136,8 +136,8 @@ func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	return nil
 }
 
-// CheckKeep is CheckTTL for a cool-down or an AtLeast: 0 is allowed and means none. For a store
-// without cool-downs it returns errors.ErrUnsupported.
+// CheckKeep is CheckTTL for a cool-down or an AtLeast, where 0 is allowed and means none. For a
+// store without cool-downs it returns errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil

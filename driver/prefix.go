@@ -11,22 +11,22 @@ import (
 )
 
 // WithPrefix returns a store that keeps its locks in s, under names that begin with prefix: its
-// lock "job" is the lock prefix + "job" of s. Nobody can reach another name of s through it. So
+// lock "job" is the lock prefix + "job" of s. No other name of s can be reached through it. So
 // tenants that must not see each other's locks can share a server:
 //
 //	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
 //
-// No prefix may begin with another one, or two tenants share names: end each with a character that
-// is in none of them, such as ':'.
+// No prefix may be the beginning of another one, or two tenants would share names. End each prefix
+// with a character that occurs nowhere else in a prefix, such as ':'.
 //
-// The store has the optional interfaces that s has, as far as As can tell; methods of the others
-// return errors.ErrUnsupported. Its names are shorter, by the prefix, than those of s: see
-// Guarantees.MaxName. A prefix that leaves no room makes every call return ErrInvalid. Its StoreID
-// depends on the prefix. Close closes s. State.Path, and the texts of errors that s returns, may
-// show the prefix.
+// The returned store has the optional interfaces that As finds in s. Methods of other optional
+// interfaces return errors.ErrUnsupported. Its longest name is shorter than that of s by the length
+// of the prefix: see Guarantees.MaxName. If the prefix leaves no room for a name, every call
+// returns ErrInvalid. Its StoreID depends on the prefix. Close closes s. State.Path, and the texts
+// of errors that s returns, may show the prefix.
 //
-// The store has no Unwrap method, since names mean something else inside. An empty prefix returns
-// s.
+// The returned store has no Unwrap method, because names mean something else in s. If prefix is
+// empty, WithPrefix returns s.
 func WithPrefix(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
@@ -51,13 +51,13 @@ func WithPrefix(s Store, prefix string) Store {
 	return p
 }
 
-// prefixed is a store whose names begin with prefix in the store inside. It has every method of
-// abilities.go: a test holds it to that. As finds only those that the store inside has.
+// prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
+// interfaces in abilities.go, as a test checks. As finds only those that the inner store has.
 type prefixed struct {
 	inner      Store
 	prefix     string
 	guarantees Guarantees
-	waiter     Waiter // nil if the store inside is none; so with those that follow
+	waiter     Waiter // this and the following fields are nil if inner does not have the ability
 	enqueuer   Enqueuer
 	passer     Passer
 	converter  Converter
@@ -70,8 +70,8 @@ type prefixed struct {
 	reporter   Reporter
 }
 
-// prepend makes *name the name inside. The name is checked here, since an empty or a long one could
-// be valid inside.
+// prepend adds the prefix to *name. It checks the name first, because a name that is empty or too
+// long could be valid with the prefix.
 func (p *prefixed) prepend(name *string) error {
 	if err := CheckName(*name, &p.guarantees); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (p *prefixed) prepend(name *string) error {
 	return nil
 }
 
-// optional is prepend for a method that the store inside may not have.
+// optional is prepend for a method that the inner store may not have.
 func (p *prefixed) optional(has bool, name *string) error {
 	if !has {
 		return errors.ErrUnsupported
@@ -158,7 +158,7 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 	var out []State
 	for _, state := range states {
 		name, ours := strings.CutPrefix(state.Name, p.prefix)
-		if state.Name = name; ours && name != "" { // "" may be a name inside and is none here
+		if state.Name = name; ours && name != "" { // no name here is ""
 			out = append(out, state)
 		}
 	}

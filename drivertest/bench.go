@@ -11,9 +11,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Benchmark measures the cost of a hold in three ways: alone (one caller takes it and gives it
-// back), shared (the same, if the store has shared holds), and contended (8 goroutines wait for one
-// name). An operation is one hold, from Acquire to the end of Release.
+// Benchmark measures the cost of a hold in three ways. In "alone", one caller takes the name and
+// gives it back. "shared" does the same with a shared hold, if the store has shared holds. In
+// "contended", 8 goroutines wait for one name. An operation is one hold, from Acquire to the end of
+// Release.
 func Benchmark(b *testing.B, h Harness) {
 	r, err := start(h)
 	if err != nil {
@@ -36,7 +37,8 @@ func (r *run) benchAlone(b *testing.B, shared bool) {
 	q.Shared = shared
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		// A token is good for one hold. This one is cheap, because tokens are not measured.
+		// Each hold needs a new token. This one is cheap to make, because the benchmark does not
+		// measure tokens.
 		q.Token = benchToken(q.Token, i)
 		if _, err := r.a.Acquire(ctx, q); err != nil {
 			b.Fatal(err)
@@ -57,7 +59,7 @@ func benchToken(token string, i int) string {
 	return token[:len(token)-9] + string(digits) + "="
 }
 
-// benchContended hands one name over among n goroutines of two processes.
+// benchContended makes n goroutines of two processes take one name in turn.
 func (r *run) benchContended(b *testing.B, n int) {
 	name := r.uniqueStem() + "bench"
 	var left atomic.Int64
@@ -94,7 +96,7 @@ func (r *run) benchTurn(s driver.Store, name string) error {
 	return err
 }
 
-// benchWait leaves in q the token to try with.
+// benchWait waits for a turn and leaves in q the token for the next try.
 func (r *run) benchWait(ctx context.Context, s driver.Store, q *driver.Request) error {
 	q.Token = newToken()
 	if !r.has.wait {

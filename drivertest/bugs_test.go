@@ -179,6 +179,6 @@ const (
 	enqueueMissesFree         bug = "Enqueue does not look after joining"
 	enqueueAfterClose         bug = "Enqueue works after Close"
 	enqueueIgnoresLeave       bug = "leave does nothing"
-	enqueueAnswersTwice       bug = "Enqueue calls answer twice"
+	enqueueAnswersTwice       bug = "Enqueue called answer twice"
 	leaveIsAlwaysInTime       bug = "leave after the answer says that it came in time"
 )

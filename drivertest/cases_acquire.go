@@ -68,7 +68,7 @@ var acquireCases = []testCase{
 				c.refused(c.b, c.request(l.req.Name), "of a held name", l)
 			}
 			c.free(l)
-			c.within(driver.MaxReservation/4, c.a, c.request(l.req.Name), "after the release, others having been refused before")
+			c.within(driver.MaxReservation/4, c.a, c.request(l.req.Name), "after the release, when others were refused before it")
 		},
 	},
 	{
@@ -129,18 +129,18 @@ var acquireCases = []testCase{
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
-			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, the holder having gone away")
+			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the holder went away")
 		},
 	},
 	{
 		name:   "acquire/again-after-expiry",
-		clause: "If a hold has ended by time, the same request is a new try, and its grant has a new fence.",
+		clause: "If the lease of a hold has run out, the same request is a new try, and its grant has a new fence.",
 		about:  "Store.Acquire Grant.Fence",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
 			c.lapse(l)
-			n := c.take(c.a, l.req, "again, the hold having ended by time")
+			n := c.take(c.a, l.req, "again, after its lease ran out")
 			if c.g.Fence != driver.NoFence {
 				c.above(n, l.grant.Fence)
 			}

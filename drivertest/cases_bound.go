@@ -28,7 +28,7 @@ var boundCases = []testCase{
 			cl := c.open()
 			l := c.take(cl, c.brief(c.name(), 4), "of a free name")
 			c.closed(cl)
-			c.refused(c.b, c.request(l.req.Name), "of a held name, the holder's store being closed", l)
+			c.refused(c.b, c.request(l.req.Name), "of a held name, after the holder's store was closed", l)
 			c.takeOver(c.b, c.request(l.req.Name), l.sure, "after the holder's store was closed")
 		},
 	},

@@ -40,7 +40,7 @@ var closeCases = []testCase{
 				}
 			}
 			if cl.store.Guarantees().Store != c.g.Store {
-				c.errorf("Guarantees after Close are others than before")
+				c.errorf("Guarantees differ after Close")
 			}
 		},
 	},
@@ -98,7 +98,7 @@ var closeCases = []testCase{
 			}
 			partly := c.g.SurvivesRestart == driver.Partly || c.g.SurvivesFailover == driver.Partly || c.g.SafeClockJump == driver.Partly || c.g.SafeEviction == driver.Partly
 			if partly && len(c.g.Notes) == 0 {
-				c.errorf("a promise is kept partly, and Notes do not say when")
+				c.errorf("a promise is kept partly, but Notes do not say when")
 			}
 		},
 	},
@@ -135,8 +135,9 @@ var closeCases = []testCase{
 	},
 }
 
-// closeGoroutines marks all goroutines that begin while a store is opened and used, and checks that
-// none is left after Close. A first round without marks lets libraries start their own.
+// closeGoroutines labels all goroutines that begin while a store is opened and used, and checks
+// that none of them is left after Close. A first round without labels lets libraries start their
+// own goroutines.
 func closeGoroutines(c *check) {
 	c.openUseClose()
 	mark := "drivertest-" + newToken()
@@ -171,7 +172,7 @@ func (c *check) openUseClose() {
 	c.closed(cl)
 }
 
-// goroutines returns the stacks of the goroutines with the mark.
+// goroutines returns the stacks of the goroutines that have the label mark.
 func goroutines(mark string) (stacks []string) {
 	var buf bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&buf, 1); err != nil {

@@ -53,7 +53,8 @@ var contextCases = []testCase{
 	},
 }
 
-// cancelledAcquires cancels a hundred Acquires, at moments spread over the time that one takes.
+// cancelledAcquires cancels a hundred Acquires, at different moments within the time that one
+// takes.
 func cancelledAcquires(c *check) {
 	began := time.Now()
 	c.free(c.take(c.a, c.request(c.name()), "of a free name"))
@@ -85,8 +86,9 @@ func (c *check) acquireFor(r driver.Request, d time.Duration) (driver.Grant, err
 	return c.a.Acquire(ctx, r)
 }
 
-// leftAlone checks that the holds which cancelled Acquires may have left can be released or end by
-// themselves. It takes as long as the lease, so it checks only a few.
+// leftAlone checks that the hold which a cancelled Acquire may have left behind can be released, or
+// ends by itself. Waiting for the end takes a whole lease, so only a few holds are checked in that
+// way.
 func (c *check) leftAlone(i int, l *lease) {
 	if c.g.Lease && i%25 == 0 {
 		c.lapse(l)

@@ -50,7 +50,7 @@ var promoteCases = []testCase{
 		f: func(c *check) {
 			l, other := c.twoReaders()
 			if errors.Is(c.notPromoted(l), driver.ErrLost) {
-				return // the store reported the loss
+				return // the store reported the loss, as it may
 			}
 			c.verify(l, "after a promotion that returned ErrHeld")
 			c.free(other)
@@ -63,7 +63,7 @@ var promoteCases = []testCase{
 		about:  "Converter.Convert MaxIntent",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
-			for range 5 { // an intent lapses, so a slow try proves nothing
+			for range 5 { // an intent lapses, so a single slow try proves nothing
 				l, _, ok := c.refusedPromotion()
 				if !ok {
 					return
@@ -240,7 +240,7 @@ func (c *check) eventuallyPromoted(l *lease) {
 	}
 }
 
-// notPromoted makes a promotion that must fail, and returns its error.
+// notPromoted tries a promotion that must fail, and returns its error.
 func (c *check) notPromoted(l *lease) error {
 	g, err := c.convert(l, false)
 	switch {
@@ -253,16 +253,16 @@ func (c *check) notPromoted(l *lease) error {
 	return err
 }
 
-// refusedPromotion makes two readers and a promotion of the first that is refused. It returns false
-// if the result is another one: a re-grant may lose the hold, and the rest is the subject of
-// promote/needs-to-be-alone and promote/failed-keeps-the-hold.
+// refusedPromotion makes two readers and tries to promote the first, which the store should refuse.
+// ok is false if the result is different. A re-grant may lose the hold, and other results are
+// checked by promote/needs-to-be-alone and promote/failed-keeps-the-hold.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)
 	return l, other, errors.Is(err, driver.ErrHeld) && c.alive(l)
 }
 
-// alive reports whether l survived a failed promotion. It need not if promotion is a re-grant.
+// alive reports whether l survived a failed promotion. If promotion is a re-grant, it may not.
 func (c *check) alive(l *lease) bool {
 	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	return err == nil
@@ -271,7 +271,7 @@ func (c *check) alive(l *lease) bool {
 func promotionConflict(c *check) {
 	var l, second *lease
 	var err error
-	for range 5 { // the first one's intent lapses, so a slow try proves nothing
+	for range 5 { // the intent of the first reader lapses, so a single slow try proves nothing
 		var ok bool
 		if l, second, ok = c.refusedPromotion(); !ok {
 			return

@@ -36,7 +36,7 @@ var coolDownCases = []testCase{
 			c.cool(l, c.long())
 			held := c.refused(c.b, c.request(l.req.Name), "during a cool-down")
 			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
-				c.failf("the name cools down; HeldError has %+v", held.Holds)
+				c.failf("the name cools down, but HeldError has %+v", held.Holds)
 			}
 			c.wantTime("Hold.Until", held.Holds[0].Until, c.long())
 			c.wantTime("HeldError.Until", held.Until, c.long())

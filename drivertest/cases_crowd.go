@@ -33,8 +33,8 @@ var crowdCases = []testCase{
 	},
 }
 
-// referee counts the readers and writers that hold the name. It uses atomics, because a store need
-// not order the memory accesses of its users.
+// referee counts the readers and writers that hold the name. It uses atomics, because a store does
+// not have to order its users' memory accesses.
 type referee struct {
 	writers, readers atomic.Int64
 	fence            atomic.Uint64
@@ -87,7 +87,8 @@ func (c *check) crowd(mixed, waiting bool) {
 		wg.Go(func() {
 			for i := range rounds {
 				r := c.request(name)
-				// Half of them only read, so that some always do while a writer is in.
+				// Half of the workers only read, so that some of them try to read while a writer
+				// holds the name.
 				r.Shared = mixed && (w%2 == 0 || i%2 == 0)
 				stay := time.Duration(1+(w+i)%4) * 50 * time.Microsecond
 				if err := c.visit([]*client{c.a, c.b}[w/2%2], r, stay, &ref, waiting); err != nil {
@@ -106,7 +107,7 @@ func (c *check) crowd(mixed, waiting bool) {
 	}
 }
 
-// visit takes the name, keeps it for the time stay, and releases it.
+// visit takes the name, keeps it for stay, and releases it.
 func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
 	g, err := cl.Acquire(c.ctx, r)
 	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < spinning; tries++ {
@@ -137,7 +138,7 @@ func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *ref
 	return err
 }
 
-// doze is nap for goroutines that cannot end the case.
+// doze is nap for goroutines that must not end the case.
 func (c *check) doze(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -18,7 +18,7 @@ var enqueueCases = []testCase{
 			second := c.enqueue(c.a, c.request(l.req.Name))
 			c.settle()
 			if len(first.done)+len(second.done) > 0 {
-				c.failf("Enqueue calls answer while the name is held")
+				c.failf("Enqueue called answer while the name is held")
 			}
 			c.free(l)
 			n := c.got(first, "in the queue when the holder releases")
@@ -26,13 +26,13 @@ var enqueueCases = []testCase{
 			c.pass(driver.MaxReservation + c.unit)
 			c.verify(n, "that Enqueue answered")
 			if len(second.done) > 0 {
-				c.failf("Enqueue calls answer for two at once")
+				c.failf("Enqueue granted the name to two waiters at once")
 			}
 			c.free(n)
 			c.free(c.got(second, "in the queue when the one before it releases"))
 			c.settle()
 			if len(first.done)+len(second.done) > 0 {
-				c.failf("Enqueue calls answer twice")
+				c.failf("Enqueue called answer twice")
 			}
 		},
 	},
@@ -47,7 +47,7 @@ var enqueueCases = []testCase{
 	},
 	{
 		name:   "enqueue/leave",
-		clause: "leave gives the place up and reports whether it came in time; then answer is not called, and the next waiter is not delayed.",
+		clause: "leave gives the place up and reports whether it was in time. If it was, answer is not called, and the next waiter is not delayed.",
 		about:  "Enqueuer.Enqueue",
 		needs:  []need{enqueues},
 		f: func(c *check) {
@@ -55,18 +55,18 @@ var enqueueCases = []testCase{
 			gone := c.enqueue(c.b, c.request(l.req.Name))
 			next := c.enqueue(c.a, c.request(l.req.Name))
 			if !gone.leave() {
-				c.failf("leave says that it is too late, while the name is held by another")
+				c.failf("leave reports that it was too late, but another holder has the name")
 			}
 			c.free(l)
 			n := c.got(next, "in the queue behind one that left")
 			if next.leave() {
-				c.failf("leave says that it came in time, after the answer")
+				c.failf("leave reports that it was in time, but answer was called before")
 			}
 			c.verify(n, "after a leave that came too late")
 			c.free(n)
 			c.settle()
 			if len(gone.done) > 0 {
-				c.failf("Enqueue calls answer after leave had come in time")
+				c.failf("Enqueue called answer although leave was in time")
 			}
 		},
 	},
@@ -88,7 +88,7 @@ var enqueueCases = []testCase{
 				c.failf("Enqueue after Close: want ErrClosed, got: %v", orGranted(err))
 			}
 			c.free(l)
-			c.soon(c.b, c.request(l.req.Name), "after the only one in the queue was closed")
+			c.soon(c.b, c.request(l.req.Name), "after the store of the only waiter was closed")
 		},
 	},
 	{
@@ -103,7 +103,7 @@ var enqueueCases = []testCase{
 	},
 }
 
-// enqueue takes a place. Each call of answer puts its arguments into done.
+// enqueue takes a place in the queue. Each call of answer puts its arguments into done.
 func (c *check) enqueue(cl *client, r driver.Request) *turn {
 	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
 	sent := c.now()

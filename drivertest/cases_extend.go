@@ -136,7 +136,8 @@ func (c *check) verifyUntilItLapses() {
 	}
 }
 
-// sameFence accepts fence 0 too, from a store that did not look.
+// sameFence checks that g has the fence of l. It also accepts fence 0, from a store that did not
+// read the fence.
 func (c *check) sameFence(l *lease, g driver.Grant, what string) {
 	if g.Fence != 0 && g.Fence != l.grant.Fence {
 		c.failf("%s returns fence %d; the hold has %d", what, g.Fence, l.grant.Fence)

@@ -12,7 +12,7 @@ import (
 var faultCases = []testCase{
 	{
 		name:   "lost-reply/acquire",
-		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store repeats it). The same token is granted when asked again; after ErrSpent another token is.",
+		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store itself repeats the request). If the caller repeats the request, the same token is granted; after ErrSpent, a new token is granted.",
 		about:  "Store.Acquire ErrUncertain ErrSpent ErrHeld",
 		needs:  []need{loseReply},
 		alone:  true,
@@ -60,7 +60,7 @@ var faultCases = []testCase{
 				return err
 			})
 			c.notNo(err, "Release whose reply was lost", driver.ErrUnavailable)
-			c.soon(c.b, c.request(l.req.Name), "after a Release that was carried out, its reply being lost")
+			c.soon(c.b, c.request(l.req.Name), "after a Release that was carried out but whose reply was lost")
 		},
 	},
 	{
@@ -92,7 +92,7 @@ var faultCases = []testCase{
 			cl := c.open()
 			l := c.take(cl, c.request(c.name()), "of a free name")
 			c.cut(cl)
-			c.refused(c.b, c.request(l.req.Name), "of a held name, the holder's connection being cut", l)
+			c.refused(c.b, c.request(l.req.Name), "of a held name, after the holder's connection was cut", l)
 			c.livesOn(l, "after the holder's connection was cut")
 		},
 	},
@@ -187,22 +187,22 @@ func fullStore(c *check) {
 	c.fill(true)
 	c.later(func() { c.h.Full(false) })
 	_, err := c.a.Acquire(c.ctx, c.request(c.name()))
-	c.notNo(err, "Acquire of a free name, the store being full", driver.ErrHeld, driver.ErrLost)
+	c.notNo(err, "Acquire of a free name while the store is full", driver.ErrHeld, driver.ErrLost)
 	for range 3 {
 		for _, l := range []*lease{writer, demoted, reader} {
 			c.extend(l, c.long())
-			c.verify(l, "after Extend, the store being full")
+			c.verify(l, "after Extend while the store is full")
 		}
 	}
 	if c.g.Shared && c.has.convert {
 		if _, err := c.convert(demoted, true); err != nil {
-			c.failf("Convert to shared, the store being full: %v", err)
+			c.failf("Convert to shared while the store is full: %v", err)
 		}
 	}
-	c.release(writer, 0, "of a live hold, the store being full", driver.Released, driver.Gone)
-	c.release(demoted, 0, "of a live hold, the store being full", driver.Released, driver.Gone)
+	c.release(writer, 0, "of a live hold while the store is full", driver.Released, driver.Gone)
+	c.release(demoted, 0, "of a live hold while the store is full", driver.Released, driver.Gone)
 	if c.g.Shared {
-		c.release(reader, 0, "of a reader, the store being full", driver.Released, driver.Gone)
+		c.release(reader, 0, "of a reader while the store is full", driver.Released, driver.Gone)
 	}
 	c.fill(false)
 	for _, l := range []*lease{writer, demoted, reader} {
@@ -216,7 +216,7 @@ func (c *check) fill(on bool) {
 	}
 }
 
-// blind makes one request, whose reply is lost.
+// blind makes one request whose reply is lost.
 func (c *check) blind(cl *client, f func(context.Context) error) error {
 	if err := c.h.LoseReply(cl.store); err != nil {
 		c.failf("Harness.LoseReply: %v", err)
@@ -226,7 +226,7 @@ func (c *check) blind(cl *client, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// notNo checks that "cannot know" did not become "no".
+// notNo checks that err does not say "no" where the store cannot know.
 func (c *check) notNo(err error, what string, no ...error) {
 	for _, n := range no {
 		if errors.Is(err, n) {
@@ -262,7 +262,7 @@ func (c *check) restart(keepData bool) {
 	}
 }
 
-// afterFault asks until the store can be reached again and grants the name.
+// afterFault repeats the request until the store can be reached again and grants the name.
 func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	var l *lease
 	var err error
@@ -278,12 +278,12 @@ func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	return l
 }
 
-// again repeats a request whose outcome is not known until it is.
+// again repeats a request whose outcome is unknown until the outcome is known.
 func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
 	c.poll(c.patience, func() bool {
-		if spent { // the rest of the try may be in the way for a moment
+		if spent { // what the abandoned try left behind may be in the way for a moment
 			r.Token = newToken()
 		}
 		l, err = c.try(cl, r)
@@ -291,12 +291,12 @@ func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 		return err == nil || errors.Is(err, driver.ErrHeld) && !spent
 	})
 	if err != nil {
-		c.failf("the same request again, the first reply being lost: it must be granted, got: %v", err)
+		c.failf("the same request, repeated after the first reply was lost: it must be granted, got: %v", err)
 	}
 	return l
 }
 
-// livesOn asks until the store can be reached again, and checks that l is live.
+// livesOn repeats Extend until the store can be reached again, and checks that l is live.
 func (c *check) livesOn(l *lease, when string) {
 	var err error
 	alive := c.poll(c.patience, func() bool {

@@ -69,7 +69,7 @@ var fenceCases = []testCase{
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
 		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
 		needs:  []need{fences},
-		alone:  true, // a wrong store raises the fences of all names
+		alone:  true, // a store with this bug raises the fences of all names
 		f: func(c *check) {
 			other := c.take(c.a, c.request(c.name()), "of a free name")
 			c.free(other)
@@ -98,7 +98,7 @@ var fenceCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			if c.h.Advance != nil {
-				return // its wall clock is another one
+				return // the store's wall clock is not this one
 			}
 			day, now := uint64(24*time.Hour/time.Microsecond), uint64(time.Now().UnixMicro())
 			if l.grant.Fence < now-day || l.grant.Fence > now+day {
@@ -172,7 +172,7 @@ var raiseCases = []testCase{
 		clause: "RaiseFence to 2^53 or more returns ErrInvalid: JSON, Lua and floating point could not keep such a number.",
 		about:  "FenceRaiser.RaiseFence MaxFence",
 		needs:  []need{raises, fences},
-		alone:  true, // a store that takes it has no fences left
+		alone:  true, // a store that accepts it has no fences left
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
@@ -184,7 +184,7 @@ var raiseCases = []testCase{
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
 		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		needs:  []need{raises, fences},
-		alone:  true, // a wrong store uses up the fences of all names
+		alone:  true, // a store with this bug uses up the fences of all names
 		f:      fencesUsedUp,
 	},
 }
@@ -223,7 +223,7 @@ func (c *check) lastFence(shared bool) *lease {
 	return l
 }
 
-// unlessHeld asks until the error is not ErrHeld.
+// unlessHeld repeats the request until the error is not ErrHeld, and returns the error.
 func (c *check) unlessHeld(cl *client, r driver.Request) (err error) {
 	c.poll(c.patience, func() bool {
 		r.Token = newToken()
@@ -239,8 +239,8 @@ func (c *check) wantUsedUp(err error, what string) {
 	}
 }
 
-// ahead takes the name of r with a fence a minute ahead of the clock. Otherwise the clock would
-// hide that a store forgot the fence.
+// ahead takes the name of r with a fence a minute ahead of the clock. If the fence were not ahead,
+// a store that forgot it could still mint a greater one from the clock.
 func (c *check) ahead(r driver.Request) *lease {
 	l := c.take(c.a, c.request(r.Name), "of a free name")
 	c.free(l)

@@ -104,7 +104,7 @@ func (c *check) wantHolder(holds []driver.Hold, shared bool) {
 		c.failf("one hold is in the way; HeldError has %+v", holds)
 	}
 	got := holds[0]
-	got.Plan = want.Plan // PlannedEnd has it too, so a store may leave it out
+	got.Plan = want.Plan // a store may leave Plan out, because PlannedEnd contains it
 	if got.Holder != want || got.Shared != shared || got.Foreign || got.Cooling {
 		c.failf("the holder is %+v (shared: %v); others see %+v", want, shared, holds[0])
 	}
@@ -133,8 +133,8 @@ func heldTimes(c *check) {
 	}
 }
 
-// wantTime checks a time on this process's clock, roughly: the store may have converted it from
-// another clock, in whole seconds.
+// wantTime checks a time on this process's clock. It allows a large difference, because the store
+// may have converted the time from another clock, in whole seconds.
 func (c *check) wantTime(what string, got time.Time, fromNow time.Duration) {
 	const roughly = 15 * time.Second
 	if c.h.Advance != nil && !got.IsZero() {

@@ -61,7 +61,7 @@ func notInID(r rune) bool {
 	return !(r == '-' || r == '_' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z')
 }
 
-// storeID asks until the store can be reached.
+// storeID repeats the request until the store can be reached.
 func (c *check) storeID(cl *client) (id string) {
 	var err error
 	c.poll(c.patience, func() bool {
@@ -74,7 +74,7 @@ func (c *check) storeID(cl *client) (id string) {
 	return id
 }
 
-// stranger is a store of another kind than any that is checked.
+// stranger is a store of a different kind from any store that is checked.
 type stranger struct{}
 
 func (stranger) Acquire(context.Context, driver.Request) (driver.Grant, error) {

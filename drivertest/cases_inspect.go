@@ -20,7 +20,7 @@ var inspectCases = []testCase{
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			s := c.inspect(l.req.Name)
 			if s.Name != l.req.Name || len(s.Holds) != 1 {
-				c.failf("one holds %q; Inspect returns %+v", l.req.Name, s)
+				c.failf("there is one hold on %q, but Inspect returns %+v", l.req.Name, s)
 			}
 			if s.Fence != 0 && s.Fence != l.grant.Fence {
 				c.errorf("the fence is %d; Inspect returns %d", l.grant.Fence, s.Fence)
@@ -43,7 +43,7 @@ var inspectCases = []testCase{
 		f: func(c *check) {
 			name := c.name()
 			if s := c.inspect(name); len(s.Holds) != 0 || s.Waiters > 0 || s.Name != name {
-				c.failf("nobody ever held %q; Inspect returns %+v", name, s)
+				c.failf("%q was never held, but Inspect returns %+v", name, s)
 			}
 			l := c.take(c.b, c.request(name), "after Inspect of a free name")
 			c.inspect(name)
@@ -53,7 +53,7 @@ var inspectCases = []testCase{
 	},
 	{
 		name:   "inspect/live-only",
-		clause: "State.Holds has the live holds, and none that was released or has run out. State.Fence is there even for a free name, if it is known.",
+		clause: "State.Holds has the live holds, and none that was released or has run out. State.Fence is set even for a free name, if the store knows it.",
 		about:  "State.Holds State.Fence",
 		needs:  []need{inspects},
 		f: func(c *check) {
@@ -77,7 +77,7 @@ var inspectCases = []testCase{
 			c.cool(l, c.long())
 			s := c.inspect(l.req.Name)
 			if len(s.Holds) != 1 || !s.Holds[0].Cooling {
-				c.failf("the name cools down; Inspect returns %+v", s)
+				c.failf("the name cools down, but Inspect returns %+v", s)
 			}
 			c.wantTime("Until", s.Holds[0].Until, c.long())
 		},
@@ -95,7 +95,7 @@ var inspectCases = []testCase{
 				c.failf("one process sees path %q, the other %q, %v", mine, s.Path, err)
 			}
 			if other := c.inspect(c.name()).Path; mine != "" && other == mine {
-				c.failf("two names have the path %q", mine)
+				c.failf("two names have the same path %q", mine)
 			}
 		},
 	},
@@ -230,7 +230,8 @@ func (c *check) noHolds(l *lease, what string) {
 	}
 }
 
-// lists checks that List returns the names want for prefix, in any order and perhaps twice.
+// lists checks that List returns exactly the names in want for prefix. The order does not matter,
+// and a name may be repeated.
 func (c *check) lists(prefix string, want []string) map[string]driver.State {
 	states, err := c.b.List(c.ctx, prefix)
 	if err != nil {

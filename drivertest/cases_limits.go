@@ -97,8 +97,8 @@ var limitCases = []testCase{
 			r.TTL = driver.MinTTL
 			l := c.take(c.a, r, "with a TTL")
 			c.pass(3 * driver.MinTTL)
-			c.verify(l, "after a TTL that is to be ignored")
-			c.refused(c.b, c.request(r.Name), "after a TTL that is to be ignored", l)
+			c.verify(l, "after a TTL that the store must ignore")
+			c.refused(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
 			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {
 				c.failf("Extend of a hold without a lease: %v", err)
 			}
@@ -203,7 +203,7 @@ func (c *check) everyToken(name, token string) map[string]func() error {
 	return all
 }
 
-// optional are the optional methods that take a context and a name.
+// optional returns calls of the optional methods that take a context and a name.
 func (c *check) optional(cl *client, r driver.Request) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{
 		"Wait":       func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err },

@@ -72,8 +72,8 @@ var nameCases = []testCase{
 	},
 }
 
-// oddNames returns names with bytes that stores have handled wrongly, at the end and, unless a
-// prefix must come first, at the beginning.
+// oddNames returns names with bytes that stores have handled wrongly. The bytes are at the end of
+// the name, and also at the beginning unless a prefix must come first.
 func (c *check) oddNames() []string {
 	odd := []string{
 		"\x00", "a\x00b", " ", "a b", "\n", "a\nb", "\r\n", "\t", "{", "}", "{}", "{a}", "}{", "{a}{b}", "/", "//", ".", "..", "../..",
@@ -103,8 +103,8 @@ func lookalikes(n string) []string {
 	return names
 }
 
-// apart takes all names at once in one process, checks that another process finds each of them
-// held, and gives them back one by one.
+// apart takes all names in one process at the same time, checks that another process finds each of
+// them held, and gives them back one by one.
 func (c *check) apart(names []string) {
 	holds := make([]*lease, len(names))
 	for i, n := range names {
@@ -125,9 +125,9 @@ func (c *check) apart(names []string) {
 	}
 }
 
-// collisions finds pairs of names with equal 32-bit hashes, for hashes that programs use to turn
-// names into numbers. With the first three hashes, two ends of the same length that collide do so
-// after any stem, so their pairs are found once for all stems.
+// collisions finds pairs of names with equal 32-bit hashes, for several hashes that programs use to
+// turn names into numbers. For the first three hashes, if two endings of the same length collide,
+// they collide after every stem. So their pairs are found once for all stems.
 func collisions(stem string) (names []string) {
 	for _, p := range fixedCollisions() {
 		names = append(names, stem+p[0], stem+p[1])
@@ -162,15 +162,15 @@ var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
 	return pairs
 })
 
-// collide tries ends of one length until two have the same hash: after about 80,000, by the
-// birthday paradox. The table keeps only the last end of each bucket, so it misses some pairs, but
-// finds a later one.
+// collide tries endings of one length until two have the same hash. By the birthday paradox, that
+// takes about 80,000 endings. The table keeps only the last ending of each bucket, so it misses
+// some pairs, but it finds a later one.
 func collide(hash func([]byte) uint32) [2]string {
 	table := make([]uint32, 1<<17)
 	var number [8]byte
 	var buf [16]byte
 	end := func(i uint32) []byte {
-		// The factor keeps a linear hash from running in step with i.
+		// The factor makes sure that a linear hash does not simply count with i.
 		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
 		hex.Encode(buf[:], number[:])
 		return buf[:]

@@ -37,7 +37,7 @@ var passCases = []testCase{
 				l := c.take(c.a, c.request(c.name()), "of a free name")
 				w := c.line(mine, c.request(l.req.Name), true)
 				c.queued(l.req.Name, 1)
-				stands := c.waiters(l.req.Name) > 0 // else the waiter was too slow, or the store does not count
+				stands := c.waiters(l.req.Name) > 0 // else it was too slow, or is not counted
 				n, out := c.passOn(l, c.request(l.req.Name))
 				if n != nil && stands || out != driver.Released {
 					c.failf("Pass of a name that somebody waits for: %q, granted %v", out, n != nil)
@@ -46,7 +46,7 @@ var passCases = []testCase{
 					c.free(n)
 				}
 				c.free(c.got(w, "waiting for a hold that was passed on"))
-				c.soon(c.b, c.request(l.req.Name), "after Pass in vain")
+				c.soon(c.b, c.request(l.req.Name), "after a Pass that granted nothing")
 			}
 		},
 	},
@@ -77,7 +77,7 @@ var passCases = []testCase{
 			c.free(l)
 			c.passedNothing(&old, "of a hold that was released")
 			n := c.soon(c.b, c.request(l.req.Name), "after Pass of a hold that was released")
-			c.passedNothing(&old, "of a hold that was released, with another holder there")
+			c.passedNothing(&old, "of a hold that was released, while another holder has the name")
 			c.verify(n, "after somebody else's Pass")
 			l = c.take(c.a, c.brief(c.name(), 1), "of a free name")
 			c.lapse(l)
@@ -96,7 +96,7 @@ var passCases = []testCase{
 			l := c.take(c.a, r, "with AtLeast")
 			if n, _ := c.passOn(l, c.request(r.Name)); n != nil {
 				if c.now().Before(l.sent.Add(r.AtLeast)) {
-					c.failf("Pass granted a name that was to stay taken")
+					c.failf("Pass granted a name that had to stay taken")
 				}
 				return // AtLeast is over
 			}
@@ -123,7 +123,7 @@ var passCases = []testCase{
 			r.AtLeast = c.units(4)
 			if n, _ := c.passOn(l, r); n != nil {
 				c.free(n)
-				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release by a holder that followed by Pass, with AtLeast")
+				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release of a hold that Pass granted with AtLeast")
 			}
 		},
 	},
@@ -141,7 +141,7 @@ var passCases = []testCase{
 					c.failf("Pass to %s request: want ErrInvalid, got: %v", what, orGranted(err))
 				}
 			}
-			c.verify(l, "after invalid requests to follow")
+			c.verify(l, "after invalid requests for next")
 		},
 	},
 }
@@ -159,8 +159,8 @@ func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	return c.leased(l.cl, r, g, sent), out
 }
 
-// mustPass passes l on while nothing is in the way. A store may leave the try out from time to
-// time, but not always.
+// mustPass passes l on while nothing is in the way. A store may leave the try out sometimes, but
+// not always.
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passOn(l, c.request(l.req.Name))
@@ -170,7 +170,7 @@ func (c *check) mustPass(l *lease) *lease {
 		if n != nil {
 			return n
 		}
-		*l = *c.soon(l.cl, c.request(l.req.Name), "after Pass in vain")
+		*l = *c.soon(l.cl, c.request(l.req.Name), "after a Pass that granted nothing")
 	}
 	c.failf("Pass has never granted a name that nobody waited for")
 	return nil

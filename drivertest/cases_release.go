@@ -33,7 +33,7 @@ var releaseCases = []testCase{
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			c.free(l)
 			n := c.soon(c.b, c.request(l.req.Name), "after Release")
-			c.release(l, 0, "for the second time, another process having the name", driver.Gone)
+			c.release(l, 0, "for the second time, while another process has the name", driver.Gone)
 			c.verify(n, "after the former holder's second Release")
 		},
 	},

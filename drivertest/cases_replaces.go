@@ -60,7 +60,7 @@ var replacesCases = []testCase{
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			r := c.request(l.req.Name)
 			r.Replaces = newToken()
-			c.notReplaced(r, "a hold that never was, with another holder there")
+			c.notReplaced(r, "a hold that never was, while another holder has the name")
 			c.verify(l, "after somebody tried to replace another hold")
 		},
 	},

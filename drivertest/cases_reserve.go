@@ -54,7 +54,7 @@ var reserveCases = []testCase{
 				return
 			}
 			if isHold(l.grant) {
-				return // it does not lapse
+				return // a hold does not lapse
 			}
 			if l.grant.TTL > driver.MaxReservation {
 				c.errorf("the reservation lasts %v", l.grant.TTL)
@@ -90,7 +90,7 @@ var reserveCases = []testCase{
 			for _, waiter := range []*client{c.a, c.b} {
 				l, ok := c.handedTo(waiter)
 				if !ok || !isHold(l.grant) {
-					continue // a store need not do it
+					continue // a store need not hand over holds
 				}
 				c.full(l.grant, l.req.TTL, "what Wait hands over")
 				c.pass(driver.MaxReservation + c.unit)
@@ -118,14 +118,14 @@ var reserveCases = []testCase{
 	},
 }
 
-// isHold reports whether what Wait handed over is said to be no reservation.
+// isHold reports whether the Grant that Wait returned is a hold, not a reservation.
 func isHold(g driver.Grant) bool { return g.From != 0 && g.TTL > driver.MaxReservation }
 
-// handedOver makes a reservation, and reports whether the store makes any.
+// handedOver makes a reservation, and reports whether the store makes reservations at all.
 func (c *check) handedOver() (*lease, bool) { return c.handedTo(c.b) }
 
-// handedTo makes a reservation for a waiter of cl. Wait may return without one, so the waiter asks
-// a few times.
+// handedTo makes a reservation for a waiter of cl. Wait may return without a reservation, so the
+// waiter tries a few times.
 func (c *check) handedTo(cl *client) (*lease, bool) {
 	for range 5 {
 		l := c.take(c.a, c.request(c.name()), "of a free name")

@@ -49,7 +49,7 @@ var sharedCases = []testCase{
 	},
 	{
 		name:   "shared/own-lease",
-		clause: "Every reader has its own lease: another reader's does not keep it alive.",
+		clause: "Every reader has its own lease: another reader's lease does not keep it alive.",
 		about:  "Request.Shared Request.TTL",
 		needs:  []need{readers, leases},
 		f: func(c *check) {
@@ -125,8 +125,8 @@ var sharedCases = []testCase{
 	},
 }
 
-// oneFenceForReaders uses names whose fences follow the clock and names whose fences are ahead of
-// it.
+// oneFenceForReaders uses some names whose fences follow the clock, and some whose fences are ahead
+// of the clock.
 func oneFenceForReaders(c *check) {
 	n := 40
 	if c.h.Slow {
@@ -168,7 +168,7 @@ func (c *check) readersAtOnce(name string) (at [2]*lease) {
 	}
 	wg.Wait()
 	if err := errors.Join(errs[0], errs[1]); errors.Is(err, driver.ErrHeld) {
-		panic(stop{}) // shared/together is about that
+		panic(stop{}) // shared/together checks this
 	} else if err != nil {
 		c.failf("two readers at once: %v", err)
 	}

@@ -97,7 +97,7 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/without-a-place",
-		clause: "Without reserve, Wait takes no place, keeps nobody out and hands nothing over: its Grant is zero, and all that wait so are woken when the name may be free.",
+		clause: "Without reserve, Wait takes no place, keeps nobody out and hands nothing over: its Grant is zero, and all waiters without reserve are woken when the name may be free.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
@@ -105,7 +105,7 @@ var waitCases = []testCase{
 			w := []*turn{c.wait(c.a, c.request(l.req.Name), false), c.wait(c.b, c.request(l.req.Name), false)}
 			c.settle()
 			if n := c.waiters(l.req.Name); n > 0 {
-				c.failf("nobody takes a place in the queue; the store counts %d", n)
+				c.failf("nobody has a place in the queue, but the store counts %d", n)
 			}
 			c.free(l)
 			for _, t := range w {
@@ -155,7 +155,7 @@ var waitCases = []testCase{
 			c.queued(l.req.Name, 2)
 			c.free(l)
 			first := c.got(w, "waiting to read")
-			second := c.got(other, "waiting to read, another reader having the name")
+			second := c.got(other, "waiting to read while another reader has the name")
 			c.verify(first, "that another reader waited for too")
 			c.verify(second, "that another reader waited for too")
 		},
@@ -264,29 +264,29 @@ var queueCases = []testCase{
 			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
 			w := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
-			c.refused(c.a, c.readRequest(l.req.Name), "to read, a writer waiting", l)
+			c.refused(c.a, c.readRequest(l.req.Name), "to read while a writer waits", l)
 			c.free(l)
 			c.got(w, "waiting to write")
 		},
 	},
 	{
 		name:   "queue/counted",
-		clause: "HeldError.Waiters and State.Waiters say how many wait, or are -1 if the store cannot know.",
+		clause: "HeldError.Waiters and State.Waiters are the number of waiters, or -1 if the store cannot know it.",
 		about:  "HeldError.Waiters State.Waiters",
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
 			if n := c.waiters(l.req.Name); n != 0 && n != -1 {
-				c.failf("nobody waits; the store counts %d", n)
+				c.failf("nobody waits, but the store counts %d", n)
 			}
 			w := c.wait(c.a, c.request(l.req.Name), true)
 			other := c.wait(c.b, c.request(l.req.Name), true)
 			n := -1
 			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n == 2 || n == -1 }) && w.waiting() && other.waiting() {
-				c.failf("two wait; the store counts %d", n)
+				c.failf("two waiters wait, but the store counts %d", n)
 			}
 			if held := c.refused(c.b, c.request(l.req.Name), "of a held name", l); w.waiting() && other.waiting() && held.Waiters != 2 && held.Waiters != -1 {
-				c.failf("two wait; HeldError.Waiters is %d", held.Waiters)
+				c.failf("two waiters wait, but HeldError.Waiters is %d", held.Waiters)
 			}
 		},
 	},
@@ -303,7 +303,7 @@ var queueCases = []testCase{
 			c.get(w, "Wait whose context was cancelled")
 			n := -1
 			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n <= 0 }) {
-				c.failf("the only waiter went away, and the store still counts %d after %v", n, c.patience)
+				c.failf("the only waiter went away, but the store still counts %d after %v", n, c.patience)
 			}
 			c.free(l)
 			c.soon(c.a, c.request(l.req.Name), "after the only waiter went away")
@@ -311,12 +311,12 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/dead-waiter",
-		clause: "A waiter that dies when it was woken or handed the name delays those behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
+		clause: "A waiter that dies after it was woken or handed the name delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
 		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.wait(c.b, c.brief(l.req.Name, 5), true) // it does nothing when its turn comes
+			c.wait(c.b, c.brief(l.req.Name, 5), true) // this waiter does nothing when its turn comes
 			c.queued(l.req.Name, 1)
 			living := c.line(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
@@ -326,7 +326,7 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/lost-process",
-		clause: "A waiter whose process dies in the queue delays those behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
+		clause: "A waiter whose process dies in the queue delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
 		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits, cut},
 		alone:  true,

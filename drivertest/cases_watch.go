@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchCases look at the results that the store returned in all other cases.
+// watchCases check the results that the store returned in all other cases.
 var watchCases = []testCase{
 	{
 		name:   "answers/secret-tokens",
@@ -101,7 +101,7 @@ var watchCases = []testCase{
 			case errors.Is(k.err, driver.ErrHeld) && !errors.As(k.err, &held):
 				return fmt.Sprintf("returns ErrHeld without a *HeldError: %v", k.err)
 			case ctx && k.op != "Wait" && (errors.Is(k.err, driver.ErrHeld) || isLoss(k.err)):
-				return fmt.Sprintf("returns an end of the context as a refusal or a loss: %v", k.err)
+				return fmt.Sprintf("returns an error of the context as a refusal or a loss: %v", k.err)
 			}
 			return ""
 		},

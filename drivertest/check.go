@@ -21,19 +21,19 @@ type check struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	a, b *client       // two processes
-	unit time.Duration // of time, for leases that are to run out
+	unit time.Duration // the unit of time for leases that are meant to run out
 
-	// patience is how long a result may take in this attempt, whose leases may be longer. Like unit
-	// it hides the field of run.
+	// patience is how long a result may take in this attempt. It is longer than run.patience,
+	// because the leases of this attempt may be longer. Like unit, it hides the field of run.
 	patience time.Duration
 
-	stem string // what all names of this attempt begin with
-	slow bool   // a lease may have run out before its time
+	stem string // the beginning of all names of this attempt
+	slow bool   // a lease may have run out before the case could check it
 
 	lively atomic.Int64 // when the case last did anything, on Go's clock
 
 	mu       sync.Mutex
-	over     bool // failures that come now are ignored
+	over     bool // failures that are reported after this are ignored
 	failures []Failure
 	names    int
 	undo     []func()
@@ -48,10 +48,10 @@ func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 	return c
 }
 
-// stir notes that the case goes on.
+// stir notes that the case is still making progress.
 func (c *check) stir() { c.lively.Store(time.Now().UnixNano()) }
 
-// errorf notes a failure, at the line of the case. failf ends the case too.
+// errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 func (c *check) errorf(format string, args ...any) {
 	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
 	c.mu.Lock()
@@ -66,9 +66,9 @@ func (c *check) failf(format string, args ...any) {
 	panic(stop{})
 }
 
-// place returns the line of the case that runs: the innermost frame in a file cases_….go that is
-// not in a helper. All helpers are methods of check. The stack of a goroutine may have helpers
-// only.
+// place returns the current line of the running case. That is the innermost frame that is in a file
+// cases_….go and not in a helper. All helpers are methods of check. If the stack of a goroutine
+// contains only helpers, place returns the outermost of them.
 func place() string {
 	pc, helper := make([]uintptr, 32), "the suite itself"
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
@@ -86,8 +86,8 @@ func place() string {
 	}
 }
 
-// tooSlow ends the attempt if the clock has passed t: the store may be right, because a lease ended
-// in time.
+// tooSlow ends the attempt if the clock has passed t. A lease may then have ended in time, so the
+// store may be right.
 func (c *check) tooSlow(t time.Time) {
 	if c.now().After(t) {
 		panic(stop{slow: true})
@@ -112,7 +112,7 @@ func (c *check) later(f func()) {
 	c.undo = append(c.undo, f)
 }
 
-// open opens a store for this case only.
+// open opens another store, for this case only.
 func (c *check) open() *client {
 	s, err := c.run.open()
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *check) open() *client {
 	return &client{c, s}
 }
 
-// name makes a name that nobody else uses.
+// name returns a name that is not used anywhere else.
 func (c *check) name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *check) name() string {
 	return fmt.Sprintf("%sn%d", c.stem, c.names)
 }
 
-// request asks for name with a lease that does not end during the case.
+// request returns a request for name with a lease that does not end during the case.
 func (c *check) request(name string) driver.Request {
 	return driver.Request{Name: name, Token: newToken(), TTL: c.long(), Holder: testHolder}
 }
@@ -141,7 +141,7 @@ func (c *check) readRequest(name string) driver.Request {
 	return r
 }
 
-// brief asks for a lease of so many units.
+// brief returns a request for name with a lease of the given number of units.
 func (c *check) brief(name string, units int) driver.Request {
 	r := c.request(name)
 	r.TTL = c.units(units)
@@ -152,7 +152,7 @@ func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
 
 var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second}
 
-// pass lets time pass for the store.
+// pass makes time pass for the store.
 func (c *check) pass(d time.Duration) {
 	if d <= 0 {
 		return
@@ -165,12 +165,12 @@ func (c *check) pass(d time.Duration) {
 	c.run.mu.Lock()
 	c.advanced += d
 	c.run.mu.Unlock()
-	c.nap(time.Millisecond) // for goroutines that the clock woke
+	c.nap(time.Millisecond) // lets the goroutines run that the clock woke
 }
 
 func (c *check) passUntil(t time.Time) { c.pass(t.Sub(c.now())) }
 
-// nap waits by Go's clock, whatever the store's clock is.
+// nap waits on Go's clock, even if the store has another clock.
 func (c *check) nap(d time.Duration) {
 	c.stir()
 	t := time.NewTimer(d)
@@ -182,8 +182,8 @@ func (c *check) nap(d time.Duration) {
 	}
 }
 
-// poll calls yes from time to time, until it returns true or limit has passed, and reports whether
-// it did.
+// poll calls yes from time to time, until it returns true or limit has passed. poll reports whether
+// yes returned true.
 func (c *check) poll(limit time.Duration, yes func() bool) bool {
 	end := c.now().Add(limit)
 	for tries := 0; ; tries++ {
@@ -197,7 +197,7 @@ func (c *check) poll(limit time.Duration, yes func() bool) bool {
 	}
 }
 
-// await receives what a goroutine of this case sends.
+// await returns the value that a goroutine of this case sends.
 func await[T any](c *check, ch <-chan T, what string) T {
 	return awaitFor(c, c.patience, ch, what)
 }
@@ -234,7 +234,7 @@ func (c *check) ttlRange() (low, high time.Duration) {
 	return low, high
 }
 
-// short returns name for a message.
+// short returns name, shortened for a message.
 func short(name string) string {
 	if len(name) <= 60 {
 		return strconv.Quote(name)

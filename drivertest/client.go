@@ -9,13 +9,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// client is one process. It shows every result to the cases that watch.
+// client stands for one process. It shows every result of its store to the cases that watch.
 type client struct {
 	c     *check
 	store driver.Store
 }
 
-// ability returns s as a T, which probe has found before.
+// ability returns s as a T. probe has found that s is one.
 func ability[T any](s driver.Store) T {
 	t, _ := driver.As[T](s)
 	return t
@@ -26,11 +26,11 @@ type call struct {
 	op     string
 	tokens []string
 	grant  driver.Grant
-	hold   bool // the grant is a hold (or a reservation), so its fields count
+	hold   bool // the grant is a hold or a reservation, so its fields are valid
 	err    error
 }
 
-// limit bounds a request, so that a store that does not return at all costs only one case its time.
+// limit bounds a request. So a method that never returns makes only one case slow.
 func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	cl.c.stir()
 	return context.WithTimeout(ctx, 3*cl.c.patience)
@@ -93,7 +93,7 @@ func (cl *client) Release(ctx context.Context, name, token string, keep time.Dur
 	return o, err
 }
 
-// Wait has no time limit of its own.
+// Wait calls Wait without a time limit.
 func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	g, err := ability[driver.Waiter](cl.store).Wait(ctx, r, reserve)
 	if err != nil || handed(g) {

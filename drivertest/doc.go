@@ -1,7 +1,7 @@
 // Package drivertest checks that a store keeps the contract of package driver. It is for authors of
 // stores.
 //
-// The test of a store is this long:
+// The test of a store can be as short as this:
 //
 //	func TestContract(t *testing.T) {
 //		drivertest.Run(t, drivertest.Harness{
@@ -18,9 +18,9 @@
 //
 //	go test -run TestContract/extend/never-shortens
 //
-// Run ends with a log (go test -v) that names the abilities of the store and each promise that
-// could not be checked. The hooks of [Harness] let Run check more: if one restarts the server, for
-// example, Run compares the fences before and after.
+// Run ends with a log (go test -v) that lists the abilities of the store and every promise that
+// could not be checked. With the hooks of [Harness], Run checks more. For example, if a hook can
+// restart the server, Run compares the fences before and after the restart.
 //
 // A failure names the rule that was broken, then what was seen, and where:
 //
@@ -39,18 +39,19 @@
 // # How the cases work
 //
 // Two stores are opened at the start and stand for two processes; most cases share them. Every case
-// uses names of its own, so cases run in parallel, and several suites may run on one server.
+// uses its own names, so cases run in parallel, and several suites may run on one server.
 //
-// Leases that have to run out are as short as the store allows. If a case was held up for so long
-// that its lease may have ended in the meantime, it proves nothing about the store: the case runs
-// again with longer leases. A case that fails while the process did not get to run for longer than
-// 30 ms runs again too, at most four times, and the log says so. No case fails because a machine is
-// slow, unless a result takes longer than 10 s, after which it counts as missing.
+// If a case needs a lease to run out, the lease is as short as the store allows. A case may be
+// delayed for so long that its lease could have ended in the meantime. Then it proves nothing about
+// the store, and runs again with longer leases. If a case fails and the process did not run for
+// more than 30 ms in the meantime, the case also runs again. It runs at most five times, and the
+// log says so. So a slow machine makes no case fail, unless a result takes longer than 10 s; then
+// it counts as missing.
 //
 // Some rules hold for every result, for example that no error shows a token. They are checked on
-// the results in all other cases, and reported under a name of their own.
+// the results in all other cases, and reported under their own names.
 //
-// If a store that breaks one rule cannot help breaking another, only the case about the first one
-// fails. A case that cannot be set up, for example because readers are not let in together, ends in
-// silence.
+// If a store breaks one rule and therefore also breaks another, only the case about the first rule
+// fails. If a case cannot be set up, for example because readers are not let in together, it ends
+// without a failure.
 package drivertest

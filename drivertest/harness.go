@@ -10,52 +10,53 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Harness opens a store for the suite. Only Open is required. The hooks let the suite check more.
+// Harness opens a store for the suite. Only Open is required. The other functions let the suite
+// check more.
 type Harness struct {
-	// Open opens the store. It is called several times in a run, also concurrently. All stores that
-	// it returns must see the same locks, as two processes do that are configured alike. Close must
-	// end everything that Open starts.
+	// Open opens the store. It is called several times in a run, and may be called concurrently.
+	// All stores that it returns must see the same locks, as two processes with the same
+	// configuration do. Close must end everything that Open starts.
 	Open func(ctx context.Context) (driver.Store, error)
 
-	// Prefix begins every name, for a server that others use too.
+	// Prefix begins every name, in case other programs use the same server.
 	Prefix string
 
-	// Anonymous says that this store cannot keep who holds a name. Without it, the suite checks
-	// that others see the holder.
+	// Anonymous says that this store cannot record the holder of a name. If it is false, the suite
+	// checks that other processes see the holder.
 	Anonymous bool
 
-	// Slow triples the time after which a result counts as missing, and makes fewer requests where
-	// the number does not matter.
+	// Slow triples the time after which a result counts as missing. It also makes fewer requests in
+	// cases that make many.
 	Slow bool
 
 	// Parallel is how many cases run at the same time. 0 means 32.
 	Parallel int
 
-	// Advance moves the clock by which the store measures leases, for a store that was opened with
-	// a clock of its own. Cases then run one after the other. Nil means that time passes by itself,
-	// as it does even in a testing/synctest bubble.
+	// Advance moves the clock by which the store measures leases. It is for a store that was opened
+	// with a clock of its own. Cases then run one after the other. Nil means that time passes by
+	// itself, which is also true in a testing/synctest bubble.
 	Advance func(d time.Duration)
 
-	// Restart ends the server as kill -9 does and starts it again: with the data that it keeps, or
-	// without data.
+	// Restart ends the server as kill -9 does and starts it again. If keepData is false, the server
+	// starts without data; otherwise it starts with the data that it keeps.
 	Restart func(keepData bool) error
 
 	// CutConnection breaks the connections of s abruptly, as the death of a process or a router
 	// does. s may connect again.
 	CutConnection func(s driver.Store) error
 
-	// LoseReply lets the next request of s be carried out, and loses its reply.
+	// LoseReply lets the server carry out the next request of s, and loses the reply.
 	LoseReply func(s driver.Store) error
 
-	// Pause makes the server silent, as SIGSTOP does: connections stay open, and nothing is
-	// answered until resume is called.
+	// Pause makes the server silent, as SIGSTOP does: connections stay open, but the server sends
+	// no reply until resume is called.
 	Pause func() (resume func() error, err error)
 
-	// Full takes all free memory or disk space from the server, so that it can store nothing new,
-	// or gives it back.
+	// Full with on takes all free memory or disk space from the server, so that it can store
+	// nothing new. Full without on gives it back.
 	Full func(on bool) error
 
-	// Foreign takes name as a program other than padlock does.
+	// Foreign takes name as a program other than padlock would.
 	Foreign func(name string) (release func() error, err error)
 
 	// Logf, if set, gets the summary of Check: the abilities of the store, and the promises that
@@ -100,11 +101,11 @@ func Run(t *testing.T, h Harness) {
 	t.Log(r.summary())
 }
 
-// Check checks the store and returns the rules that it broke, in the order of the table of cases;
-// nil if all is well. It may be called inside a testing/synctest bubble, and outside of tests.
+// Check checks the store and returns the rules that it broke, in the order of the table of cases,
+// or nil. It may be called inside a testing/synctest bubble, and outside of tests.
 func Check(h Harness) []Failure { return checkSome(h, nil) }
 
-// checkSome runs the cases for which some returns true; all if some is nil.
+// checkSome runs the cases for which some returns true, or all cases if some is nil.
 func checkSome(h Harness, some func(name string) bool) []Failure {
 	r, err := start(h)
 	if err != nil {

@@ -14,12 +14,12 @@ type lease struct {
 	cl    *client
 	req   driver.Request
 	grant driver.Grant
-	sent  time.Time // before the request that granted it last
-	sure  time.Time // until then the hold must be live
-	ended time.Time // from then on it must not be live
+	sent  time.Time // just before the last request that granted it
+	sure  time.Time // the hold must be live until then
+	ended time.Time // the hold must not be live after that
 }
 
-// never is later than any case runs.
+// never is longer than any case runs.
 const never = 24 * time.Hour
 
 func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {
@@ -28,7 +28,7 @@ func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.T
 	return l
 }
 
-// set notes the end of the lease according to a result.
+// set notes when the lease ends according to a result.
 func (l *lease) set(c *check, g driver.Grant, sent time.Time) {
 	now := c.now()
 	l.sent = sent
@@ -47,8 +47,8 @@ func (l *lease) set(c *check, g driver.Grant, sent time.Time) {
 	l.ended = to.Add(max(g.TTL, l.sure.Sub(to)))
 }
 
-// slack is how early a lease may end: clocks are read in milliseconds, and two clocks differ a
-// little in speed.
+// slack is how early a lease may end. Clocks are read in milliseconds, and the speed of two clocks
+// differs a little.
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
 
 // take takes a name. The store must grant it.
@@ -69,8 +69,8 @@ func (c *check) try(cl *client, r driver.Request) (*lease, error) {
 	return c.leased(cl, r, g, sent), nil
 }
 
-// tryAnew makes one try. The store may refuse it but must not fail. A refused token is spent, so r
-// gets a new one.
+// tryAnew makes one try. The store may refuse it with ErrHeld but must not fail. A refused token is
+// spent, so r gets a new one.
 func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, error) {
 	l, err := c.try(cl, *r)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {
@@ -82,8 +82,8 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 	return l, err
 }
 
-// readToo takes the name of l for a second reader. If the store refuses, the case ends here,
-// because shared/together is about that.
+// readToo takes the name of l for a second reader. If the store refuses, the case ends without a
+// failure, because shared/together checks that.
 func (c *check) readToo(cl *client, l *lease) *lease {
 	n, err := c.try(cl, c.readRequest(l.req.Name))
 	switch {
@@ -95,8 +95,8 @@ func (c *check) readToo(cl *client, l *lease) *lease {
 	return n
 }
 
-// soon takes a name that is free. The store may need a moment to see that, so ErrHeld is a reason
-// to ask again; no other error is.
+// soon takes a name that is free. The store may need a moment to notice that, so soon repeats the
+// request after ErrHeld. Any other error is a failure.
 func (c *check) soon(cl *client, r driver.Request, when string) *lease {
 	return c.within(c.patience, cl, r, when)
 }
@@ -123,7 +123,7 @@ func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
 	return g
 }
 
-// refused makes a try that the store must refuse, because of the holds inTheWay.
+// refused makes a try that the store must refuse because of the holds inTheWay.
 func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
 	g, err := cl.Acquire(c.ctx, r)
 	var held *driver.HeldError
@@ -131,7 +131,7 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 		return held
 	}
 	if errors.Is(err, driver.ErrHeld) {
-		return &driver.HeldError{Waiters: -1} // a case that watches complains
+		return &driver.HeldError{Waiters: -1} // answers/errors, which watches, reports this
 	}
 	for _, l := range inTheWay {
 		c.tooSlow(l.sure)
@@ -143,12 +143,13 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 	return nil
 }
 
-// takeOver asks until the store grants the name, which it must do, but not before t.
+// takeOver repeats the request until the store grants the name. The store must grant it, but not
+// before t.
 func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string) *lease {
 	return c.takeOverLate(cl, r, t, 0, when)
 }
 
-// takeOverLate is takeOver, but the grant may be late.
+// takeOverLate is takeOver, except that the grant may be late by that much.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.now())))
 	var l *lease
@@ -167,7 +168,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late tim
 	return l
 }
 
-// extend extends l. The store must do it.
+// extend extends l. The store must not refuse it.
 func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	sent := c.now()
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
@@ -179,7 +180,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	return g
 }
 
-// verify asks whether l is live. It must be.
+// verify checks that l is live.
 func (c *check) verify(l *lease, when string) driver.Grant {
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	if err != nil {
@@ -189,7 +190,7 @@ func (c *check) verify(l *lease, when string) driver.Grant {
 	return g
 }
 
-// gone extends a hold that is not live. The store must refuse it.
+// gone tries to extend a hold that is not live. The store must refuse it.
 func (c *check) gone(cl *client, name, token, when string) error {
 	_, err := cl.Extend(c.ctx, name, token, c.long())
 	if err == nil {
@@ -205,7 +206,7 @@ func isLoss(err error) bool {
 	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
 }
 
-// wantLost checks that err is ErrLost, not ErrExpired.
+// wantLost checks that err is ErrLost and not ErrExpired.
 func (c *check) wantLost(err error, what string) {
 	if !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
 		c.failf("%s: want ErrLost, got: %v", what, orGranted(err))
@@ -222,7 +223,7 @@ func orGranted(err error) string {
 // lapse waits until the lease has run out for certain.
 func (c *check) lapse(l *lease) { c.passUntil(l.ended.Add(c.unit)) }
 
-// release gives the hold back. The outcome must be one of want.
+// release releases the hold of l. The outcome must be one of want.
 func (c *check) release(l *lease, keep time.Duration, when string, want ...driver.Outcome) {
 	c.outcome(l.cl, l.req.Name, l.req.Token, keep, when, want...)
 }
@@ -248,7 +249,7 @@ func oneOf(want []driver.Outcome) string {
 	return s
 }
 
-// free releases a hold with any outcome. The cases about Release check outcomes.
+// free releases a hold and accepts any outcome. The cases about Release check outcomes.
 func (c *check) free(l *lease) {
 	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
 		c.failf("Release: %v", err)
@@ -262,8 +263,8 @@ func (c *check) cool(l *lease, keep time.Duration) {
 	}
 }
 
-// full checks that a grant has all of the time that was asked for, except for coarse clocks and the
-// time that the request took.
+// full checks that a grant has all of the time that was asked for. It allows a difference for
+// coarse clocks and for the time that the request took.
 func (c *check) full(g driver.Grant, ttl time.Duration, what string) {
 	if c.g.Lease && g.TTL < ttl*9/10 {
 		c.failf("%s grants %v; %v were asked for", what, g.TTL, ttl)

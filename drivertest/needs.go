@@ -10,11 +10,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// need is a condition for a case to make sense.
+// need is a condition under which a case makes sense.
 type need struct {
 	what string
 	met  func(*run) bool
-	hook bool // a hook of the harness; without it a promise is not checked
+	hook bool // the need is a hook of the harness; without it, a promise of the store stays unchecked
 }
 
 var (
@@ -83,14 +83,14 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities are the optional interfaces that a store has. One that returns errors.ErrUnsupported
-// counts as missing.
+// abilities are the optional interfaces that a store has. An interface whose method returns
+// errors.ErrUnsupported counts as missing.
 type abilities struct {
 	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place bool
 }
 
-// probe finds out what the store can do. It looks for ErrUnsupported only; the cases find other
-// errors.
+// probe finds out the abilities of the store. It looks only for ErrUnsupported; the cases find
+// other errors.
 func (r *run) probe() (has abilities) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
 	defer cancel()
@@ -182,7 +182,7 @@ func (r *run) summary() string {
 	g := &r.g
 	return fmt.Sprintf("store %q: %d of %d cases ran in %v\n"+
 		"bound to %v, fences %v, promotion %v, FIFO %v, smallest lease %v\n"+
-		"has: %s\nhas not: %s\nnot checked for want of a hook: %s\nnot checked: %s",
+		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s",
 		g.Store, r.ran, len(table), time.Since(r.started).Round(time.Millisecond),
 		g.Bound, g.Fence, g.Promotion, g.FIFO, r.unit,
 		list(can), list(cannot), list(unchecked), list(r.unproved()))

@@ -9,14 +9,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// turn is a waiter, in a goroutine of its own or in the queue of an Enqueuer.
+// turn is a waiter. It waits in its own goroutine or in the queue of an Enqueuer.
 type turn struct {
 	cl      *client
 	req     driver.Request
 	cancel  context.CancelFunc
-	leave   func() bool // of a place that Enqueue took
+	leave   func() bool // gives up the place that Enqueue took
 	done    chan answer
-	returns int // how often Wait came back without a grant; read after done
+	returns int // how often Wait returned without a grant; read it after done
 }
 
 type answer struct {
@@ -34,7 +34,8 @@ func (c *check) wait(cl *client, r driver.Request, reserve bool) *turn {
 	})
 }
 
-// waitOn calls Wait until it fails or hands the name over. A wake-up for nothing is allowed.
+// waitOn calls Wait until it fails or hands the name over. Wait may also return without handing the
+// name over.
 func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for range spinning {
@@ -49,8 +50,8 @@ func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	})
 }
 
-// line waits for its turn as a caller does: it tries, waits, and claims or tries again, until it
-// has the name.
+// line waits for its turn as a caller does. It tries, waits, and then claims or tries again, until
+// it has the name.
 func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for ; t.returns < spinning; t.returns++ {
@@ -60,7 +61,7 @@ func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 				return answer{l: c.leased(cl, r, g, sent), grant: g}
 			}
 			if errors.Is(err, driver.ErrHeld) {
-				r.Token = newToken() // the other is spent
+				r.Token = newToken() // the old one is spent
 				g, err = cl.Wait(ctx, r, reserve)
 			}
 			if err != nil {
@@ -74,8 +75,8 @@ func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	})
 }
 
-// spinning is how often Wait may return for nothing. Without a limit, a Wait that does not wait
-// would keep a processor busy for ever.
+// spinning is how often Wait may return without handing the name over. Without a limit, a Wait that
+// never blocks would keep a processor busy for ever.
 const spinning = 5_000
 
 var errSpinning = fmt.Errorf("Wait returned %d times though the name was not free", spinning)
@@ -95,7 +96,7 @@ func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn
 	return t
 }
 
-// behindDead waits until the waiter has the name, although a waiter before it died.
+// behindDead waits until the waiter has the name, even though a waiter ahead of it died.
 func (c *check) behindDead(t *turn, what string) {
 	c.settled(awaitFor(c, c.deadWaiter()+c.patience, t.done, what), what)
 }
@@ -115,7 +116,7 @@ func (c *check) settled(a answer, what string) *lease {
 	return a.l
 }
 
-// deadWaiter is how long a waiter that does nothing may delay others.
+// deadWaiter is how long a waiter that does nothing may delay the waiters behind it.
 func (c *check) deadWaiter() time.Duration {
 	if c.g.DeadWaiter > 0 {
 		return c.g.DeadWaiter
@@ -123,10 +124,10 @@ func (c *check) deadWaiter() time.Duration {
 	return driver.MaxReservation
 }
 
-// waiting reports whether the waiter still waits.
+// waiting reports whether the waiter is still waiting.
 func (t *turn) waiting() bool { return len(t.done) == 0 }
 
-// waiters returns how many wait for name; -1 if the store does not know.
+// waiters returns how many waiters the name has, or -1 if the store does not know.
 func (c *check) waiters(name string) int {
 	if c.has.inspect {
 		if s, err := c.b.Inspect(c.ctx, name); err == nil {
@@ -141,8 +142,8 @@ func (c *check) waiters(name string) int {
 	return -1
 }
 
-// queued waits until n waiters are in the queue. If the store does not count them, it waits for
-// some time.
+// queued waits until n waiters are in the queue. If the store does not count its waiters, it just
+// waits for some time.
 func (c *check) queued(name string, n int) {
 	if c.waiters(name) < 0 {
 		c.settle()
@@ -151,5 +152,6 @@ func (c *check) queued(name string, n int) {
 	c.poll(c.patience/4, func() bool { return c.waiters(name) >= n })
 }
 
-// settle gives a waiter time to begin, if it takes no place in the queue and so cannot be seen.
+// settle gives a waiter time to begin, if the waiter takes no place in the queue and so cannot be
+// counted.
 func (c *check) settle() { c.pass(c.unit) }

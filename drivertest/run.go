@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// start opens the two stores that cases share, and finds out what they can do.
+// start opens the two stores that the cases share, and finds out what they can do.
 func start(h Harness) (*run, error) {
 	r := &run{h: h, id: randomID(), started: time.Now(), watched: make(map[string][]Failure)}
 	r.patience = 10 * time.Second
@@ -40,8 +40,8 @@ func (r *run) finish() []Failure {
 	return out
 }
 
-// each calls do for every case that applies: first in parallel, then one after the other for cases
-// that disturb others, then for those that watched.
+// each calls do for every case that applies. It runs most cases in parallel, then one by one the
+// cases that disturb others, and then the cases that watched.
 func (r *run) each(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {
@@ -79,7 +79,7 @@ func (r *run) together(cases []*testCase, do func(*testCase)) {
 	wg.Wait()
 }
 
-// perform runs a case, and again as long as it was too slow to prove anything.
+// perform runs a case, and runs it again if it was too slow to prove anything.
 func (r *run) perform(k *testCase) []Failure {
 	r.mu.Lock()
 	r.ran++
@@ -97,15 +97,15 @@ func (r *run) perform(k *testCase) []Failure {
 		case c.slow:
 			unit *= 3
 		case len(c.failures) > 0 && longest > tolerated && attempt < 4:
-			r.logf("%s: again, since this process stood still for %v", k.name, longest)
+			r.logf("%s: runs again, because this process did not run for %v", k.name, longest)
 		default:
 			return c.failures
 		}
 	}
-	return []Failure{{k.name, k.clause, "cannot tell: requests took longer than the leases they are about, five times", "perform"}}
+	return []Failure{{k.name, k.clause, "no result: in five attempts the requests took longer than the leases that they are about", "perform"}}
 }
 
-// perform runs the case once, and gives up on it when it hangs.
+// perform runs the case once, and gives it up if it hangs.
 func (c *check) perform() {
 	done := make(chan struct{})
 	go func() {
@@ -115,15 +115,15 @@ func (c *check) perform() {
 		c.k.f(c)
 	}()
 	if !c.ends(done) {
-		c.errorf("a method did not return, though its context ended long ago")
+		c.errorf("a method did not return although its context ended long ago")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
 }
 
-// ends waits until done is closed, and returns false if the case does nothing for so long that it
-// must hang.
+// ends waits until done is closed. It returns false if the case makes no progress for so long that
+// it must be hanging.
 func (c *check) ends(done <-chan struct{}) bool {
 	look := time.NewTicker(c.patience)
 	defer look.Stop()
@@ -139,7 +139,7 @@ func (c *check) ends(done <-chan struct{}) bool {
 	}
 }
 
-// stop ends a case from within.
+// stop is the value with which a case panics in order to end.
 type stop struct{ slow bool }
 
 func (c *check) recover() {

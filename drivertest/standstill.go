@@ -2,15 +2,15 @@ package drivertest
 
 import "time"
 
-// A machine with too much to do lets leases and reservations run out between two lines of a case.
-// Such a case proves nothing about the store, so it runs again. A store with a bug fails on a quiet
+// On an overloaded machine, leases and reservations may run out between two lines of a case. Such a
+// case proves nothing about the store, so it runs again. A store with a bug fails on a quiet
 // machine too.
 const (
 	lookout   = 20 * time.Millisecond
 	tolerated = 30 * time.Millisecond
 )
 
-// standstill measures for how long this process did not get to run.
+// standstill measures the longest time for which this process did not run.
 type standstill struct {
 	stop    chan struct{}
 	longest chan time.Duration
@@ -22,8 +22,8 @@ func watchStandstill() *standstill {
 	return s
 }
 
-// watch compares the time of each wake-up with the time when it was due, up to the last interval,
-// which the end of the case may have cut short.
+// watch measures how late each wake-up comes. That includes the last interval, which the end of the
+// case may cut short.
 func (s *standstill) watch() {
 	var longest time.Duration
 	for {

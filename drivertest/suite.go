@@ -13,14 +13,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testCase is one rule of the contract and the way to check it: by requests of its own (f), or by
-// looking at the results in all other cases (watch).
+// testCase is one rule of the contract and the way to check it. f checks it with its own requests;
+// watch checks it on the results in all other cases.
 type testCase struct {
 	name   string
 	clause string
-	about  string // the words of package driver that it is about, for a test of the table
+	about  string // the identifiers of package driver that the rule is about, for a test of the table
 	needs  []need // what the store or the harness must have
-	alone  bool   // disturbs other cases, so it runs after them, by itself
+	alone  bool   // the case disturbs others, so it runs after them, by itself
 	f      func(*check)
 	watch  func(*run, *call) string // returns what is wrong, or ""
 }
@@ -37,7 +37,7 @@ type run struct {
 	seq      atomic.Int64
 
 	mu       sync.Mutex
-	advanced time.Duration // by Harness.Advance
+	advanced time.Duration // by how much Harness.Advance has moved the clock
 	started  time.Time
 	watched  map[string][]Failure
 	ran      int
@@ -49,7 +49,7 @@ func (r *run) open() (driver.Store, error) {
 	return r.h.Open(ctx)
 }
 
-// now returns the time by which leases are measured.
+// now returns the time on the clock by which leases are measured.
 func (r *run) now() time.Time {
 	if r.h.Advance == nil {
 		return time.Now()

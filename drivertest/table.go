@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// table has every case. init fills it, because the cases look into it for those that watch.
+// table has every case. init fills it, because the cases read the table themselves, to find the
+// cases that watch.
 var table []testCase
 
 func init() {

@@ -48,7 +48,7 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 			return h, s.repeat(ctx, f, h, r)
 		}
 	}
-	const tries = 3 // a waiter that looks at the lock holds it for an instant
+	const tries = 3 // needed because a waiter that looks at the lock holds it for an instant
 	for i := 1; ; i++ {
 		h, err := s.try(ctx, f, r)
 		no, refused := err.(*refusal)
@@ -66,7 +66,8 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 	}
 }
 
-// rest gives a waiter that was woken the time to get the lock, so that the refusal can name it.
+// rest waits a moment, so that a waiter that was woken can take the lock and the refusal can name
+// it as the holder.
 func (s *Store) rest(f *file) error {
 	f.mu.Unlock() // the waiter may belong to this store
 	time.Sleep(recordPause)
@@ -79,7 +80,8 @@ func (s *Store) rest(f *file) error {
 	}
 }
 
-// repeat grants a request for a hold that is live: it claims a reservation and renews AtLeast.
+// repeat grants a request whose token has a live hold already. It claims a reservation and renews
+// AtLeast.
 func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	if h.reserved != nil {
 		h.reserved()
@@ -95,15 +97,15 @@ func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request)
 // refusal says why a try failed. The zero refusal means that another process has the lock.
 type refusal struct {
 	cooling bool
-	intent  uint64        // of a reader that is being promoted, or 0
-	left    time.Duration // how long the reason lasts at most; 0 if unknown
+	intent  uint64        // the intent of the reader that is being promoted, or 0
+	left    time.Duration // how long the reason lasts, at most; 0 if unknown
 	queued  bool          // another waiter is about to get the lock
 	again   bool          // another try at once may succeed
 }
 
 func (*refusal) Error() string { return "refused" }
 
-// try makes one try.
+// try makes one attempt to take the lock.
 func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, err error) {
 	if r.Shared {
 		gate, err := s.enterGate(ctx, f)
@@ -127,13 +129,14 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 		return nil, err
 	}
 	if c.size < int64(b.wrote) {
-		_ = c.pwrite(b.out[:b.wrote], 0) // the file was cut short while its page was written
+		_ = c.pwrite(b.out[:b.wrote], 0) // the file was cut short while its mapped page was written
 	}
 	f.holds = append(f.holds, h)
 	return h, nil
 }
 
-// admit returns why the record keeps out a caller that has the kernel's lock, or nil.
+// admit returns nil if the record lets in a caller that has the kernel's lock, or else the reason
+// why not.
 func admit(rec *record, shared bool, wall time.Time) *refusal {
 	if !rec.valid {
 		return nil
@@ -151,7 +154,7 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// grant makes a hold of the kernel's lock that c has, if the record allows it.
+// grant makes a hold from the kernel's lock that c has, if the record allows it.
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
@@ -187,11 +190,14 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	return h, nil
 }
 
-// mint returns the fence of a new grant. follows means that a reader comes after readers: it shares
-// their fence, so that a guard refuses none of them. The first reader after a writer needs a
-// greater fence than that writer, because the writer may not have noticed yet that it lost the
-// lock. stored means that the fence is worthless unless it is written down. A fence that is the
-// time of the clock need not be: the next one is greater anyway.
+// mint returns the fence of a new grant.
+//
+// follows means that a reader joins other readers. It shares their fence, so that a guard refuses
+// none of them. The first reader after a writer needs a greater fence than that writer, because the
+// writer may not have noticed yet that it lost the lock.
+//
+// stored means that the fence must be written into the file. A fence that equals the clock's time
+// need not be written, because the next fence is greater anyway.
 func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
 	if follows && last > above && last > 0 {
 		return last, false, nil

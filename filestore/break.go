@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Break implements driver.Breaker as far as possible: it ends a cool-down. Nobody can end the lock
-// of another process, so Break returns errors.ErrUnsupported while the name is held.
+// Break implements driver.Breaker as far as possible: it ends a cool-down. It cannot end the lock
+// of another process, so it returns errors.ErrUnsupported while the name is held.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err

@@ -8,9 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// File implements driver.FileSharer. On Windows, where a lock belongs to one
-// process, it returns errors.ErrUnsupported. A child that unlocks the file
-// (LOCK_UN, flock -u) ends the hold for all processes; Extend notices that.
+// File implements driver.FileSharer. On Windows, where a lock belongs to one process, it returns
+// errors.ErrUnsupported. If a child unlocks the file (LOCK_UN, flock -u), the hold ends for all
+// processes; Extend notices that.
 func (s *Store) File(name, token string) (*os.File, error) {
 	f, h, err := s.live(context.Background(), name, token)
 	if err != nil {
@@ -25,10 +25,10 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	return file, nil
 }
 
-// letGoPassed closes this store's descriptor, without unlocking it, because that would unlock it
-// for the child too. Then it finds out whether a copy still has the lock. A child that is just
-// being started has copies of all descriptors until it runs its program, so letGoPassed waits for
-// that.
+// letGoPassed releases a hold whose file was given to a child. It closes this store's descriptor
+// but does not unlock it, because that would also unlock the file for the child. Then it finds out
+// whether a copy of the descriptor still has the lock. A child that is just being started has
+// copies of all descriptors until it runs its program, so letGoPassed waits for that.
 func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -42,18 +42,18 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 		return driver.Released
 	}
 	if f.spare != nil {
-		s.wakeNext(f, f.spare, false) // the first waiter watches from now on, and sees the child close the file
+		s.wakeNext(f, f.spare, false) // the first waiter now watches the file, and sees the child close it
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
 		if rec := b.read(f.spare); rec.fence > h.fence {
-			return driver.Released // it was free, and another process has it now
+			return driver.Released // the lock was free, and another process has it now
 		}
 	}
 	return driver.Inherited
 }
 
-// letGoPassedShared uses the kernel's list, because a try of the lock may fail for other readers'
-// sake.
+// letGoPassedShared uses the kernel's list of locks, because trying the lock may fail only because
+// of other readers.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

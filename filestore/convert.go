@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Convert implements driver.Converter. flock(2) does not convert atomically: it frees the old lock
-// before it takes the new one. Between processes that use padlock, the intent in the record closes
-// that gap. PHP and flock(1) know no intent and may come between. Then Convert returns
-// driver.ErrLost, or grants after them with a new fence.
+// Convert implements driver.Converter. flock(2) does not convert a lock atomically: it frees the
+// old lock before it takes the new one. Between processes that use padlock, the intent in the
+// record closes that gap. PHP and flock(1) do not know the intent and may take the lock in between.
+// Then Convert returns driver.ErrLost, or it grants after them with a new fence.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -35,7 +35,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// promote writes its intent down and makes one try, under the gate.
+// promote writes the intent and makes one try, while it holds the gate.
 func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	case n.writer:
 		s.lose(f, h)
 		return fmt.Errorf("%w: another program has taken it", driver.ErrLost)
-	case len(n.holds) > 0: // no try, which would let go of the shared lock
+	case len(n.holds) > 0: // a try would give up the shared lock
 		return &driver.HeldError{Waiters: -1, Holds: n.holds}
 	}
 	switch err := h.conn.tryLock(false); err {
@@ -70,12 +70,12 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	case errBusy:
 		return s.notPromoted(f, h)
 	default:
-		s.lose(f, h) // nobody knows what the kernel left of it
+		s.lose(f, h) // it is not known whether the kernel left the lock in place
 		return fmt.Errorf("%w: %w", driver.ErrLost, unavailable(f.path, err))
 	}
 }
 
-// note writes the intent, or writes it again. An intent lasts for driver.MaxIntent.
+// note writes the intent, or renews it. An intent lasts for driver.MaxIntent.
 func (s *Store) note(f *file, h *hold, b *buffer) error {
 	wall := s.config.wall()
 	b.next.share(f, h, &b.rec, wall)
@@ -87,8 +87,8 @@ func (s *Store) note(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-// coolingFor returns why h cannot be promoted even if there is no other reader: a cool-down, or the
-// AtLeast of a reader that died.
+// coolingFor returns the reason why h cannot be promoted even if there is no other reader, or nil.
+// The reason is a cool-down, or the AtLeast of a reader that died.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.left(wall)
 	if rec.readCool.left(wall) > h.atLeast.left(wall)+time.Millisecond {
@@ -105,7 +105,7 @@ func keptFrom(no *refusal, wall time.Time) error {
 	return &driver.HeldError{Holds: []driver.Hold{{Cooling: true, Until: until}}, Until: until, Waiters: -1}
 }
 
-// promoted makes the exclusive hold, after the kernel granted its lock.
+// promoted makes h exclusive after the kernel granted the exclusive lock.
 func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	same, err := h.conn.current()
 	if err == nil && !same {
@@ -128,10 +128,10 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, which the failed try has lost. promote tries only if it
-// sees no other reader. So another process came in between, or cannot be seen, and a program that
-// knows no intent may have had the lock exclusively in the meantime. The hold goes on only if a
-// reader that uses padlock explains the failure.
+// notPromoted takes the shared lock again, which was lost in the failed try. promote tries only if
+// it sees no other reader. So another process came in between, or is not visible. If it does not
+// know the intent, it may have had the lock exclusively in the meantime. So the hold is kept only
+// if a reader that uses padlock explains the failure.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
@@ -142,22 +142,22 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 	return fmt.Errorf("%w: another program took it while it was being promoted", driver.ErrLost)
 }
 
-// neighbours are the other holders of a name as a reader sees them.
+// neighbours are the other holders of a name, as one of its readers sees them.
 type neighbours struct {
-	holds    []driver.Hold // from the kernel's list; without it those of recorded
-	recorded []driver.Hold // readers in the slots whose processes may be alive
+	holds    []driver.Hold // from the kernel's list; a copy of recorded if there is no list
+	recorded []driver.Hold // from the slots: readers whose processes may be alive
 	writer   bool          // one of them has the lock exclusively
-	complete bool          // the list shows every lock
+	complete bool          // the kernel's list shows every lock
 }
 
-// neighbours looks for the holders other than h, which is shared.
+// neighbours finds the holders other than h, which is shared.
 func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
 	slots := readSlots(h.conn, rec.epoch)
 	own, known := slots[h.slot]
-	if !known { // all slots were taken when it came
+	if !known { // all slots were taken when h came in
 		own.proc, own.pidns = uint64(machine().pid), machine().pidns
 	}
 	delete(slots, h.slot)
@@ -174,7 +174,7 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	n.complete = complete
 	found := false
 	for _, l := range locks {
-		if !found && l.shared && own.took(l) { // the list does not show which lock of this process it is
+		if !found && l.shared && own.took(l) { // one lock of this process belongs to h
 			found = true
 			continue
 		}
@@ -184,7 +184,7 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	return n
 }
 
-// backToShared undoes a promotion that could not be written down.
+// backToShared undoes a promotion whose record could not be written, and returns the error.
 func (s *Store) backToShared(f *file, h *hold, why error) error {
 	if h.conn.tryLock(true) != nil {
 		s.lose(f, h)
@@ -194,7 +194,7 @@ func (s *Store) backToShared(f *file, h *hold, why error) error {
 }
 
 // demote makes h shared and keeps its fence. The intent keeps other processes that use padlock out
-// of the gap. It stands until the gate is free again.
+// while the lock is converted. It lasts until demote leaves the gate.
 func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	return nil
 }
 
-// withdraw takes the intent back, so that new readers can come in again.
+// withdraw removes the intent, so that new readers can come in again.
 func (s *Store) withdraw(ctx context.Context, f *file, h *hold) error {
 	err := s.change(ctx, f, h, func(rec *record) {
 		if rec.intent == h.intent {

@@ -7,11 +7,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// DefaultDir returns the directory for locks of the current user, and makes it for this user only
-// if it does not exist. It is /var/lib/padlock for root, and .local/state/padlock under the home
-// directory for other users. The home directory is the one in the user database for the effective
-// user id. HOME, XDG_STATE_HOME and TMPDIR change nothing, so that a shell, cron and sudo use the
-// same directory. Two users never share it.
+// DefaultDir returns the directory for locks of the current user. If it does not exist, DefaultDir
+// makes it, for this user only. It is /var/lib/padlock for root, and .local/state/padlock under the
+// home directory for other users. The home directory is the one that the user database has for the
+// effective user id. HOME, XDG_STATE_HOME and TMPDIR have no effect, so that a shell, cron and sudo
+// use the same directory. Two users never share it.
 //
 // DefaultDir returns driver.ErrUnavailable if there is no such directory and none can be made, or
 // if it belongs to another user.
@@ -27,5 +27,5 @@ func DefaultDir() (string, error) {
 	return dir, nil
 }
 
-// errNoHome says that the user database has no home for this user.
+// errNoHome: the user database has no home directory for this user.
 var errNoHome = errors.New("the user database has no home directory for this user")

@@ -5,7 +5,7 @@ import (
 	"os/user"
 )
 
-// defaultDir asks the system's library, which does not use HOME here.
+// defaultDir asks the system's library, which on macOS does not use HOME.
 func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return rootDir, nil

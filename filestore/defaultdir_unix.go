@@ -26,8 +26,9 @@ func defaultDir() (string, error) {
 	return stateDir(home)
 }
 
-// homeOf looks into the file passwd first, then asks getent, which also knows the users of a
-// directory service. Package os/user is no help, because without cgo it uses HOME and USER.
+// homeOf looks into the file passwd first, and then asks getent, which also knows the users of a
+// directory service. Package os/user cannot be used, because without cgo it relies on HOME and
+// USER.
 func homeOf(uid int, passwd, getent string) (string, error) {
 	if file, err := os.Open(passwd); err == nil {
 		defer file.Close()

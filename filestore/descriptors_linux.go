@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// inheritance lists the processes that had a lock at some time.
+// inheritance is the list of processes that had a lock at some time.
 type inheritance struct {
 	pids []int
 	at   time.Time
 }
 
-// inheritedFor is how long an answer of descriptorHolders is reused, because finding it means
-// looking at every descriptor of every process.
+// inheritedFor is how long a result of descriptorHolders is reused. To get a new one, it must look
+// at every descriptor of every process.
 const inheritedFor = time.Second
 
-// descriptorHolders returns the processes that have the lock on the file of c after the process
-// that took it has ended: they inherited the descriptor. Processes of other users are missing if
-// /proc hides them.
+// descriptorHolders returns the processes that still have the lock on the file of c after the
+// process that took it has ended, because they inherited the descriptor. Processes of other users
+// are missing if /proc hides them.
 func (k *calibration) descriptorHolders(c *conn) []int {
 	k.mu.Lock()
 	known, ok := k.inherited[c.ino]
@@ -43,8 +43,8 @@ func (k *calibration) descriptorHolders(c *conn) []int {
 	return found.pids
 }
 
-// lockers looks through all processes for those with a descriptor that carries
-// the lock on the file of c.
+// lockers looks through all processes for those with a descriptor that carries the lock on the file
+// of c.
 func lockers(c *conn) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -52,7 +52,7 @@ func lockers(c *conn) (pids []int) {
 		if err != nil {
 			continue
 		}
-		fds, _ := os.ReadDir(dir + "/fd") // those of other users are hidden, except from root
+		fds, _ := os.ReadDir(dir + "/fd") // other users' descriptors are hidden, except from root
 		for _, fd := range fds {
 			if carries(dir, fd.Name(), c) {
 				pids = append(pids, pid)
@@ -63,8 +63,8 @@ func lockers(c *conn) (pids []int) {
 	return pids
 }
 
-// carries reports whether a descriptor of a process is one of the file of c and has its lock. A
-// process that waits for the lock has the file open without it.
+// carries reports whether a descriptor of a process belongs to the file of c and has its lock. A
+// process that waits for the lock also has the file open, but without the lock.
 func carries(dir, fd string, c *conn) bool {
 	var st syscall.Stat_t
 	if err := syscall.Stat(dir+"/fd/"+fd, &st); err != nil || uint64(st.Ino) != c.ino || uint64(st.Dev) != c.dev {
@@ -82,14 +82,15 @@ func (l kernelLock) ended() bool {
 	}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/stat")
 	if err != nil {
-		return false // hidden
+		return false // /proc hides this process
 	}
 	state, _, _ := strings.Cut(strings.TrimSpace(string(text[bytes.LastIndexByte(text, ')')+1:])), " ")
 	return state == "Z" || state == "X"
 }
 
-// deviceByStat returns the device of dir as /proc/locks prints it, on file systems where that is
-// the device of stat. It is for directories in which no probe can be made.
+// deviceByStat returns the device of dir as /proc/locks prints it. It does so only for file systems
+// on which that is the device that stat returns. It is for directories in which no probe file can
+// be made.
 func deviceByStat(dir string) string {
 	const ext, xfs, tmpfs, f2fs = 0xEF53, 0x58465342, 0x01021994, 0xF2F52010
 	var fs syscall.Statfs_t

@@ -52,7 +52,8 @@ func makeDir(dir string, access access) error {
 	return os.Chmod(dir, 0o777|os.ModeSticky)
 }
 
-// checkFileSystem refuses file systems whose locks may not hold, or not for all machines.
+// checkFileSystem refuses file systems on which locks may be lost, or may not be seen by all
+// machines.
 func checkFileSystem(dir string, allowNetwork bool) error {
 	kind, err := networkFileSystem(dir)
 	if err != nil {

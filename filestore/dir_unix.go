@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// checkAccess makes sure that no other user can replace a lock file, except the users that were
-// allowed to.
+// checkAccess makes sure that other users cannot replace a lock file, except users that are allowed
+// to use the directory.
 func checkAccess(dir string, st os.FileInfo, allowed access) error {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {

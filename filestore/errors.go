@@ -42,7 +42,7 @@ func advise(path string, err error) string {
 	return ""
 }
 
-// newer is the error for a file in which a newer padlock has written what this one cannot read.
+// newer returns the error for a file whose format is newer than this build can read.
 func newer(path string) error {
 	return fmt.Errorf("%w: a newer padlock has written %s: update this program, or stop all programs that use the directory and remove the file",
 		driver.ErrUnavailable, path)

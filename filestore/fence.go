@@ -6,8 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// RaiseFence implements driver.FenceRaiser. If the fence cannot be written down, it returns
-// driver.ErrUnavailable and changes nothing.
+// RaiseFence implements driver.FenceRaiser. If the fence cannot be written into the file,
+// RaiseFence returns driver.ErrUnavailable and changes nothing.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
 	if err := driver.CheckFence(fence); err != nil {
 		return err

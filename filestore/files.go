@@ -8,20 +8,21 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// file is what this store knows of one lock. mu guards the fields without a remark.
+// file is what this store knows of one lock file. mu guards the fields that have no comment about a
+// mutex.
 type file struct {
 	name, path string
-	queue      queue // of waiters, with a mutex of its own
+	queue      queue // the waiters; it has its own mutex
 
 	mu      sync.Mutex
 	holds   []*hold
 	spare   *conn        // open and unlocked, for the next Acquire
-	tickets *ticketQueue // of the file that was open last; nil: not mapped
-	asking  *waiter      // the waiter that makes this try; nil: a newcomer makes it
+	tickets *ticketQueue // of the file that was opened last; nil if not mapped
+	asking  *waiter      // the waiter on whose behalf a try is under way; nil if it is a newcomer's try
 	watched watched      // the file that the notifier watches
-	old     *hold        // for the next grant
+	old     *hold        // to be reused for the next grant
 
-	pins       int   // how many calls use it; guarded by Store.mu
+	pins       int   // how many calls are using the file; guarded by Store.mu
 	prev, next *file // in Store.idle; guarded by Store.mu
 }
 
@@ -51,7 +52,7 @@ func (s *Store) enter(name string) (*file, error) {
 
 	f.mu.Lock()
 	select {
-	case <-s.done: // Close went over this file already
+	case <-s.done: // Close has already dealt with this file
 		s.leave(f)
 		return nil, driver.ErrClosed
 	default:
@@ -59,8 +60,8 @@ func (s *Store) enter(name string) (*file, error) {
 	}
 }
 
-// leave ends a call. The store forgets the file if nothing of it is in use, and keeps its
-// descriptor if it has not too many.
+// leave ends a call. If nothing of the file is in use, the store forgets the file. If its
+// descriptor is still open, the store keeps it for the next Acquire, unless too many are open.
 func (s *Store) leave(f *file) {
 	f.mu.Unlock()
 	s.mu.Lock()
@@ -71,7 +72,7 @@ func (s *Store) leave(f *file) {
 	case f.spare == nil:
 		s.collect(f)
 	case f.queue.len() > 0:
-		// Closing it would wake the waiters.
+		// Closing the descriptor would wake the waiters.
 	case s.config.maxOpen == 0:
 		s.evict(f)
 	default:
@@ -82,7 +83,8 @@ func (s *Store) leave(f *file) {
 	}
 }
 
-// collect forgets the file if nothing uses it. The caller holds s.mu, and no call is under way.
+// collect forgets the file if it has no holds and no waiters. The caller holds s.mu, and no call is
+// under way.
 func (s *Store) collect(f *file) {
 	if len(f.holds) == 0 && f.queue.len() == 0 {
 		delete(s.files, f.name)
@@ -136,7 +138,7 @@ func (f *file) newHold() *hold {
 	return h
 }
 
-// reuse keeps h for the next grant, unless the timer of a reservation may still use it.
+// reuse keeps h for the next grant. It does not if the timer of a reservation may still use h.
 func (f *file) reuse(h *hold) {
 	if !h.waited {
 		f.old = h

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// heldError returns the error for a try that was refused, with the holders. sure is false if, by
-// the kernel's list, no process has the lock any more.
+// heldError returns the error for a try that was refused, with the holders. sure is false if the
+// kernel's list shows that no process has the lock any more.
 func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	held := &driver.HeldError{Waiters: -1}
 	if f.spare == nil {
@@ -21,7 +21,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	rec := b.read(f.spare)
 	sure = true
 	switch {
-	case no.queued: // held by readers before a waiting writer, or free for a moment
+	case no.queued: // readers hold it and a writer waits before this caller, or it is free for a moment
 		held.Holds, sure = s.occupants(f.spare, rec)
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
@@ -31,7 +31,8 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	default:
 		held.Holds, sure = s.occupants(f.spare, rec)
 		for i := 0; i < recordTries && anyForeign(held.Holds); i++ {
-			// It may be a process that uses padlock, has locked the file and writes its record now.
+			// The holder may be a process that uses padlock, has locked the file and has not yet
+			// written its record.
 			time.Sleep(recordPause)
 			rec = b.read(f.spare)
 			held.Holds, sure = s.occupants(f.spare, rec)
@@ -43,7 +44,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	return held, sure
 }
 
-// A holder is called foreign only if no record of it appears within this time.
+// A holder counts as foreign only if it has not written a record within this time.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
@@ -53,7 +54,7 @@ func anyForeign(holds []driver.Hold) bool {
 	return slices.ContainsFunc(holds, func(h driver.Hold) bool { return h.Foreign })
 }
 
-// promoting returns the reader that wrote the intent.
+// promoting returns the reader whose intent is in the record.
 func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	for _, s := range readSlots(c, rec.epoch) {
 		if s.id == intent {
@@ -63,7 +64,7 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	return driver.Hold{Shared: true}
 }
 
-// occupants returns the holders of the lock of c. sure is false if there seem to be none.
+// occupants returns the holders of the lock of c. sure is false if there seem to be no holders.
 func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool) {
 	slots := readSlots(c, rec.epoch)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
@@ -76,9 +77,9 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders in the record, or an unknown holder. The record may be old. So a dead
-// process does not count, and with listed neither does a live one, because the kernel's list was
-// read and would show its lock.
+// claimed returns the holders that the record names, or an unknown holder. The record may be
+// outdated, so a dead process does not count. If listed is true, a live process does not count
+// either: the kernel's list was read and would have shown its lock.
 func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
 	credible := func(o *owner, boot [16]byte) bool {
 		state := o.state(boot)
@@ -98,8 +99,8 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 	return holds
 }
 
-// attribute finds the holders of the locks on the file of c that the kernel lists. The kernel names
-// the process that took a lock. If that process has ended, the processes that inherited its
+// attribute finds the holders of the locks that the kernel lists for the file of c. The kernel
+// names the process that took a lock. If that process has ended, the processes that inherited its
 // descriptor have the lock.
 func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
 	holds := make([]driver.Hold, 0, len(locks))
@@ -115,14 +116,14 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 			h.PID = pid
 			holds = append(holds, h)
 		}
-		if len(pids) == 0 { // they belong to another user
+		if len(pids) == 0 { // the processes belong to another user
 			holds = append(holds, h)
 		}
 	}
 	return holds
 }
 
-// hold finds the holder of the lock. If the holder has a slot, hold removes it from slots.
+// hold returns the holder of the lock. If the holder has a slot, hold removes it from slots.
 func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.took(l) {
 		return l.seenFromHere(&rec.owner, rec.hold(false))
@@ -141,8 +142,9 @@ func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	return h
 }
 
-// seenFromHere gives a holder in another pid namespace, such as a container, the number that its
-// process has in this namespace. The number in the record may belong to an unrelated process here.
+// seenFromHere corrects the process number of a holder in another pid namespace, such as a
+// container. It replaces the number by the one that the process has in this namespace. The number
+// in the record may belong to an unrelated process here.
 func (l kernelLock) seenFromHere(o *owner, h driver.Hold) driver.Hold {
 	if o.pidns != machine().pidns && l.pid > 0 {
 		h.Host, h.PID = machine().host, l.pid

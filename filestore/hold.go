@@ -13,18 +13,19 @@ type hold struct {
 	conn     *conn
 	fence    uint64
 	shared   bool
-	passed   bool          // a copy of the descriptor was given away
-	slot     int           // number of its slot if it is shared, or -1
-	slotID   uint64        // the id in that record
-	intent   uint64        // the intent to promote that it wrote into the file, or 0
+	passed   bool          // a copy of the descriptor was given to a child
+	slot     int           // the number of its slot if it is shared, or -1
+	slotID   uint64        // the id in that slot
+	intent   uint64        // the intent that this hold wrote into the file, or 0
 	atLeast  moment        // the name stays taken until then
-	reserved func() bool   // stops the timer of the reservation; nil if claimed
-	waited   bool          // it began as a reservation
-	holder   driver.Holder // for writing a record that was lost
+	reserved func() bool   // stops the timer of the reservation; nil if the hold is claimed
+	waited   bool          // the hold began as a reservation
+	holder   driver.Holder // kept in order to write a lost record again
 	since    int64         // µs since 1970
 }
 
-// live verifies the hold of token and returns it. If it returns no error, the caller calls leave.
+// live verifies the hold of token and returns it. If it returns no error, its caller must call
+// leave.
 func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return nil, nil, err
@@ -49,7 +50,8 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 	return f, h, nil
 }
 
-// verify reports whether h is still held, and forgets it if not. It writes a lost record again.
+// verify reports whether h is still held, and forgets h if it is not. If the record of h is lost,
+// verify writes it again.
 func (s *Store) verify(f *file, h *hold) (bool, error) {
 	same, err := h.conn.current()
 	if err != nil {
@@ -66,7 +68,7 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
 	if rec.fence > h.fence || rec.newer {
-		s.lose(f, h) // a child unlocked it, and another process had it since
+		s.lose(f, h) // a child unlocked the file, and another process has had the lock since
 		return false, nil
 	}
 	if rec.fence < h.fence {
@@ -76,7 +78,7 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	return true, nil
 }
 
-// lose forgets a hold that is lost.
+// lose forgets a hold that was lost, and closes its descriptor.
 func (s *Store) lose(f *file, h *hold) {
 	f.forget(h)
 	h.conn.unlock()
@@ -84,8 +86,9 @@ func (s *Store) lose(f *file, h *hold) {
 }
 
 // giveBack unlocks c, keeps it for later and wakes the waiters. It returns false if the path no
-// longer leads to this file: the file was removed, or its directory renamed, so another process may
-// hold the name. If the system reports an error instead, giveBack assumes that the path is right.
+// longer leads to this file, because the file was removed or its directory renamed. Then another
+// process may hold the name. If the system cannot tell, giveBack assumes that the path still leads
+// to the file.
 func (s *Store) giveBack(f *file, c *conn) bool {
 	same, err := c.current()
 	if same = same || err != nil; !same {

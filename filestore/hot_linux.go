@@ -5,16 +5,15 @@ import (
 	"syscall"
 )
 
-// hotPage is the first page of a file that is used again and again, mapped into memory. The kernel
-// keeps it equal to the file. Each read or write that this saves costs about as much as the rest of
-// Acquire.
+// hotPage is the first page of a file that is used often, mapped into memory. The kernel keeps it
+// equal to the file. Each read or write that this saves costs about as much as the rest of Acquire.
 //
 // If another program cuts the file short, touching the page is a fault, which normally ends the
-// program. SetPanicOnFault turns the fault into a panic, and touchPage turns the panic into false;
-// the caller then uses an ordinary read or write.
+// program. SetPanicOnFault turns the fault into a panic. touchPage then returns false, and its
+// caller uses an ordinary read or write.
 type hotPage struct {
 	uses int
-	page []byte // nil: not mapped
+	page []byte // nil if not mapped
 }
 
 const (
@@ -33,8 +32,8 @@ func (c *conn) readHead(b []byte) int {
 	return n
 }
 
-// writeHead writes the head record. It uses the page only for bytes before the file's end, because
-// bytes behind it would be lost.
+// writeHead writes the head record. It uses the page only for bytes before the end of the file,
+// because bytes after it would be lost.
 func (c *conn) writeHead(b []byte) error {
 	if c.page != nil && int64(len(b)) <= c.size && touchPage(c.page, b) {
 		return nil
@@ -60,8 +59,8 @@ func touchPage(dst, src []byte) (ok bool) {
 	return true
 }
 
-// warm maps the page once the file has been used often enough. If that fails (the file system has
-// no maps, or there are too many), reads and writes do the work.
+// warm maps the page once the file has been used often enough. If that fails, because the file
+// system has no maps or there are too many, ordinary reads and writes are used.
 func (c *conn) warm() {
 	c.uses++
 	if c.uses != hotUses || !c.local || c.size <= 0 {

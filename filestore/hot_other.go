@@ -2,7 +2,7 @@
 
 package filestore
 
-// hotPage is for Linux only.
+// hotPage is empty: only Linux maps pages.
 type hotPage struct{}
 
 func (c *conn) readHead(b []byte) int {

@@ -19,7 +19,7 @@ type kernelLock struct {
 	shared bool
 }
 
-// These errors wrap errors.ErrUnsupported. They say why a store cannot know the holder of a lock.
+// These errors wrap errors.ErrUnsupported. They say why the store cannot know the holder of a lock.
 var (
 	errCannotKnow = fmt.Errorf("cannot know who holds a file lock: %w", errors.ErrUnsupported)
 	errNoList     = fmt.Errorf("%w: this system has no /proc/locks", errCannotKnow)
@@ -27,10 +27,10 @@ var (
 )
 
 // Inspect implements driver.Inspector. On Linux it takes no lock, so it disturbs no other process.
-// On other systems it tries the lock, so that a try of another process may fail in that instant. If
-// it cannot know whether the name is free, it returns errors.ErrUnsupported together with a State
-// that has one unknown Hold. So it never reports a held name as free. If a newer padlock has
-// written the lock file, it returns driver.ErrUnavailable.
+// On other systems it tries the lock, so another process's try may fail at that instant. If Inspect
+// cannot know whether the name is free, it returns errors.ErrUnsupported together with a State that
+// has one unknown Hold. So it never reports a held name as free. If a newer padlock has written the
+// lock file, it returns driver.ErrUnavailable.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -61,7 +61,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return state, err
 }
 
-// locksOn returns the locks on the file of c. complete is false if some may be invisible.
+// locksOn returns the locks on the file of c. complete is false if there may be locks that are not
+// visible.
 func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
 	if s.config.probes {
 		locks, err = s.locksByTrying(path, slots)
@@ -71,10 +72,11 @@ func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kerne
 	return all[c.ino], complete, err
 }
 
-// List implements driver.Lister. If only other programs have used a file, it may not contain its
-// lock's name; then State.Name is empty, and State.Path shows the file. If some locks may be
-// invisible, List returns errors.ErrUnsupported together with the others. The same goes for files
-// that a newer padlock has written, with driver.ErrUnavailable.
+// List implements driver.Lister. If only other programs have used a file, the file may not contain
+// its lock's name. Then State.Name is empty, and State.Path shows the file. If there may be locks
+// that are not visible, List returns the others together with errors.ErrUnsupported. If a newer
+// padlock has written some of the files, List returns their States together with
+// driver.ErrUnavailable.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -105,9 +107,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return states, err
 }
 
-// stateOfEntry returns the state of a file if it is held or cools down, and
-// its name begins with prefix or may do so. The only error is that of a file
-// that a newer padlock has written.
+// stateOfEntry returns the state of a file if it is held or cools down, and its name begins with
+// prefix or may begin with it. The only error that it returns is the one for a file that a newer
+// padlock has written.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {
@@ -116,7 +118,7 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	path := filepath.Join(s.dir, file)
 	c, rec, slots, err := readState(path)
 	if err != nil {
-		return driver.State{}, false, nil // it went away
+		return driver.State{}, false, nil // the file was removed
 	}
 	on := locks[c.ino]
 	if s.config.probes {
@@ -153,8 +155,8 @@ func (s *Store) waitingAt(path string) int {
 	return s.waiting(c)
 }
 
-// compatible reports whether a name that begins with prefix can have a file
-// whose readable part is a.
+// compatible reports whether a file whose readable part is a may belong to a name that begins with
+// prefix.
 func compatible(a, prefix string) bool {
 	p := readable(prefix)
 	n := min(len(a), len(p))
@@ -177,14 +179,14 @@ func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelL
 	return state
 }
 
-// readState reads a lock file. Its holder may be writing just then, so readState reads a record
-// that looks broken again.
+// readState reads a lock file. A holder may be writing the record at the same time, so readState
+// reads a record again if it looks broken.
 func readState(path string) (c *conn, rec record, slots map[int]slot, err error) {
 	if c, err = openForReading(path); err != nil {
 		return nil, rec, nil, err
 	}
 	defer c.close()
-	b := new(buffer) // not from the pool: the record keeps it
+	b := new(buffer) // not from the pool, because the record refers to it
 	for range 3 {
 		if rec = *b.read(c); rec.valid {
 			return c, rec, readSlots(c, rec.epoch), nil
@@ -196,13 +198,13 @@ func readState(path string) (c *conn, rec record, slots map[int]slot, err error)
 	return c, rec, nil, nil
 }
 
-// dirThere reports whether the directory exists. Without it, all names would look free.
+// dirThere reports whether the directory exists. If it does not, all names would look free.
 func (s *Store) dirThere() bool {
 	st, err := os.Stat(s.dir)
 	return err == nil && st.IsDir()
 }
 
-// usable is the first step of every method that uses no file.
+// usable is the first step of every method that does not use a file.
 func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -1,6 +1,6 @@
 package filestore
 
-// fileList is a list of files, the last used first.
+// fileList is a list of files in which the last used comes first.
 type fileList struct {
 	root file
 	len  int

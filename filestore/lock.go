@@ -6,12 +6,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lock opens the file if necessary, locks it and calls do. Another file may have been put in its
-// place in the meantime. So lock checks the path at the end, and starts again with the new file.
-// Because the check comes last, fences keep their order: a fence that do minted is older than the
-// next file.
+// lock opens the file if necessary, locks it and calls do. In the meantime another process may have
+// put another file in its place. So lock checks the path at the end, and starts again if the path
+// leads to a new file. Because the check comes last, fences keep their order: a fence that do
+// minted is older than the new file.
 //
-// After a *refusal or an error of do, the file is unlocked.
+// If lock returns a *refusal or an error of do, the file is unlocked.
 func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {
 	const replaced = 100
 	for range replaced {
@@ -68,7 +68,7 @@ func (s *Store) openPath(path string) (*conn, error) {
 	return c, err
 }
 
-// keep makes c the spare descriptor, or closes it if there is one.
+// keep makes c the spare descriptor, or closes c if there is one already.
 func (f *file) keep(c *conn) {
 	if f.spare == nil {
 		f.spare = c
@@ -77,7 +77,7 @@ func (f *file) keep(c *conn) {
 	}
 }
 
-// refresh makes sure that the spare descriptor is that of the file which the path leads to.
+// refresh makes sure that the spare descriptor belongs to the file to which the path leads.
 func (s *Store) refresh(f *file) (err error) {
 	if f.spare != nil {
 		if same, err := f.spare.current(); err != nil || !same {

@@ -9,13 +9,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// machineInfo is what does not change while this process runs.
+// machineInfo has facts that do not change while this process runs.
 type machineInfo struct {
 	host  string
 	pid   int
-	boot  [16]byte // of this boot of the machine; zero if unknown
-	pidns uint64   // inode of the pid namespace; 0 if unknown
-	start uint64   // of the process, in ticks since boot; 0 if unknown
+	boot  [16]byte // the id of this boot of the machine; zero if unknown
+	pidns uint64   // the inode of the pid namespace; 0 if unknown
+	start uint64   // when the process started, in ticks since boot; 0 if unknown
 	sees  bool     // /proc/locks shows the locks of every process
 }
 
@@ -30,14 +30,14 @@ var machine = sync.OnceValue(func() *machineInfo {
 })
 
 // moment is a point in time that other processes understand. Within one boot of the machine it is
-// measured by the boot clock, which nobody can set. After a reboot, and on systems without a boot
+// measured by the boot clock, which cannot be set. After a reboot, and on systems without a boot
 // clock, it is measured by the wall clock. The zero moment means none.
 type moment struct {
 	wall int64 // µs since 1970
 	boot int64 // ns since boot; 0 if unknown
 }
 
-// in returns the moment after d from now, wall being the time now.
+// in returns the moment after d from now. wall is the wall clock's time now.
 func in(d time.Duration, wall time.Time) moment {
 	m := moment{wall: wall.Add(d).UnixMicro()}
 	if now := bootNow(); now > 0 && machine().boot != [16]byte{} {
@@ -46,8 +46,8 @@ func in(d time.Duration, wall time.Time) moment {
 	return m
 }
 
-// left returns how long it is until m, or 0. If that is longer than the longest cool-down, the
-// clock was set back, and the moment counts as past.
+// left returns how long it is until m, or 0 if m is past. If the result would be longer than the
+// longest cool-down, the clock was set back, and m counts as past.
 func (m moment) left(wall time.Time) time.Duration {
 	var d time.Duration
 	switch {
@@ -72,7 +72,7 @@ func later(a, b moment, wall time.Time) moment {
 	return b
 }
 
-// processState is what is known of a process from its record.
+// processState is what a record shows about a process.
 type processState int
 
 const (
@@ -81,7 +81,7 @@ const (
 	processDead
 )
 
-// state looks for the process that wrote o during the given boot.
+// state returns the state of the process that wrote o during the given boot.
 func (o *owner) state(boot [16]byte) processState {
 	m := machine()
 	switch {
@@ -97,5 +97,5 @@ func (o *owner) state(boot [16]byte) processState {
 	return findProcess(int(o.proc), o.start)
 }
 
-// bytesOf returns the bytes of s, for reading only.
+// bytesOf returns the bytes of s, which must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

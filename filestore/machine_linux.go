@@ -10,8 +10,7 @@ import (
 	"unsafe"
 )
 
-// initPIDNamespace is the inode that the kernel gives to the first pid
-// namespace, always.
+// initPIDNamespace is the inode that the kernel always gives to the first pid namespace.
 const initPIDNamespace = 0xEFFFFFFC
 
 func (m *machineInfo) readKernel() {
@@ -29,7 +28,7 @@ func (m *machineInfo) readKernel() {
 	m.start, _ = processStart("/proc/self/stat")
 }
 
-// bootNow reads CLOCK_BOOTTIME, the same for all processes of the machine.
+// bootNow reads CLOCK_BOOTTIME, which is the same for all processes of the machine.
 func bootNow() int64 {
 	const clockBoottime = 7
 	var ts syscall.Timespec
@@ -62,7 +61,7 @@ func findProcess(pid int, start uint64) processState {
 	case err != nil:
 		return processUnknown // /proc may hide processes of other users
 	case now != start:
-		return processDead // its number went to another process
+		return processDead // its number was given to another process
 	}
 	return processAlive
 }

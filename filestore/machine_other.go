@@ -2,8 +2,8 @@
 
 package filestore
 
-// There is no portable way to learn these. So cool-downs go by the wall clock here, and the holder
-// of a lock is not known.
+// readKernel does nothing, because there is no portable way to learn these facts. So cool-downs
+// follow the wall clock here, and the holder of a lock is not known.
 func (*machineInfo) readKernel() {}
 
 func bootNow() int64 { return 0 }

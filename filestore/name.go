@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxReadable is how many bytes of a name stay readable in its file's name.
+// maxReadable is how many bytes of a lock's name are readable in the name of its file.
 const maxReadable = 50
 
 const (
@@ -15,11 +15,11 @@ const (
 	gateSuffix = ".gate"
 )
 
-// fileName returns the name of the lock file for a lock's name, as Symfony's
-// FlockStore makes it: sf.A.B.lock. A is the name with every run of bytes
-// outside [A-Za-z0-9._-] replaced by one "-", cut to 50 bytes. B is the first
-// seven characters of the base64 of its SHA-256 with "_" for "/". So A has no
-// slash, and two names whose 42 bits of B and whose A are equal share a file.
+// fileName returns the name of the lock file for a lock's name, as Symfony's FlockStore builds it:
+// sf.A.B.lock. A is the name with every run of bytes outside [A-Za-z0-9._-] replaced by one "-",
+// cut to 50 bytes. B is the first seven characters of the base64 of the name's SHA-256, with "_"
+// for "/". So A has no slash, and two names share a file if their A and the 42 bits of their B are
+// equal.
 func fileName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	hash := base64.StdEncoding.EncodeToString(sum[:6])[:7]
@@ -47,8 +47,8 @@ func plain(c byte) bool {
 		c == '.' || c == '_' || c == '-'
 }
 
-// nameOf returns the lock's name for a file without a record. It returns "" if the file's name does
-// not contain all of it.
+// nameOf returns the lock's name for a file without a record, or "" if the file's name does not
+// contain the whole name.
 func nameOf(file string) string {
 	if a, ok := readablePart(file); ok && fileName(a) == file {
 		return a

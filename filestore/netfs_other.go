@@ -2,5 +2,5 @@
 
 package filestore
 
-// networkFileSystem finds none: this system does not tell.
+// networkFileSystem returns "", because this system does not show the kind of a file system.
 func networkFileSystem(string) (string, error) { return "", nil }

@@ -13,32 +13,32 @@ import (
 	"unsafe"
 )
 
-// notifier gets the kernel's notices of lock files that were closed or touched. It has one inotify
-// descriptor and one goroutine for the whole store, and only while there is something to watch and
-// notifyIdle longer, because a user may have just 128 of these descriptors.
+// notifier gets a notice from the kernel when a lock file was closed or touched. It has one inotify
+// descriptor and one goroutine for the whole store. They exist only while a file is watched and for
+// notifyIdle afterwards, because a user may have just 128 of these descriptors.
 //
-// Closing such a descriptor takes seconds on a busy machine: the kernel waits until no process can
-// be using its watches. So notifier never closes it while it holds mu, for which every waiter of
-// the store would have to wait.
+// On a busy machine, closing such a descriptor takes seconds, because the kernel waits until no
+// process can be using its watches. So notifier never closes it while it holds mu; every waiter of
+// the store would have to wait for that.
 type notifier struct {
 	mu      sync.Mutex
-	idle    *time.Timer // closes the descriptor; nil while a file is watched, or none is open
+	idle    *time.Timer // closes the descriptor; nil while a file is watched or no descriptor is open
 	fd      int
-	file    *os.File // nil: none is open
+	file    *os.File // nil if no descriptor is open
 	closed  bool
 	files   map[int32]map[*file]bool // by watch
 	running sync.WaitGroup
-	notices atomic.Int64 // how many notices of files it got
+	notices atomic.Int64 // how many notices arrived
 }
 
-// watched is what the notifier watches for a file; guarded by notifier.mu.
+// watched is the watch of the notifier for a file. notifier.mu guards it.
 type watched struct {
-	id       int32 // 0: nothing
+	id       int32 // 0 if there is no watch
 	dev, ino uint64
 }
 
-// A holder that gives the lock back touches the file (IN_ATTRIB). Written records (IN_MODIFY) are
-// of no interest. Other programs close the file. A file that was removed must be opened anew.
+// A holder that gives the lock back touches the file (IN_ATTRIB). Other programs close it. A file
+// that was removed must be opened again. Records that are written (IN_MODIFY) do not matter.
 const watchMask = syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE |
 	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF
 
@@ -55,7 +55,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 		return true
 	}
 	n.drop(f)
-	// The path of the descriptor certainly leads to the file of c.
+	// The path of the descriptor is certain to lead to the file of c.
 	id, err := syscall.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(c.fd), watchMask)
 	if err != nil {
 		return false
@@ -68,7 +68,8 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	return true
 }
 
-// watches reports whether the file that f has open is the watched one.
+// watches reports whether the file that f has open is the one that is watched. It is true if f has
+// no file open.
 func (n *notifier) watches(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,11 +93,11 @@ func (n *notifier) drop(f *file) {
 	delete(n.files[id], f)
 	if len(n.files[id]) == 0 {
 		delete(n.files, id)
-		_, _ = syscall.InotifyRmWatch(n.fd, uint32(id)) // gone already if the file is
+		_, _ = syscall.InotifyRmWatch(n.fd, uint32(id)) // fails if the file, and so its watch, is gone
 	}
 }
 
-// notifyIdle is how long the descriptor stays open when nothing is watched.
+// notifyIdle is how long the descriptor stays open while nothing is watched.
 const notifyIdle = time.Second
 
 // stop starts the timer that closes the descriptor if nothing is watched. The caller holds mu.
@@ -108,7 +109,7 @@ func (n *notifier) stop() {
 	n.idle = time.AfterFunc(notifyIdle, func() { n.closeIdle(file) })
 }
 
-// closeIdle closes the descriptor if nothing has been watched meanwhile.
+// closeIdle closes the descriptor if nothing has been watched since the timer was started.
 func (n *notifier) closeIdle(file *os.File) {
 	n.mu.Lock()
 	if n.file != file || n.idle == nil || len(n.files) > 0 {
@@ -203,14 +204,14 @@ func (n *notifier) close() {
 	n.running.Wait()
 }
 
-// leaveWord makes the file's size say that a process waits.
+// leaveWord sets the file's size to sizeWaited, which means that a process waits.
 func leaveWord(c *conn) bool {
 	_, size := c.state()
 	return size == sizeWaited || c.truncate(sizeWaited) == nil
 }
 
-// wakeOthers wakes the watching waiters of all processes. It changes the size back first: a waiter
-// that changes it anew before the file is touched is woken by the touch.
+// wakeOthers wakes the watching waiters of all processes. It first sets the size back. If a waiter
+// sets sizeWaited again before the file is touched, the touch wakes that waiter.
 func wakeOthers(c *conn) {
 	_ = c.truncate(sizeCalm)
 	touch(c)

@@ -2,7 +2,7 @@
 
 package filestore
 
-// notifier does nothing: waiters of other processes poll on this system.
+// notifier does nothing. On this system, waiters of other processes poll.
 type notifier struct{}
 
 type watched struct{}

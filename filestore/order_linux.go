@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// order is the part of a store that makes waiters wait in the order of their arrival.
+// order is the part of a store that gives waiters the lock in the order of their arrival.
 type order struct {
 	pipe wakePipe
 
 	mu      sync.Mutex
-	refused int       // how many tickets could not be had
-	why     error     // why the last one could not be had
-	since   time.Time // when that was
+	refused int       // how often no ticket was to be had
+	why     error     // the reason for the last time
+	since   time.Time // when the last time was
 }
 
 // inOrder reports whether waiters can have tickets at all.
 func inOrder(c *config, dir string) bool { return !c.network && hasPipes(dir) }
 
-// enlist takes a ticket for w, if it wants one and has none that is good. If none can be had, w
-// waits without one; the only error is that of a queue that a newer padlock made. The caller holds
+// enlist takes a ticket for w if w needs one and has no valid one. If no ticket can be had, w waits
+// without one. enlist returns an error only if a newer padlock made the queue. The caller holds
 // f.mu.
 func (s *Store) enlist(f *file, w *waiter) error {
 	if w.aside || !s.guarantees.FIFO || f.spare == nil {
@@ -65,7 +65,7 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns why waiters had no tickets, or would have none now.
+// trouble returns why waiters had no tickets, or would get none now.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.open(s)
 	o.mu.Lock()
@@ -84,8 +84,8 @@ func (s *Store) noTicket(err error) {
 }
 
 // delist gives up the ticket of w. If w was the first and did not get the lock, delist wakes the
-// next waiter, because w may have used up the wake-up. A reader that got the lock wakes the next
-// reader.
+// next waiter, because w may have received the wake-up. If w is a reader that got the lock, delist
+// wakes the next waiter if that is a reader.
 func (s *Store) delist(w *waiter, granted bool) {
 	t := w.ticket
 	if t.queue == nil {
@@ -105,13 +105,14 @@ func (s *Store) delist(w *waiter, granted bool) {
 	t.queue.drop()
 }
 
-// stale reports whether the ticket of w is worthless: it is for another file than the current one,
-// or other processes would not find its pipe. The caller holds f.mu.
+// stale reports whether the ticket of w is useless. Either the ticket is for another file than the
+// current one, or other processes would not find its pipe. The caller holds f.mu.
 func (s *Store) stale(f *file, w *waiter) bool {
 	return f.spare == nil || !w.ticket.queue.of(f.spare) || s.order.pipe.lost()
 }
 
-// position returns how many waiters are before w. It removes dead ones at the head of the queue.
+// position returns how many waiters are ahead of w. It removes dead waiters at the head of the
+// queue.
 func (s *Store) position(w *waiter) (ahead int) {
 	q := w.ticket.queue
 	_ = q.guard(func() {
@@ -130,14 +131,15 @@ func (s *Store) position(w *waiter) (ahead int) {
 	return ahead
 }
 
-// hasNewerQueue reports whether c's file has a queue that this build cannot read. in is the start
-// of the file.
+// hasNewerQueue reports whether the file of c has a queue that this build cannot read. in is the
+// start of the file.
 func (s *Store) hasNewerQueue(c *conn, in []byte) bool {
 	return s.guarantees.FIFO && c.queueHeader(in).newer()
 }
 
-// yield returns a refusal if a living waiter is before the caller, which is a newcomer or a waiter
-// itself and has the kernel's lock in c. in is the start of the file. The caller holds f.mu.
+// yield returns a refusal if a living waiter is ahead of the caller. The caller is a newcomer or a
+// waiter itself, and has the kernel's lock in c. in is the start of the file. The caller holds
+// f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -175,15 +177,15 @@ func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 }
 
 // yieldTo is yield for one ticket. If it returns nil, the ticket is gone. With convert, c has a
-// shared lock and the ticket belongs to a writer; c converts its lock to find out whether the
-// writer could have it now.
+// shared lock and the ticket belongs to a writer. Then yieldTo converts the lock of c to find out
+// whether the writer could have it now.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reach(q, number, word, false) != reachedDead {
 			return &refusal{queued: true}
 		}
 		q.remove(number, word)
-		return &refusal{queued: true, again: true} // the lock that c had is lost
+		return &refusal{queued: true, again: true} // c lost its lock in the conversion
 	}
 	now := uint64(bootNow())
 	free := q.free().Load()
@@ -203,7 +205,7 @@ func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn,
 	return nil
 }
 
-// taken notes that a waiter found the lock taken.
+// taken notes that a waiter tried the lock and found it held.
 func (w *waiter) taken() {
 	if q := w.ticket.queue; q != nil {
 		_ = q.guard(func() {
@@ -214,8 +216,8 @@ func (w *waiter) taken() {
 	}
 }
 
-// offer notes that the lock of c is about to be free, if the queue is not empty. size is that of
-// the file. The caller holds f.mu and has the lock.
+// offer notes in the queue that the lock of c is about to be free, unless the queue is empty. size
+// is the size of the file. The caller holds f.mu and has the lock.
 func (s *Store) offer(f *file, c *conn, size int64) {
 	if !s.guarantees.FIFO || size <= ticketOffset {
 		return
@@ -228,8 +230,8 @@ func (s *Store) offer(f *file, c *conn, size int64) {
 	}
 }
 
-// wakeNext wakes the first waiter after the lock of c was given back. With onlyReader the lock lets
-// readers in, and the first waiter is woken if it is a reader. The caller holds f.mu.
+// wakeNext wakes the first waiter after the lock of c was given back. With onlyReader, the lock has
+// become shared, and the first waiter is woken only if it is a reader. The caller holds f.mu.
 func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	if !s.guarantees.FIFO {
 		return
@@ -237,7 +239,7 @@ func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	h := c.queueHeader(nil)
 	switch {
 	case h.newer():
-		touch(c) // a newer padlock watches the file as every padlock does
+		touch(c) // a newer padlock also watches the file
 		return
 	case h.empty():
 		return
@@ -247,7 +249,8 @@ func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	}
 }
 
-// wakeFirst wakes the first living waiter. It returns false if that waiter could not be woken.
+// wakeFirst wakes the first living waiter, if there is one. It returns false if that waiter could
+// not be woken.
 func (s *Store) wakeFirst(q *ticketQueue, onlyReader bool) (ok bool) {
 	_ = q.guard(func() {
 		for {
@@ -268,8 +271,7 @@ func (s *Store) wakeFirst(q *ticketQueue, onlyReader bool) (ok bool) {
 	return ok
 }
 
-// waiting counts the waiters in the queue for the lock of c. It returns -1 if their number is
-// unknown.
+// waiting returns how many waiters are in the queue for the lock of c, or -1 if that is unknown.
 func (s *Store) waiting(c *conn) int {
 	if !s.guarantees.FIFO {
 		return -1

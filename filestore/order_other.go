@@ -4,7 +4,8 @@ package filestore
 
 import "time"
 
-// On this system no waiter has a ticket, because Go does not poll FIFOs here, or there are none.
+// On this system no waiter has a ticket, because Go does not poll FIFOs here or the system has
+// none.
 type (
 	order       struct{ pipe noPipe }
 	noPipe      struct{}

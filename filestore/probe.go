@@ -6,8 +6,8 @@ import (
 )
 
 // locksByTrying finds out how the lock of a file is held by trying it, on systems that have no list
-// of locks. If the name is free or held by readers, it has the lock for an instant, so another
-// process's try may fail in that instant; padlock repeats such tries. slots are the readers in the
+// of locks. If the name is free or held by readers, the try takes the lock for an instant. Another
+// process's try may fail at that instant; padlock repeats such tries. slots are the readers in the
 // file.
 func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, error) {
 	c, err := s.openPath(path)
@@ -20,7 +20,7 @@ func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, er
 	defer c.close()
 	switch err := c.tryLock(true); {
 	case err == errBusy:
-		return []kernelLock{{}}, nil // the record has its holder
+		return []kernelLock{{}}, nil // the record names the holder
 	case err != nil:
 		return nil, err
 	}

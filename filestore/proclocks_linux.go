@@ -13,29 +13,30 @@ import (
 	"time"
 )
 
-// hasList: this system lists its locks.
+// hasList is true: this system lists its locks.
 const hasList = true
 
-// calibration is what must be known to find a file in /proc/locks. The device that the kernel
-// prints there is the one of stat on most file systems, but not on btrfs and overlays. So a probe
-// is locked once and then looked for in the list.
+// calibration is the knowledge that is needed to find a file in /proc/locks. The device that the
+// kernel prints there is the one that stat returns on most file systems, but not on btrfs and
+// overlays. So a probe file is locked once and then looked for in the list.
 type calibration struct {
 	mu     sync.Mutex
-	device string        // of the directory, as /proc/locks prints it
-	size   int           // of the list, the last time in bytes
-	cost   time.Duration // of reading it
-	at     time.Time     // when that was
-	narrow bool          // for tests: as in a container
+	device string        // the device of the directory, as /proc/locks prints it
+	size   int           // how many bytes the list had when it was last read
+	cost   time.Duration // how long that reading took
+	at     time.Time     // when that reading began
+	narrow bool          // for tests: the list is incomplete, as in a container
 
 	inherited map[uint64]inheritance // by inode: the holders of a lock whose taker has ended
 }
 
-// tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. Of
-// such lists, locksOf reads only so many that they take a tenth of the time.
+// tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
+// the list is longer, locksOf reads it only so often that reading takes at most a tenth of the
+// time.
 const tooLong = 1 << 17
 
 // locksOf returns the locks on the file of c, for an error that names the holders. complete is
-// false if locks of other containers are invisible.
+// false if locks of other containers are not visible.
 func (k *calibration) locksOf(dir string, c *conn) (locks []kernelLock, complete bool, err error) {
 	k.mu.Lock()
 	dear := k.size > tooLong && time.Since(k.at) < 10*k.cost
@@ -58,10 +59,13 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 	return n, err
 }
 
-// list returns the locks on files of the directory by inode: those of one inode, or of all if ino
-// is 0. One read returns the list as it is at one moment. A longer list takes several reads, and a
-// lock may be skipped if others go away in between. So list reads again for a lock that it does not
-// find. For all locks it reads at least three times, until a read finds nothing new.
+// list returns the locks on files of the directory, by inode. If ino is not 0, it returns only the
+// locks of that inode.
+//
+// A single read returns the list as it is at one moment. A long list takes several reads, and a
+// lock may be skipped if other locks go away in between. So if list looks for one inode and does
+// not find it, it reads again. If it looks for all locks, it reads at least three times, until a
+// read finds nothing new.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
@@ -85,7 +89,7 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	return locks, machine().sees && !k.narrow, nil
 }
 
-// addLocks adds the files that are not in locks already, and counts them.
+// addLocks adds the files in more that are not in locks already, and returns how many there are.
 func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 	for ino, on := range more {
 		if locks[ino] == nil {
@@ -99,10 +103,10 @@ func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 // page is how much of the list one read returns.
 const page = 4096
 
-// readLocks reads the list, each time as much as the kernel gives. If the kernel gives less than a
-// page, that is the end; another read might return locks that were added in the meantime. With
-// first > 0 the first part has that many bytes: a lock that is skipped between two parts is found
-// when the parts begin elsewhere.
+// readLocks reads the list in parts as large as the kernel gives. A part of less than a page is the
+// last one; another read might return locks that were added in the meantime. With first > 0, the
+// first part has that many bytes. A lock that is skipped between two parts can be found when the
+// parts begin elsewhere.
 func readLocks(first int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
@@ -128,7 +132,7 @@ func readLocks(first int) (text []byte, reads int, err error) {
 	}
 }
 
-// calibrate finds out how the directory's device is printed.
+// calibrate finds out how the kernel prints the directory's device.
 func (k *calibration) calibrate(dir string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,7 +156,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	for range 3 { // a long list comes in parts, which may miss a lock while others come and go
+	for range 3 { // a long list comes in parts, and a lock may be missed if others come and go
 		text, _, err := readLocks(0)
 		if err != nil {
 			return "", errNoList
@@ -184,11 +188,11 @@ func parseLocks(text []byte, device string, ino uint64) map[uint64][]kernelLock 
 	return locks
 }
 
-// eachLock goes over the lines of /proc/locks that are locks of flock(2):
+// eachLock calls visit for each line of /proc/locks that is a lock of flock(2):
 //
 //	1: FLOCK  ADVISORY  WRITE 1234 fe:00:131 0 EOF
 //
-// A line with "->" is a process that waits.
+// It skips lines with "->", which are processes that wait.
 func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	for line := range bytes.Lines(text) {
 		if !bytes.Contains(line, []byte(" FLOCK ")) {
@@ -208,7 +212,7 @@ func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 }
 
 // numberedAs reports whether the process that has the lock has the given number in its own pid
-// namespace, which is inside of this one.
+// namespace, which is nested in the pid namespace of this process.
 func (l kernelLock) numberedAs(number uint64) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
 	if err != nil {

@@ -2,10 +2,10 @@
 
 package filestore
 
-// hasList: this system lists its locks.
+// hasList is false: this system does not list its locks.
 const hasList = false
 
-// calibration is empty: this system has no list of locks.
+// calibration is empty, because this system has no list of locks.
 type calibration struct{}
 
 func (*calibration) locksOf(string, *conn) ([]kernelLock, bool, error) { return nil, false, errNoList }

@@ -23,11 +23,11 @@ type queue struct {
 }
 
 type waiter struct {
-	wake   chan struct{} // has room for one, so it never blocks the sender
+	wake   chan struct{} // buffered, so that tell never blocks
 	aside  bool
 	shared bool
 	looks  int
-	ticket ticket // belongs to the goroutine that waits
+	ticket ticket // used only by the goroutine that waits
 
 	// Guarded by queue.mu.
 	ordered, watching bool
@@ -54,7 +54,7 @@ func (q *queue) join(w *waiter) {
 	}
 }
 
-// leave takes w out, and wakes the next waiter without a ticket if w was the first of them.
+// leave removes w. If w was the first waiter without a ticket, leave wakes the next one of these.
 func (q *queue) leave(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,8 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// set notes whether w has a ticket, and whether that is the first in the queue.
+// set notes whether w has a ticket, and whether w watches the file. If w was the first waiter
+// without a ticket and has one now, set wakes the next one without.
 func (q *queue) set(w *waiter, ordered, watching bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +91,7 @@ func (q *queue) firstUnordered() *waiter {
 	return nil
 }
 
-// wake wakes the waiters that look at the lock without a ticket.
+// wake wakes the waiters without a ticket that should look at the lock now.
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +103,7 @@ func (q *queue) wake() {
 	}
 }
 
-// notified wakes waiters after a notice of the kernel that something happened to the file.
+// notified wakes waiters after the kernel's notice that something happened to the file.
 func (q *queue) notified() {
 	q.wake()
 	q.mu.Lock()
@@ -114,7 +115,7 @@ func (q *queue) notified() {
 	}
 }
 
-// turn reports whether w should look at the lock.
+// turn reports whether w may look at the lock when it is woken or its timer fires.
 func (q *queue) turn(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

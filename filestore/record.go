@@ -9,23 +9,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A lock file is empty until padlock takes the lock for the first time. Then
-// it holds, in little-endian numbers:
+// A lock file is empty until padlock takes the lock for the first time. Then it holds, in
+// little-endian numbers:
 //
 //	0      the head record, see record
 //	1984   the queue of the waiters, see ticketQueue
 //	4096   slots of 640 bytes, one for each shared holder, see slot
 //
-// Its size says whether somebody waits: sizeWaited, or anything else. So the
-// call that finds out whether the file was removed tells this too.
+// The file's size also carries information: sizeWaited means that a process waits. So the call that
+// finds out whether the file was removed also shows whether a process waits.
 //
-// The head is written under an exclusive lock, or under the gate by a process
-// that has a shared lock. Nothing is ever synced: a record that is missing, cut
-// or garbled counts as none. Then the name of the holder and the rest of a
-// cool-down are lost, and nothing else.
+// The head is written under an exclusive lock, or under the gate by a process that has a shared
+// lock. Nothing is ever synced to the disk. A record that is missing, cut short or damaged counts
+// as none. Then the name of the holder and the rest of a cool-down are lost, but nothing else.
 //
-// Every format of the head begins with the same ten bytes, so that each build
-// knows the head of a newer one and leaves it alone:
+// Every format of the head begins with the same ten bytes, so that each build recognises the head
+// of a newer one and does not change it:
 //
 //	0   "PLK"
 //	3   the format, '1' so far; it rises when an older build could do harm to
@@ -58,10 +57,10 @@ const (
 	modeShared
 )
 
-// owner is one holder as a record has it. The bytes of host and label belong to the buffer or the
-// string that they came from.
+// owner is one holder as it is written in a record. The bytes of host and label belong to the
+// buffer or the string that they came from.
 type owner struct {
-	proc, pidns, start uint64 // process that took the lock: its number, the inode of its pid namespace, its start in ticks
+	proc, pidns, start uint64 // the process that took the lock: number, inode of its pid namespace, start in ticks
 	pid                uint64 // the process number that the holder gave
 	since              int64  // µs since 1970
 	plan               int64  // ns
@@ -71,16 +70,16 @@ type owner struct {
 // record is the head of a lock file.
 type record struct {
 	valid     bool
-	newer     bool // not valid, since its format is newer than this build
+	newer     bool // the record is not valid, because its format is newer than this build
 	mode      mode
 	boot      [16]byte
-	fence     uint64 // the highest minted
+	fence     uint64 // the highest fence minted
 	epoch     uint64 // fence of the last exclusive grant; slots of another epoch are stale
 	cool      moment // nobody gets the name before this
 	readCool  moment // only readers get the name before this
-	intent    uint64 // random number of the reader who wants to be promoted, or 0
+	intent    uint64 // the random number of the reader that wants to be promoted, or 0
 	intentEnd moment
-	owner     // of an exclusive hold
+	owner     // the holder, if the hold is exclusive
 	name      []byte
 }
 
@@ -113,13 +112,13 @@ func (o *owner) encode(b []byte) []byte {
 	return appendBytes(b, o.label)
 }
 
-// seal fills in length and checksum.
+// seal fills in the length and the checksum.
 func seal(b []byte) {
 	binary.LittleEndian.PutUint16(b[8:], uint16(len(b)))
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
 }
 
-// sealed returns the bytes of the record at the start of b, or nil.
+// sealed returns the bytes of the record at the start of b, or nil if there is no complete record.
 func sealed(b []byte, magic string, fixed int) []byte {
 	if len(b) < fixed || string(b[:len(magic)]) != magic {
 		return nil
@@ -131,8 +130,8 @@ func sealed(b []byte, magic string, fixed int) []byte {
 	return b[:n]
 }
 
-// decode reads a head record. The result is not valid if b holds none that
-// this build can read. Moments of another boot lose their reading of the boot
+// decode reads a head record. The result is not valid if b holds no record that this build can
+// read. If the record was written during another boot, its moments lose their times on the boot
 // clock.
 func (r *record) decode(b []byte) {
 	*r = record{}
@@ -169,8 +168,8 @@ func (r *record) own(f *file, h *hold) {
 	}
 }
 
-// share makes r the head record after h came in shared. old is the record before. If old is lost,
-// slots of its epoch become stale.
+// share makes r the head record after h came in shared. old is the previous record. If old is lost,
+// the slots of its epoch become stale.
 func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {
@@ -198,7 +197,7 @@ func ownerOf(h *driver.Holder, since int64) owner {
 	return o
 }
 
-// decoder takes numbers off the front of b.
+// decoder reads values from the front of b.
 type decoder struct {
 	b      []byte
 	failed bool
@@ -257,14 +256,14 @@ type buffer struct {
 	in        [ticketHead]byte // the record, and the header of the queue
 	out       [headMax]byte
 	rec, next record
-	got       int // bytes of in
-	wrote     int // bytes of out
+	got       int // how many bytes of in were read
+	wrote     int // how many bytes of out were written
 }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// read returns the head record of a file. It is not valid if there is none, or the system reports
-// an error. It belongs to b, with its bytes.
+// read returns the head record of a file. The record is not valid if there is none, or if the
+// system reports an error. The record and its bytes belong to b.
 func (b *buffer) read(c *conn) *record {
 	b.got = c.readHead(b.in[:])
 	b.rec.decode(b.in[:b.got])

@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. There are no leases, so it only verifies the hold, whatever ttl
-// is. driver.ErrLost means that the lock file was removed or replaced, or that a child which got
-// the file unlocked it.
+// Extend implements driver.Store. There are no leases, so it only verifies the hold, for every ttl.
+// driver.ErrLost means that the lock file was removed or replaced, or that a child which got the
+// file unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
@@ -24,7 +24,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// Release implements driver.Store. If a cool-down cannot be written down, it returns
+// Release implements driver.Store. If a cool-down cannot be written into the file, Release returns
 // driver.ErrUnavailable, and the hold stays.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
@@ -71,12 +71,12 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 		}
 	})
 	if keep == 0 {
-		return nil // the grant has written AtLeast already, and an intent lapses
+		return nil // the grant has written AtLeast already, and the intent lapses
 	}
 	return err
 }
 
-// letGo ends a hold that is, or will be, removed from f.holds.
+// letGo ends a hold. The caller has removed the hold from f.holds, or will do so.
 func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 	if h.reserved != nil {
 		h.reserved()

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Scheme describes the URLs file:///DIRECTORY, for package open.
+// Scheme describes the URLs file:///DIRECTORY for package open.
 func Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names:       []string{"file"},
@@ -24,18 +24,19 @@ func Scheme() driver.Scheme {
 	}
 }
 
-// usual is what a store in a private directory promises.
+// usual returns the promises of a store in a private directory.
 func usual() driver.Guarantees { return promise(&config{}, os.TempDir()) }
 
 func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)
 	if err != nil {
-		return nil, err // not s: a nil *Store is not a nil driver.Store
+		return nil, err // not s, because a nil *Store is not a nil driver.Store
 	}
 	return s, nil
 }
 
-// URL is the URL of a directory, whose path begins at the root or, on Windows, with a drive.
+// URL returns the URL of a directory. The path of the directory begins at the root or, on Windows,
+// with a drive.
 func URL(dir string) string {
 	dir = strings.ReplaceAll(dir, `\`, "/")
 	if !strings.HasPrefix(dir, "/") {
@@ -44,8 +45,8 @@ func URL(dir string) string {
 	return (&url.URL{Scheme: "file", Path: dir}).String()
 }
 
-// fromSymfony translates flock or flock:///DIRECTORY to the directory as PHP uses it, with files
-// that everybody may open.
+// fromSymfony translates flock or flock:///DIRECTORY to the URL of the directory that PHP uses. The
+// files are made so that everybody may open them.
 func fromSymfony(dsn string) (*url.URL, error) {
 	path, found := strings.CutPrefix(dsn, "flock://")
 	switch {
@@ -54,7 +55,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	case !found:
 		return nil, invalid("write symfony+flock:///DIRECTORY")
 	}
-	// PHP takes everything for the path. Here parameters may follow the path.
+	// PHP takes the whole text as the path. Here parameters may follow the path.
 	path, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
 	switch {
@@ -74,7 +75,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// instead recognises a DSN of PHP's Symfony.
+// instead recognises a DSN of PHP's Symfony Lock.
 func instead(text string) string {
 	path, found := strings.CutPrefix(text, "flock://")
 	path, _, _ = strings.Cut(path, "?")
@@ -83,7 +84,7 @@ func instead(text string) string {
 		return ""
 	case !found:
 		return URL(os.TempDir()) + "?world=yes"
-	case strings.Contains(path, "@"): // that may be a password
+	case strings.Contains(path, "@"): // the @ may follow a password
 		return "file:///DIRECTORY"
 	}
 	return URL(path)

@@ -9,22 +9,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The gate is a second lock file. A process that changes the record while it has only a shared
-// lock, or that converts its lock, holds the gate's lock for these microseconds. Taking an
-// exclusive lock needs no gate: the record shows a promotion that is under way, and the taker gives
-// the lock back.
+// The gate is a second lock file. A process holds the gate's lock for the few microseconds in which
+// it changes the record under a shared lock, or converts its lock. Taking an exclusive lock needs
+// no gate. If a promotion is under way, the record shows that, and the process that took the lock
+// gives it back.
 
 const (
-	// gatePatience is how long a call waits for the gate. Only a process that was stopped inside it
-	// keeps it for so long.
+	// gatePatience is how long a call waits for the gate. The gate is held that long only by a
+	// process that was stopped while it held it.
 	gatePatience = 2 * time.Second
 
-	// gateSpins is how many tries a call makes before it sleeps between tries: a process leaves the
-	// gate soon.
+	// gateSpins is how many tries a call makes before it sleeps between tries. A process normally
+	// leaves the gate very soon.
 	gateSpins = 20
 )
 
-// enterGate opens and locks the gate of f. The caller closes it to leave it.
+// enterGate opens and locks the gate of f. To leave the gate, the caller closes the result.
 func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	path := gatePath(f.path)
 	deadline := time.Now().Add(s.config.gatePatience)
@@ -48,7 +48,7 @@ func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	}
 }
 
-// tryGate returns errBusy if another process has the gate, or replaced its file.
+// tryGate returns errBusy if another process holds the gate, or has replaced its file.
 func (s *Store) tryGate(path string) (*conn, error) {
 	c, err := s.openPath(path)
 	if err != nil {
@@ -69,14 +69,15 @@ func (s *Store) tryGate(path string) (*conn, error) {
 	return nil, unavailable(path, err)
 }
 
-// writeSlot shows a shared hold to other processes. If that fails, they see only its process.
+// writeSlot shows a shared hold to other processes. If that fails, they see only the number of the
+// process.
 func (h *hold) writeSlot(epoch uint64) {
 	h.slotID = newID()
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
 }
 
-// change makes edit change the head record while h is held, under the gate if h is shared. It also
-// restores the record of an exclusive hold if that was lost.
+// change applies edit to the head record while h is held. If h is shared, it holds the gate
+// meanwhile. If h is exclusive and its record was lost, change also restores the record.
 func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)) error {
 	if h.shared {
 		gate, err := s.enterGate(ctx, f)
@@ -103,7 +104,8 @@ func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)
 	return nil
 }
 
-// wake wakes the waiters of f, because c lets readers in.
+// wake wakes the waiters of f after the lock of c has become shared, because readers can come in
+// now.
 func (s *Store) wake(f *file, c *conn) {
 	f.queue.wake()
 	s.wakeNext(f, c, true)

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Shared holders write themselves into slots behind the head. A process takes a slot under the gate
-// and empties it at the end. The slots of an earlier epoch, from before an exclusive grant, are
-// free. If there are more holders than slots, the kernel's list still shows the others, without
+// Shared holders write themselves into slots after the head. A process takes a slot under the gate
+// and empties it at the end. A slot of an earlier epoch, from before an exclusive grant, counts as
+// free. If there are more holders than slots, the kernel's list still shows the others, but without
 // host and label.
 const (
 	slotsOffset = 4096
@@ -49,8 +49,8 @@ func decodeSlot(b []byte) (s slot) {
 	return s
 }
 
-// readSlots returns the slots of this epoch's shared holders by their numbers. It is empty if the
-// file has no slots.
+// readSlots returns the slots of the shared holders of this epoch, by number. The result is empty
+// if the file has no slots.
 func readSlots(c *conn, epoch uint64) map[int]slot {
 	buf := make([]byte, slotCount*slotSize)
 	n, _ := c.pread(buf, slotsOffset)
@@ -63,8 +63,8 @@ func readSlots(c *conn, epoch uint64) map[int]slot {
 	return slots
 }
 
-// takeSlot writes s into a free slot and returns its number, or -1. It reuses the slot of a dead
-// process if no other is free.
+// takeSlot writes s into a free slot and returns its number, or -1. If no slot is free, it reuses
+// the slot of a dead process.
 func takeSlot(c *conn, s *slot) int {
 	var buf [slotSize]byte
 	free := -1
@@ -87,13 +87,13 @@ func takeSlot(c *conn, s *slot) int {
 
 func slotOffset(i int) int64 { return slotsOffset + int64(i)*slotSize }
 
-// clearSlot empties a slot. If that fails the slot is stale, which does no harm: lists of holders
-// compare the slots with the kernel's list.
+// clearSlot empties a slot. If that fails, the slot stays there although its holder is gone. That
+// does no harm, because lists of holders compare the slots with the kernel's list.
 func clearSlot(c *conn, i int) {
 	if i >= 0 {
 		_ = c.pwrite(make([]byte, 16), slotOffset(i))
 	}
 }
 
-// newID returns a number that is not 0 and that nobody else has.
+// newID returns a random number that is not 0.
 func newID() uint64 { return rand.Uint64() | 1 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Status implements driver.Reporter. It reports whether waiters now get the lock in the order of
-// their arrival. A directory that allows that may become full.
+// their arrival. For example, if the disk is full, waiters get no tickets, and the order is lost.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store keeps locks in the files of one directory. It is safe for concurrent use. Two stores on one
-// directory exclude each other, even in one process.
+// Store keeps locks in the files of one directory. It is safe for concurrent use. Two Stores on the
+// same directory exclude each other, even in one process.
 type Store struct {
 	dir        string
 	config     config
@@ -19,13 +19,13 @@ type Store struct {
 	seen       calibration
 	notify     notifier
 	order      order
-	looks      atomic.Int64  // how often waiters looked at locks
+	looks      atomic.Int64  // how often waiters have looked at locks
 	done       chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	closed bool
 	files  map[string]*file // by the lock's name
-	idle   fileList         // files whose only use is their open descriptor, the last used first
+	idle   fileList         // files of which only the descriptor is kept, the last used first
 }
 
 var _ interface {
@@ -41,12 +41,12 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open opens the directory dir, which must be an absolute path, and makes it for this user only
-// (0700) if it does not exist.
+// Open opens the directory dir, which must be an absolute path. If it does not exist, Open makes
+// it, for this user only (0700).
 //
-// Open returns driver.ErrInvalid if dir is no absolute path to a directory. It returns
-// driver.ErrUnavailable, with advice, if the directory is not safe to use: other users own it
-// or can write to it, or it is on a network file system.
+// Open returns driver.ErrInvalid if dir is not an absolute path to a directory. It returns
+// driver.ErrUnavailable, with advice, if the directory is not safe to use, because other users own
+// it or can write to it, or because it is on a network file system.
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
 		create: true, probes: !hasList, maxOpen: DefaultMaxOpen,
@@ -85,7 +85,7 @@ func (s *Store) SamePlace(other driver.Store) bool {
 }
 
 // Close frees every hold of this store, except those whose file was given to a child. Calls of Wait
-// return driver.ErrClosed. A second Close does nothing.
+// that are under way return driver.ErrClosed. A second Close does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// flock calls the kernel without Go's scheduler if the call certainly takes no time. That saves
-// nine tenths of its cost.
+// flock calls the kernel directly, without informing Go's scheduler, if the call is certain to be
+// short. That saves nine tenths of its cost.
 func (c *conn) flock(how int) error {
 	if !c.local {
 		return syscall.Flock(c.fd, how)
@@ -19,9 +19,9 @@ func (c *conn) flock(how int) error {
 	return nil
 }
 
-// statx is the answer to a request for a file's number and size only. Since Linux 6.13, a call that
-// reads the times makes the next write record them to the nanosecond, which takes longer than the
-// write.
+// statx is the result of a request for a file's number and size only. Reading the times as well
+// would be expensive: since Linux 6.13 it makes the next write record the times to the nanosecond,
+// which takes longer than the write itself.
 type statx struct {
 	_        [16]byte
 	nlink    uint32
@@ -43,7 +43,7 @@ const (
 	majorLowBits = 0xfff
 )
 
-// noStatx is set if the kernel, or a container's filter in front of it, has no statx.
+// noStatx is set if the kernel has no statx, or a container's filter blocks it.
 var noStatx atomic.Bool
 
 // statPath returns the state of the file at path, which ends with a zero byte.
@@ -74,7 +74,7 @@ func statConn(c *conn) (fileState, error) {
 	return stateOfStat(&st), err
 }
 
-// result converts the kernel's answer. ok is false if the kernel has no statx.
+// result converts the kernel's result. ok is false if the kernel has no statx.
 func (st *statx) result(errno syscall.Errno) (s fileState, err error, ok bool) {
 	switch errno {
 	case 0:

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// conn stands for the lock files that this system does not have.
+// conn has no use here, because this system has no lock files.
 type conn struct {
 	dev, ino uint64
 	local    bool

@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// conn is an open lock file. The kernel's lock belongs to this descriptor, whatever other
-// descriptors of the same file the process has.
+// conn is an open lock file. The kernel's lock belongs to this descriptor, even if the process has
+// other descriptors of the same file.
 type conn struct {
 	fd       int
 	dev, ino uint64
-	local    bool   // the file system is local, so calls take no time
-	path     string // with a zero byte at its end
-	size     int64  // at the last call of current
+	local    bool   // the file system is local, so calls are short
+	path     string // ends with a zero byte
+	size     int64  // as the last call of current found it
 	hotPage
 }
 
-// openConn opens a lock file and makes it if it does not exist. It first tries without O_CREAT,
+// openConn opens a lock file, and makes it if it does not exist. It tries without O_CREAT first,
 // because Linux may forbid O_CREAT for existing files in directories that everybody can write to.
 func openConn(path string, access access) (*conn, error) {
 	const flags = syscall.O_RDWR | syscall.O_CLOEXEC | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
@@ -32,7 +32,7 @@ func openConn(path string, access access) (*conn, error) {
 				continue // another process made it in the meantime, or it is a broken link
 			}
 			if err == nil && access.perm() != 0o600 {
-				_ = syscall.Fchmod(fd, access.perm()) // the umask does not count; if it fails, other users get an error
+				_ = syscall.Fchmod(fd, access.perm()) // in spite of the umask; if it fails, other users get an error
 			}
 		}
 		if err != nil {
@@ -87,8 +87,7 @@ func openForReading(path string) (*conn, error) {
 	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil
 }
 
-// tryLock takes or converts the lock, or returns errBusy. A conversion that fails has lost the
-// lock.
+// tryLock takes or converts the lock, or returns errBusy. If a conversion fails, the lock is lost.
 func (c *conn) tryLock(shared bool) error {
 	how := syscall.LOCK_EX | syscall.LOCK_NB
 	if shared {
@@ -122,7 +121,7 @@ func (c *conn) current() (bool, error) {
 }
 
 // state reports whether the file still has a name, and returns its size. If the system reports an
-// error, the file counts as one with a name.
+// error, state assumes that the file has a name.
 func (c *conn) state() (linked bool, size int64) {
 	st, err := statConn(c)
 	if err != nil {
@@ -138,7 +137,7 @@ func (c *conn) close() {
 
 // dup returns another descriptor for the same lock.
 func (c *conn) dup(path string) (*os.File, error) {
-	syscall.ForkLock.RLock() // no child may get it by accident
+	syscall.ForkLock.RLock() // so that no child inherits the descriptor by accident
 	defer syscall.ForkLock.RUnlock()
 	fd, err := syscall.Dup(c.fd)
 	if err != nil {

@@ -55,14 +55,14 @@ func openWith(path string, how, create uint32) (*conn, error) {
 	return &conn{h: h, dev: uint64(info.VolumeSerialNumber), ino: ino}, nil
 }
 
-// The lock is on one byte far behind the data, because Windows lets no other process read or write
-// locked bytes.
+// The lock is on one byte far behind the data, because Windows does not let other processes read or
+// write locked bytes.
 const lockByteHigh = 0x7fffffff
 
 func lockRange() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: lockByteHigh} }
 
 // tryLock takes or converts the lock, or returns errBusy. Windows counts locks, so a conversion
-// first gives the old one back.
+// first gives up the old lock.
 func (c *conn) tryLock(shared bool) error {
 	const (
 		failImmediately = 1

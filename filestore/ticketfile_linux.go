@@ -31,8 +31,8 @@ func (q *ticketQueue) drop() {
 	}
 }
 
-// roomForHeader makes the file long enough for the header and allocates room on the disk. Without
-// that, a write to the mapped page is a fault.
+// roomForHeader makes the file long enough for the header of the queue and allocates disk space for
+// it. Without disk space, a write to the mapped page would be a fault.
 func (q *ticketQueue) roomForHeader(c *conn) error { return q.roomAt(c, 0) }
 
 // roomFor does the same for the word of a ticket.
@@ -52,13 +52,14 @@ func (q *ticketQueue) roomAt(c *conn, offset int64) error {
 	return err
 }
 
-// allocate never shortens the file, and never changes bytes in it.
+// allocate allocates disk space for part of the file. It never shortens the file, and never changes
+// bytes in it.
 func allocate(fd int, offset, size int64) error {
 	for {
 		err := syscall.Fallocate(fd, 0, offset, size)
 		switch {
 		case err == syscall.EINTR:
-		case errors.Is(err, errors.ErrUnsupported): // the page is a fault if there is no room
+		case errors.Is(err, errors.ErrUnsupported): // then a write to the page is a fault if the disk is full
 			return lengthen(fd, offset+size)
 		default:
 			return err
@@ -74,8 +75,8 @@ func lengthen(fd int, size int64) error {
 	return syscall.Ftruncate(fd, size)
 }
 
-// queueHeader returns the header of the queue. in is the start of the file as it was read just now,
-// or nil if it was not read.
+// queueHeader returns the header of the queue. in is the start of the file if it was read just now,
+// or nil.
 func (c *conn) queueHeader(in []byte) (h queueHeader) {
 	var b [queueSize]byte
 	switch {
@@ -96,8 +97,9 @@ func (c *conn) queueHeader(in []byte) (h queueHeader) {
 	}
 }
 
-// readTickets counts the tickets that wait, without a mapping, or returns -1 if this build cannot
-// read them. living tells whether the process of a ticket lives; it is asked once for each process.
+// readTickets counts the waiting tickets whose processes are alive, without mapping the queue. It
+// returns -1 if this build cannot read them. living reports whether the process of a ticket is
+// alive; it is called once for each process.
 func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
 	h := c.queueHeader(nil)
 	switch {
@@ -130,7 +132,7 @@ func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (co
 	return count
 }
 
-// queueOf maps the queue of c's file.
+// queueOf returns the mapped queue of the file that c has open.
 func (f *file) queueOf(c *conn) (*ticketQueue, error) {
 	if q := f.tickets; q != nil && q.of(c) {
 		return q, nil

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A ticket is a waiter's place in the queue of a lock file. The queue lies in the file itself, and
-// every process that waits maps it into memory:
+// A ticket is a waiter's place in the queue of a lock file. The queue is stored in the file itself,
+// and every process that waits maps it into memory:
 //
 //	1984   next, the number of the next ticket
 //	1992   head: every ticket with a lower number is gone
@@ -17,10 +17,10 @@ import (
 //	2008   format of the queue, see isNewerFormat
 //	24576  one word for each of ticketRoom tickets, the ticket n at n mod ticketRoom
 //
-// A word has the ticket's state (4 bits), its number modulo 2^20 (20 bits) and the number of the
-// wake pipe of its process (40 bits, see wakePipe). Each change is one atomic operation, and any
-// process may finish a change that another began. So a process that is killed or stopped at any
-// point leaves nothing locked and no gap:
+// A word has the ticket's state (4 bits), its number modulo 2^20 (20 bits) and the number of its
+// process's wake pipe (40 bits, see wakePipe). Each change is one atomic operation, and any process
+// may finish a change that another process began. So if a process is killed or stopped at any
+// point, it leaves nothing locked and no gap:
 //
 //	state       from            by                                        to
 //	(absent)    -               join: the word is put where next points,  waiting
@@ -31,12 +31,13 @@ import (
 //	                            headPatience and it was first
 //	gone        any process     raises head, if it is the first           (absent)
 //
-// A waiter whose ticket is gone takes a new one, at the end. If another program cuts the queue off
-// or overwrites it, other words stand in place of the tickets, which then count as gone.
+// A waiter whose ticket is gone takes a new one, at the end of the queue. If another program cuts
+// off or overwrites the queue, the words are no longer those of the tickets, and the tickets count
+// as gone.
 const (
 	queueOffset  = 1984
 	queueSize    = 32
-	ticketHead   = queueOffset + queueSize // all that is read before a lock is granted
+	ticketHead   = queueOffset + queueSize // how much is read before a lock is granted
 	ticketOffset = 24576                   // behind the slots
 	ticketRoom   = 4096
 	ticketEnd    = ticketOffset + 8*ticketRoom
@@ -48,10 +49,10 @@ type ticketQueue struct {
 	dev, ino  uint64
 	mem       []byte
 	refs      atomic.Int32
-	allocated atomic.Uint32 // by page: the disk has room for it
+	allocated atomic.Uint32 // one bit per page: the disk has room for the page
 }
 
-// ticket is a place in a queue. The zero ticket is none.
+// ticket is a place in a queue. The zero ticket means that there is no place.
 type ticket struct {
 	queue  *ticketQueue
 	number uint64
@@ -98,7 +99,7 @@ func (q *ticketQueue) guard(do func()) (err error) {
 	return nil
 }
 
-// join puts a ticket at the end. c has the file open.
+// join puts a ticket at the end of the queue. c has the file open.
 func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, err error) {
 	for range 2 {
 		if err := q.roomForHeader(c); err != nil {
@@ -108,7 +109,7 @@ func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, e
 		if e == nil {
 			return t, err
 		}
-		// The header has tickets behind the end of the file.
+		// According to the header, there are tickets after the end of the file.
 		if err = lengthen(c.fd, ticketEnd); err != nil {
 			return ticket{}, err
 		}
@@ -131,7 +132,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		}
 		slot, word := q.word(n), newTicketWord(state, n, pipe)
 		old := slot.Load()
-		if ticketWord(old).is(n) { // another process has put its word here, and not raised next yet
+		if ticketWord(old).is(n) { // another process has put its word here but has not raised next yet
 			q.next().CompareAndSwap(n, n+1)
 			continue
 		}
@@ -142,8 +143,8 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 	}
 }
 
-// bounds returns head and next. It corrects a head that is impossible. It reads head first, so that
-// head is never above next because of a race.
+// bounds returns head and next. It corrects a head that is impossible. It reads head before next,
+// so that head cannot be above next because of a race.
 func (q *ticketQueue) bounds() (head, next uint64) {
 	head = q.head().Load()
 	next = q.next().Load()
@@ -155,7 +156,7 @@ func (q *ticketQueue) bounds() (head, next uint64) {
 	return head, next
 }
 
-// first returns the first waiting ticket with a number below limit, and raises head to it.
+// first returns the first waiting ticket whose number is below limit, and raises head to it.
 func (q *ticketQueue) first(limit uint64) (number uint64, word ticketWord, ok bool) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {
@@ -167,7 +168,7 @@ func (q *ticketQueue) first(limit uint64) (number uint64, word ticketWord, ok bo
 	return 0, 0, false
 }
 
-// count counts the waiting tickets with numbers below limit.
+// count returns how many waiting tickets have numbers below limit.
 func (q *ticketQueue) count(limit uint64) (count int) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {
@@ -178,12 +179,12 @@ func (q *ticketQueue) count(limit uint64) (count int) {
 	return count
 }
 
-// remove makes a ticket gone if nobody has changed it.
+// remove marks a ticket as gone, unless another process has changed it.
 func (q *ticketQueue) remove(number uint64, word ticketWord) {
 	q.word(number).CompareAndSwap(uint64(word), uint64(newTicketWord(ticketGone, number, word.pipe())))
 }
 
-// removeAll makes every ticket of one wake pipe gone.
+// removeAll marks every ticket of one wake pipe as gone.
 func (q *ticketQueue) removeAll(pipe uint64) {
 	head, next := q.bounds()
 	for n := head; n < next; n++ {

@@ -28,7 +28,7 @@ func (t ticketWord) pipe() uint64 { return uint64(t) & pipeMask }
 
 func (t ticketWord) shared() bool { return t.state() == ticketWaitsShared }
 
-// is reports whether t was written for the ticket number.
+// is reports whether t was written for the ticket with this number.
 func (t ticketWord) is(number uint64) bool {
 	return uint64(t)>>pipeBits&numberMask == number&numberMask && t != 0
 }
@@ -38,7 +38,7 @@ func (t ticketWord) waits(number uint64) bool { return t.is(number) && t.state()
 // queueHeader is a copy of the four numbers before the tickets.
 type queueHeader struct{ next, head, free, format uint64 }
 
-// newer reports whether this build must leave the queue alone.
+// newer reports whether this build must not change the queue, because its format is newer.
 func (h queueHeader) newer() bool { return isNewerFormat(h.format) }
 
 const (
@@ -46,10 +46,10 @@ const (
 	queueFormat = 0                // the newest that this build knows
 )
 
-// isNewerFormat reports whether word is the format of a queue of a newer padlock: queueMagic and
-// one byte with the format, which rises when an older build could do harm to the queue. The queue
-// of format 0 has eight zero bytes there. Anything else is garbage, which is worth as much as in
-// the other fields.
+// isNewerFormat reports whether word is the format of a newer padlock's queue. A newer format is
+// queueMagic followed by one byte with the format's number. The number rises when an older build
+// could damage the queue. A queue of format 0 has eight zero bytes there. Any other word is damaged
+// and is ignored.
 func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FromURL opens the store that a URL of the form file:///dir names. The query
-// may have the parameters
+// FromURL opens the store that a URL of the form file:///dir names. The query may have these
+// parameters:
 //
 //	create=no       the directory must exist (NoCreate)
 //	group=yes       AllowGroup
@@ -17,9 +17,9 @@ import (
 //	nfs=force       AllowNetwork
 //	max-open=N      MaxOpen
 //
-// Anything else is driver.ErrInvalid. opts come after the parameters of the URL. FromURL fails if
-// ctx has ended; Open has no other use for it, since it does not wait. See Open for the other
-// errors.
+// Any other parameter is driver.ErrInvalid. opts override the parameters of the URL. FromURL fails
+// if ctx has ended; apart from that it does not use ctx, because Open does not wait. For the other
+// errors see Open.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

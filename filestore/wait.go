@@ -8,38 +8,43 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The kernel wakes no waiter when a lock is given back. So waiters stand in a queue that lies in
-// the lock file (see ticketQueue), and a process that gives the lock back wakes the first of them
-// and no other. A waiter takes its ticket and then tries the lock; a process that gives the lock
-// back looks at the queue after it has unlocked. So no wake-up is lost.
+// The kernel wakes no waiter when a lock is given back. So the waiters have a queue in the lock
+// file (see ticketQueue), and a process that gives the lock back wakes only the first of them. No
+// wake-up is lost: a waiter takes its ticket before it tries the lock, and a process that gives the
+// lock back unlocks it before it looks at the queue.
 //
 // Holders that are killed, and programs other than padlock, wake no waiter. Only the first waiter
-// of all watches for them: it has the kernel wake it when the lock file is closed or touched
-// (inotify), it sets the file's size to sizeWaited, so that a process with an earlier padlock
-// touches the file when it gives the lock back, and it looks at the lock now and then. Waiters for
-// which there is no ticket, and waiters that only want to know when to try, do the same.
+// of all watches for them, in three ways:
+//
+//   - It asks the kernel to wake it when the lock file is closed or touched (inotify).
+//   - It sets the file's size to sizeWaited. Then a process with an earlier padlock touches the file
+//     when it gives the lock back.
+//   - It looks at the lock now and then.
+//
+// Waiters without a ticket, and waiters that only want to know when to try, do the same.
 const (
-	firstLook   = time.Millisecond       // after a wake-up that came too early: files are closed before they are unlocked
-	slowLook    = 250 * time.Millisecond // for a waiter that is woken
-	behindLooks = 4                      // times slowLook at most, for a waiter that is not the first
-	pollLook    = 50 * time.Millisecond  // for a waiter that is not woken
+	firstLook   = time.Millisecond       // after an early wake-up: files are closed before they are unlocked
+	slowLook    = 250 * time.Millisecond // for a waiter that will be woken
+	behindLooks = 4                      // limit, times slowLook, for a waiter that is not the first
+	pollLook    = 50 * time.Millisecond  // for a waiter that will not be woken
 	coolLook    = 10 * time.Second       // while the name cools down
 
-	// headPatience is how long a lock may lie free while its first waiter is alive and does not
-	// take it. After that, the process of the waiter counts as stopped and loses its places.
+	// headPatience is how long the lock may stay free while its first waiter is alive but does not
+	// take it. After that, the waiter's process counts as stopped and loses all its places.
 	headPatience = 500 * time.Millisecond
 
 	promoteLook = 50 * time.Millisecond // for a reader that waits to be promoted, if there is no list of locks
 
-	// A reservation ends a little before the hold does, so that its owner never relies on it for
-	// too long.
+	// A reservation ends a little before the store ends the hold, so that its owner never relies on
+	// it for too long.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve it returns the hold itself, as a reservation, in the
-// order of arrival over all processes if Guarantees.FIFO says so. Without reserve it takes nothing,
-// except in a container or on a system without a list of locks: there it has the lock for an
-// instant when it finds the name free, and a try of another process in that instant fails.
+// Wait implements driver.Waiter. With reserve it returns the hold itself, as a reservation. If
+// Guarantees.FIFO says so, waiters of all processes get it in the order of their arrival. Without
+// reserve Wait takes nothing, except in a container or on a system without a list of locks. There,
+// if the name is free, Wait takes the lock for an instant, and another process's try fails at that
+// instant.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -51,13 +56,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	h := f.find(r.Token)
 	if h != nil && (h.reserved != nil || h.shared == r.Shared || r.Shared) {
 		s.leave(f)
-		return driver.Grant{}, nil // it has what it wants
+		return driver.Grant{}, nil // the token already has the hold that it wants
 	}
 	w := newWaiter(!reserve || h != nil)
 	w.shared = r.Shared
 	f.queue.join(w)
 	if s.refresh(f) == nil {
-		_ = s.enlist(f, w) // the first look reports what is wrong
+		_ = s.enlist(f, w) // if this fails, the first look reports the error
 	}
 	s.leave(f)
 
@@ -68,7 +73,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		if f.queue.len() == 0 {
 			s.notify.unwatch(f)
 		}
-		s.leave(f) // which forgets the file if nobody uses it any more
+		s.leave(f) // this forgets the file if nothing uses it any more
 	}
 	return g, err
 }
@@ -90,7 +95,7 @@ func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request)
 	}
 }
 
-// pause waits until w is woken, for d at most.
+// pause waits until w is woken, but no longer than d.
 func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -106,14 +111,15 @@ func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer)
 	return nil
 }
 
-// pacer computes when to look again.
+// pacer computes when a waiter looks at the lock again.
 type pacer struct {
 	first, slow time.Duration
-	delay       time.Duration // the last
+	delay       time.Duration // the last delay
 }
 
-// next returns the time until the next look. It is short at first, then longer and longer, random
-// so that two waiters differ, and not shorter than the refusal lasts for certain.
+// next returns the time until the next look. It is short at first and grows with each look. It has
+// a random part, so that two waiters do not look at the same time. If the reason for the refusal
+// has a known end, the next look waits for that end.
 func (p *pacer) next(l look) time.Duration {
 	limit := pollLook
 	if l.ahead > 0 {
@@ -132,15 +138,15 @@ func (p *pacer) next(l look) time.Duration {
 	return p.delay + rand.N(p.delay/2+1)
 }
 
-// behind is next for a waiter that is not the first. Such a waiter is woken when it is its turn; it
-// looks only to find dead and stopped processes before it.
+// behind is next for a waiter that is not the first. Such a waiter is woken when its turn comes. It
+// looks only to find dead and stopped processes ahead of it.
 func (p *pacer) behind(l look) time.Duration {
-	p.delay = p.slow // for when it is the first
+	p.delay = p.slow // used once the waiter is the first
 	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
 	switch no := l.refusal; {
 	case no.cooling:
 		d = min(d+no.left, coolLook)
-	case no.queued && no.left > 0 && l.ahead == 1: // the first may turn out to be stopped
+	case no.queued && no.left > 0 && l.ahead == 1: // the first waiter may turn out to be stopped
 		d = min(d, no.left+time.Millisecond)
 	}
 	return d + rand.N(d/8+1)
@@ -150,13 +156,13 @@ func (p *pacer) behind(l look) time.Duration {
 type look struct {
 	done       bool
 	grant      driver.Grant
-	refusal    *refusal // if not done
-	subscribed bool     // the waiter will be woken, see subscribe
-	ahead      int      // waiters with tickets before this one
+	refusal    *refusal // why the try was refused, if not done
+	subscribed bool     // the kernel will wake the waiter, see subscribe
+	ahead      int      // how many waiters with tickets are ahead of this one
 }
 
-// look tries the lock. A waiter without a ticket, or with the first, subscribes to
-// wake-ups before its last try, so that a release between the two is not missed.
+// look tries the lock. A waiter that has no ticket, or the first one, subscribes to wake-ups before
+// its last try, so that it misses no release between the subscription and the try.
 func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
 	f, err := s.begin(ctx, r.Name)
 	if err != nil {
@@ -192,10 +198,10 @@ func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look,
 	}
 }
 
-// settle is called after a try that failed. It reports whether another one should follow at once.
+// settle is called after a try that failed. It reports whether another try should follow at once.
 func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	if w.ticket.queue == nil {
-		return l.subscribed && !s.notify.watches(f) // the path leads to another file by now
+		return l.subscribed && !s.notify.watches(f) // true if the path leads to another file by now
 	}
 	if s.stale(f, w) {
 		return true
@@ -215,10 +221,10 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	return l.refusal.queued || !s.notify.watches(f)
 }
 
-// reserve makes one try. It keeps the hold for as long as a reservation lasts.
+// reserve makes one try. If it succeeds, the hold is kept as long as a reservation lasts.
 func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
 	plain := *r
-	plain.AtLeast = 0 // the claim arms it
+	plain.AtLeast = 0 // the claim sets AtLeast
 	f.asking = w
 	h, err := s.try(ctx, f, &plain)
 	f.asking = nil
@@ -235,7 +241,7 @@ func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Reque
 func (s *Store) unclaimed(name string, h *hold) {
 	f, err := s.enter(name)
 	if err != nil {
-		return // Close has ended it
+		return // Close has ended the reservation
 	}
 	defer s.leave(f)
 	if f.find(h.token) == h && h.reserved != nil {
@@ -244,7 +250,7 @@ func (s *Store) unclaimed(name string, h *hold) {
 	}
 }
 
-// peek finds out whether a try would succeed, if possible without making one.
+// peek finds out whether a try would succeed. If possible, it does so without making one.
 func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	own := f.find(r.Token)
 	if no := s.peekRecord(f, r, own != nil); no != nil {
@@ -277,7 +283,8 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 }
 
 // peekRecord looks for a cool-down, a promotion that is under way, and waiters that are about to
-// get the lock. It ignores them for a reader that waits to be promoted, whose try finds out.
+// get the lock. For a reader that waits to be promoted it ignores them, because that reader's own
+// try finds them.
 func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
@@ -295,7 +302,7 @@ func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	return nil
 }
 
-// probe finds out by a try, and gives the lock back.
+// probe finds out whether a try would succeed by making one, and gives the lock back.
 func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)
@@ -313,8 +320,8 @@ func (s *Store) probe(f *file, shared bool) error {
 	return nil
 }
 
-// subscribe makes the kernel wake the waiters of f when something happens to the file, and writes
-// that into the file's size. It returns false if that is not possible.
+// subscribe makes the kernel wake the waiters of f when something happens to the file, and shows in
+// the file's size that a process waits. It returns false if that is not possible.
 func (s *Store) subscribe(f *file) bool {
 	return s.notify.watch(f, f.spare) && leaveWord(f.spare)
 }

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// A wakePipe is a named FIFO through which other processes wake the waiters of one store. It lies
-// in the directory "waiters", next to the lock files. The store has it open while a waiter has a
-// ticket, and pipeIdle longer. To wake a waiter, a process opens the FIFO for writing and writes
-// the ticket. If no process has it open for reading, opening fails with ENXIO: the waiter is dead,
-// and its FIFO is removed.
+// A wakePipe is a named FIFO through which other processes wake the waiters of one store. It is in
+// the directory "waiters", next to the lock files. The store keeps it open while a waiter has a
+// ticket, and for pipeIdle after that. To wake a waiter, a process opens the FIFO for writing and
+// writes the ticket. If no process has the FIFO open for reading, opening it fails with ENXIO. Then
+// the waiter is dead, and its FIFO is removed.
 //
 //	state    by                                       to
 //	(none)   the first ticket of the store            open
@@ -28,15 +28,15 @@ import (
 //	         makes a pipe of its own                  owner and the directory allow it
 type wakePipe struct {
 	mu      sync.Mutex
-	id      uint64 // 0: none is open
+	id      uint64 // 0 if no pipe is open
 	file    *os.File
 	waiters map[wakeKey]*waiter
-	stop    func() bool // of the timer that closes it
+	stop    func() bool // stops the timer that closes the pipe
 	closed  bool
 	running sync.WaitGroup
 }
 
-// wakeKey names a ticket.
+// wakeKey identifies a ticket.
 type wakeKey struct{ ino, number uint64 }
 
 const (
@@ -45,12 +45,12 @@ const (
 	newPipeGrace = time.Minute
 	wakeSize     = 16
 	pipeIdle     = time.Second
-	sweepMax     = 16 // how many FIFOs are checked when one is made
+	sweepMax     = 16 // how many FIFOs are checked when a new one is made
 )
 
 func pipeName(id uint64) string { return fmt.Sprintf("%010x", id) }
 
-// open makes the FIFO if there is none. It returns the number of the FIFO.
+// open makes the FIFO if there is none, and returns its number.
 func (p *wakePipe) open(s *Store) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,8 @@ func (p *wakePipe) open(s *Store) (uint64, error) {
 	return id, nil
 }
 
-// keep starts the timer that closes the pipe if no waiter has a ticket then. The caller holds mu.
+// keep starts the timer that closes the pipe, unless a waiter has a ticket when it fires. The
+// caller holds mu.
 func (p *wakePipe) keep() {
 	if p.stop != nil {
 		p.stop()
@@ -95,7 +96,7 @@ func (p *wakePipe) shut() {
 		return
 	}
 	_ = syscall.Unlink(p.file.Name())
-	_ = syscall.Rmdir(filepath.Dir(p.file.Name())) // fails while another process waits
+	_ = syscall.Rmdir(filepath.Dir(p.file.Name())) // fails while another process has a FIFO there
 	_ = p.file.Close()
 	p.id, p.file = 0, nil
 }
@@ -111,8 +112,8 @@ func (p *wakePipe) close() {
 	p.running.Wait()
 }
 
-// lost reports whether other processes cannot find the pipe, because its file was removed. Then it
-// closes the pipe.
+// lost reports whether other processes cannot find the pipe, because its file was removed. If so,
+// lost also closes the pipe.
 func (p *wakePipe) lost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +134,7 @@ func (p *wakePipe) is(id uint64) bool {
 	return p.id == id
 }
 
-// add makes a wake-up for the ticket t wake w.
+// add makes wake-ups for the ticket t wake w.
 func (p *wakePipe) add(t ticket, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,8 +150,8 @@ func (p *wakePipe) remove(t ticket) {
 	}
 }
 
-// own reports whether id is this store's pipe. If it is and wake is true, own wakes the waiter of
-// key.
+// own reports whether id is the number of this store's pipe. If it is, and wake is true, own wakes
+// the waiter of key.
 func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +164,8 @@ func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
 	return true
 }
 
-// run wakes the waiters whose tickets are written into the pipe. If the bytes make no sense, it
-// wakes all waiters.
+// run wakes the waiters whose tickets are written into the pipe. If the bytes are no whole number
+// of tickets, it wakes all waiters.
 func (p *wakePipe) run(file *os.File) {
 	buf := make([]byte, 64*wakeSize)
 	for {
@@ -188,7 +189,8 @@ func (p *wakePipe) run(file *os.File) {
 	}
 }
 
-// makePipe makes a FIFO. It tries again if another process removes the directory in the meantime.
+// makePipe makes a FIFO. If another process removes the directory in the meantime, makePipe tries
+// again.
 func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	dir := filepath.Join(s.dir, waitersDir)
 	for range 100 {
@@ -205,8 +207,8 @@ func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	return id, file, err
 }
 
-// makePipeIn gives the FIFO its name after opening it. So if no process has a FIFO with such a name
-// open, its process is dead.
+// makePipeIn opens the FIFO before it gives the FIFO its final name. So if a FIFO with such a name
+// is not open in any process, its process is dead.
 func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	id := 1 + rand.Uint64N(pipeMask)
 	name, temporary := pipeName(id), newPipe+pipeName(id)
@@ -216,7 +218,8 @@ func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	}
 	fd, err := syscall.Openat(at, temporary, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 	if err == nil {
-		// Other processes may only write: a reader would take wake-ups from this process.
+		// Other processes may only write. If they could read, they could take wake-ups away from
+		// this process.
 		perm := [...]uint32{private: 0o600, group: 0o620, world: 0o622}[s.config.access]
 		if err = syscall.Fchmod(fd, perm); err == nil {
 			err = syscall.Renameat(at, temporary, at, name)
@@ -255,7 +258,7 @@ func (s *Store) openWaitersDir(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), dir), nil
 }
 
-// sweep checks a few FIFOs and removes those of dead processes.
+// sweep checks a few FIFOs and removes the ones of dead processes.
 func (s *Store) sweep(dir *os.File) {
 	entries, err := dir.ReadDir(sweepMax)
 	if err != nil && err != io.EOF {
@@ -287,12 +290,13 @@ func openPipe(path string) (int, error) {
 type reached int
 
 const (
-	reachedLiving  reached = iota // it is awake, or will be when its process runs
-	reachedDead                   // its process is dead
-	reachedUnknown                // it cannot be woken now; it will look without a wake-up
+	reachedLiving  reached = iota // the waiter is awake, or will be when its process runs
+	reachedDead                   // the waiter's process is dead
+	reachedUnknown                // the waiter cannot be woken now, but will look without a wake-up
 )
 
-// reach finds out whether the waiter of a ticket is alive, and wakes it if wake is true.
+// reach finds out whether the waiter of a ticket is alive. If wake is true, it also wakes the
+// waiter.
 func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool) reached {
 	if s.order.pipe.own(word.pipe(), wakeKey{q.ino, number}, wake) {
 		return reachedLiving
@@ -325,7 +329,7 @@ func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool)
 	binary.NativeEndian.PutUint64(b[:], q.ino)
 	binary.NativeEndian.PutUint64(b[8:], number)
 	switch _, err := syscall.Write(fd, b[:]); err {
-	case nil, syscall.EAGAIN: // full: the process has not run for long; it wakes all waiters when it does
+	case nil, syscall.EAGAIN: // full: the process has not run for long; when it runs it wakes all waiters
 		return reachedLiving
 	case syscall.EPIPE:
 		return reachedDead

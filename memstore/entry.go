@@ -23,8 +23,8 @@ func (e *entry) live(token string, now driver.Instant) *hold {
 	return nil
 }
 
-// dropLapsed removes the holds whose leases ran out, because somebody else gets the name. From now
-// on they are lost, no longer expired.
+// dropLapsed removes the holds whose leases ran out, because another caller gets the name. From
+// then on these holds are lost, no longer expired.
 func (e *entry) dropLapsed(now driver.Instant) {
 	kept := e.holds[:0]
 	for i := range e.holds {
@@ -47,8 +47,7 @@ func (e *entry) dropAll() {
 	e.holds = e.holds[:0]
 }
 
-// maxLost is how many lost tokens an entry remembers. Of an older one it does not know what became
-// of it.
+// maxLost is how many lost tokens an entry remembers. It cannot tell what became of an older token.
 const maxLost = 16
 
 func (e *entry) lose(token string) {
@@ -68,7 +67,7 @@ func (e *entry) busy(now driver.Instant) bool {
 	return len(e.queue)+len(e.watchers) > 0 || e.cooling > now
 }
 
-// blocked reports whether r, which holds nothing, must wait: for a holder, a cool-down, the
+// blocked reports whether r, whose token holds nothing, must wait for a holder, a cool-down, the
 // promotion of a reader, or an earlier waiter.
 func (e *entry) blocked(r *driver.Request, now driver.Instant) bool {
 	return e.excluded(r, now) || len(e.queue) > 0
@@ -95,7 +94,7 @@ func (e *entry) read(now driver.Instant) bool {
 	return slices.ContainsFunc(e.holds, func(h hold) bool { return h.shared && h.until > now })
 }
 
-// intending returns the token of the reader that is to be promoted, or "".
+// intending returns the token of the reader that waits to be promoted, or "".
 func (e *entry) intending(now driver.Instant) string {
 	if e.intent.until > now && e.live(e.intent.token, now) != nil {
 		return e.intent.token
@@ -109,7 +108,8 @@ func (e *entry) withdraw(token string) {
 	}
 }
 
-// promote checks that the shared hold of r may become exclusive, or notes the intent.
+// promote returns nil if the shared hold of r may become exclusive. If other readers are in the
+// way, it notes the intent.
 func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 	if t := e.intending(now); t != "" && t != r.Token {
 		return driver.ErrPromotionConflict
@@ -123,8 +123,8 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 	return nil
 }
 
-// release ends the hold or the place of token. A hold that is released before its AtLeast leaves
-// the rest of it as a cool-down.
+// release ends the hold of token, or its place in the queue. A hold that is released before its
+// AtLeast leaves a cool-down for the rest.
 func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
 	h := e.find(token)
 	if h == nil {
@@ -153,7 +153,7 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	return out
 }
 
-// heldError returns the holds in the way of r. Their times are on the wall clock as it is now.
+// heldError returns the holds in the way of r. Their times are converted to the wall clock of now.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {

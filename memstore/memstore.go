@@ -1,6 +1,6 @@
 // Package memstore keeps locks in the memory of one process. Waiters get their turn in the order in
-// which they came. There are shared and exclusive locks, promotion, cool-downs and fences, and all
-// of it works inside a testing/synctest bubble. Package memstore is the reference for other stores.
+// which they came. It has shared and exclusive locks, promotion, cool-downs and fences, and all of
+// it works inside a testing/synctest bubble. Package memstore is the reference for other stores.
 package memstore
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store is a handle on locks in memory. It is safe for concurrent use. See Open for a second
-// handle.
+// Store is a handle on locks in memory. It is safe for concurrent use. Open returns a second handle
+// on the same locks.
 type Store struct {
 	*space
 	closed atomic.Bool
@@ -26,7 +26,7 @@ type config struct{ clock driver.Clock }
 // WithClock makes the store measure leases by c instead of driver.SystemClock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
-// New returns a store with no locks in it.
+// New returns a store without any locks.
 func New(opts ...Option) *Store {
 	var cfg config
 	for _, o := range opts {
@@ -38,8 +38,8 @@ func New(opts ...Option) *Store {
 	return handle(newSpace(cfg.clock))
 }
 
-// Open returns another handle on the same locks. It stands for another process that is connected to
-// the same server. Each handle is closed on its own.
+// Open returns another handle on the same locks. The handle stands for another process that is
+// connected to the same server. Each handle is closed separately.
 func (s *Store) Open() *Store { return handle(s.space) }
 
 func handle(s *space) *Store { return &Store{space: s} }
@@ -77,11 +77,11 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return s.id, nil
 }
 
-// String names the store.
+// String returns "memory:".
 func (s *Store) String() string { return "memory:" }
 
-// Close closes this handle. Its methods, and its waits that are under way, return ErrClosed. Holds
-// stay, as they would on a server.
+// Close closes this handle. Its methods, and its waits that are under way, return ErrClosed. Its
+// holds stay, as they would on a server.
 func (s *Store) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
 		s.space.endWaits(s)
@@ -89,8 +89,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// enter locks the space, unless the handle is closed or ctx has ended. Nothing here blocks, so ctx
-// matters only at the start.
+// enter locks the space, unless the handle is closed or ctx has ended. No method blocks after that,
+// so it is enough to check ctx here.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

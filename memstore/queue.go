@@ -6,21 +6,21 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waiter is a place in the queue, or a watcher, which takes none.
+// waiter is a place in the queue. A watcher is a waiter that has no place.
 type waiter struct {
 	of     *Store
 	r      driver.Request
 	answer func(driver.Grant, error)
-	// Guarded by the space.
-	out  bool // it has left the queue and the watchers: answer was, or will be, called
+	// Guarded by the mutex of the space.
+	out  bool // the waiter has left the queue or the watchers
 	g    driver.Grant
 	err  error
-	next *waiter // in the list of those to be answered
+	next *waiter // in the list of waiters to be answered
 }
 
 // advance grants the name to the waiters at the head of the queue that can have it now. If the
-// queue is empty then, it wakes the watchers that may try. It sets the alarm for the others, and
-// forgets an entry that nobody needs.
+// queue is empty after that, it wakes the watchers that may try. It sets the alarm for the waiters
+// that are left, and forgets an entry that is no longer needed.
 func (s *space) advance(e *entry, now driver.Instant) {
 	for len(e.queue) > 0 && !e.excluded(&e.queue[0].r, now) {
 		w := e.queue[0]
@@ -48,14 +48,14 @@ func (s *space) advance(e *entry, now driver.Instant) {
 	s.tidy(e, now)
 }
 
-// wake answers w when the space is unlocked.
+// wake makes unlock answer w with g.
 func (s *space) wake(w *waiter, g driver.Grant) {
 	w.out, w.g = true, g
 	w.next, s.woken = s.woken, w
 }
 
-// unlock unlocks mu, and then calls answer for the waiters that were woken meanwhile. They may use
-// the store at once.
+// unlock unlocks mu, and then calls answer for the waiters that were woken while mu was held. They
+// may use the store at once.
 func (s *space) unlock() {
 	list := s.woken
 	s.woken = nil
@@ -67,8 +67,8 @@ func (s *space) unlock() {
 	}
 }
 
-// setAlarm makes sure that look runs when the next thing in its way ends by itself. An earlier
-// alarm stays, because it will set the next one.
+// setAlarm makes sure that look runs when the next hold, cool-down or intent in the waiters' way
+// ends by itself. If an earlier alarm is set, it is kept, because it will set the next one.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
 	if len(e.queue)+len(e.watchers) == 0 {
 		return
@@ -84,8 +84,8 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.look(e, next) })
 }
 
-// look is called by the alarm that was set for at. Since then the entry may have been forgotten and
-// reused for another name.
+// look is called by the alarm that was set for at. The entry may have been forgotten and reused for
+// another name in the meantime.
 func (s *space) look(e *entry, at driver.Instant) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -95,7 +95,7 @@ func (s *space) look(e *entry, at driver.Instant) {
 	}
 }
 
-// nextEnd returns when the next hold, cool-down or intent ends; 0 if there is none.
+// nextEnd returns when the next hold, cool-down or intent ends, or 0 if there is none.
 func (e *entry) nextEnd(now driver.Instant) (next driver.Instant) {
 	for i := range e.holds {
 		next = sooner(next, e.holds[i].until, now)

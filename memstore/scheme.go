@@ -8,7 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Scheme describes the URL memory:, for package open. Each Open makes a new store without locks.
+// Scheme describes the URL memory: for package open. Each Open returns a new store without any
+// locks.
 func Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names:      []string{"memory"},
@@ -28,7 +29,7 @@ func openURL(_ context.Context, u *url.URL, _ driver.Opening) (driver.Store, err
 	return New(), nil
 }
 
-// instead recognises the DSN of PHP's Symfony.
+// instead recognises the DSN of PHP's Symfony Lock.
 func instead(text string) string {
 	if text == "in-memory" {
 		return "memory:"

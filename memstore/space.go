@@ -15,22 +15,21 @@ type space struct {
 	mu      sync.Mutex
 	clock   driver.Clock
 	entries map[string]*entry
-	swept   int      // entries after the last sweep
-	spare   []*entry // to be used again
-	woken   *waiter  // list of those to be answered when mu is unlocked
+	swept   int      // how many entries there were after the last sweep
+	spare   []*entry // entries that can be reused
+	woken   *waiter  // the list of waiters to be answered when mu is unlocked
 
-	// floor is the highest fence of the forgotten names, except those in raised. Every later fence,
-	// of any name, is above it. So a name costs nothing while it is free, and its fences still
-	// grow.
+	// floor is the highest fence of all forgotten names, except those in raised. Every later fence
+	// of any name is greater than floor. So a free name needs no memory, and its fences still grow.
 	floor uint64
 
-	// raised has the fences of forgotten names that are ahead of the clock by more than maxLead,
-	// because of FenceAbove or RaiseFence. They must not raise the fences of other names. The clock
-	// overtakes them in the end.
+	// raised has the fences of forgotten names that are more than maxLead ahead of the clock,
+	// because of FenceAbove or RaiseFence. They must not raise the fences of other names. An entry
+	// is removed when the clock has overtaken it.
 	raised map[string]uint64
 
-	// Fences follow the wall clock as it was when the store was made, plus the time since then on
-	// the lease clock. So setting the wall clock does not move them.
+	// Fences follow the wall clock at the time when the store was made, plus the time since then on
+	// the lease clock. So setting the wall clock does not change them.
 	wallBase  int64
 	clockBase driver.Instant
 }
@@ -42,19 +41,19 @@ func newSpace(c driver.Clock) *space {
 	}
 }
 
-// entry is one name that is held, was held until its lease ran out, cools down or is waited for.
+// entry is a name that is held, was held until its lease ran out, is cooling down or has waiters.
 type entry struct {
 	name     string
-	holds    []hold   // one that ran out stays until another grant or its Release
-	lost     []string // tokens whose holds ran out or were broken, before others got the name
-	fence    uint64   // highest minted
+	holds    []hold   // a hold whose lease ran out stays here until the next grant or its Release
+	lost     []string // tokens of holds that ran out or were broken before other callers got the name
+	fence    uint64   // the highest fence minted
 	cooling  driver.Instant
 	cooled   driver.Holder // the holder that left the cool-down
 	intent   intent
 	queue    []*waiter // in the order in which they came
-	watchers []*waiter // waiters without a place, woken all at once when they may try
+	watchers []*waiter // waiters without a place, which are woken together when they may try
 	alarm    driver.Instant
-	stop     func() bool // of the alarm; nil when none is set
+	stop     func() bool // stops the alarm; nil if no alarm is set
 }
 
 type hold struct {
@@ -63,7 +62,7 @@ type hold struct {
 	fence   uint64
 	since   driver.Instant
 	until   driver.Instant
-	atLeast driver.Instant // the name stays taken until then
+	atLeast driver.Instant // the name stays taken until then, even after a Release
 	holder  driver.Holder
 }
 
@@ -76,7 +75,7 @@ type intent struct {
 const maxSpare = 64
 
 // maxLead is how far above the clock, in microseconds, a forgotten name may raise the fences of
-// others.
+// other names.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {
@@ -98,9 +97,9 @@ func (s *space) entry(name string) *entry {
 	return e
 }
 
-// sweep forgets names whose holders let the lease run out and never came back, and raised fences
-// that the clock has overtaken. It runs when the number of names has doubled, so its cost is
-// spread.
+// sweep forgets names whose holders let the lease run out and never came back. It also forgets
+// raised fences that the clock has overtaken. It runs when the number of names has doubled, so its
+// cost per name is small.
 func (s *space) sweep() {
 	now := s.clock.Now()
 	for _, e := range s.entries {
@@ -129,12 +128,12 @@ func (s *space) forget(e *entry, now driver.Instant) {
 	}
 }
 
-// micros is the time in microseconds since 1970.
+// micros returns now in microseconds since 1970.
 func (s *space) micros(now driver.Instant) uint64 {
 	return uint64(max(0, s.wallBase+now.Sub(s.clockBase).Microseconds()))
 }
 
-// mint makes the next fence of e: microseconds since 1970, or one more than the last.
+// mint returns the next fence of e: microseconds since 1970, or one more than the last fence.
 func (s *space) mint(e *entry, above uint64, now driver.Instant) (uint64, error) {
 	fence := max(e.fence+1, s.floor+1, above+1, s.micros(now))
 	if fence >= driver.MaxFence {
@@ -154,10 +153,11 @@ func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) (driver.G
 	return h.answer(now), nil
 }
 
-// add makes a hold without a lease, and removes those that ran out.
+// add makes a hold without a lease, and removes the holds whose leases ran out.
 //
-// Readers that hold together share a fence. The first of them gets a new one, because the last
-// writer may not have noticed the end of its lease and must not have the same fence.
+// Readers that hold the name together share a fence. The first of them gets a new fence, because
+// the last writer may not have noticed the end of its lease and must not have the same fence as the
+// readers.
 func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, error) {
 	fence := e.fence
 	if !r.Shared || !e.read(now) || r.FenceAbove >= fence {
@@ -175,8 +175,8 @@ func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, err
 	return h, nil
 }
 
-// repeat returns the hold to a request whose token is live: the first reply was lost, or the
-// request sets AtLeast.
+// repeat returns the hold to a request whose token already has it. Either the first reply was lost,
+// or the request sets AtLeast.
 func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
@@ -206,7 +206,7 @@ func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver
 	return h.answer(now), nil
 }
 
-// hold returns the live hold of token, or why there is none.
+// hold returns the live hold of token, or the error that says why there is none.
 func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 	e := s.entries[name]
 	if e == nil {
@@ -222,7 +222,7 @@ func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
 	return h, nil
 }
 
-// tidy forgets e if it holds nothing any more.
+// tidy forgets e if nothing in it is needed any more.
 func (s *space) tidy(e *entry, now driver.Instant) {
 	if len(e.holds) == 0 && len(e.queue) == 0 && len(e.watchers) == 0 && e.cooling <= now && s.entries[e.name] == e {
 		s.forget(e, now)

@@ -29,7 +29,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	}
 	if !leave() {
 		<-answered
-		if g.TTL > 0 { // it came in the same instant, and goes to the next waiter
+		if g.TTL > 0 { // granted at the same instant; release it to the next waiter
 			s.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
 		}
 	}
@@ -60,7 +60,8 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 	return w.leave, nil
 }
 
-// leave gives up the place, and lets in the waiters behind it.
+// leave gives up the place, and lets in the waiters behind it. It reports whether it was in time,
+// so that answer is not called.
 func (w *waiter) leave() bool {
 	s := w.of.space
 	s.mu.Lock()

@@ -17,7 +17,6 @@ var unserved = []system{
 	{"MySQL's GET_LOCK", []string{"mysql+advisory", "mysql2+advisory", "mariadb+advisory"}},
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
-	{"semaphores", []string{"semaphore"}},
 	{"etcd", []string{"etcd"}},
 	{"ZooKeeper", []string{"zookeeper", "zk"}},
 	{"MongoDB", []string{"mongodb", "mongodb+srv"}},

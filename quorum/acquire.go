@@ -6,10 +6,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Acquire implements driver.Store. It asks all members at once (under [All] one after the other)
-// and decides when a quorum has granted, or when so many refuse that none is left. If it fails,
-// members that granted have released before Acquire returns; members whose answer is unknown are
-// released in the background. If a hold of this process repeats its request, that is a renewal.
+// Acquire implements driver.Store. It asks all members at once (under [All] one after the other).
+// It decides when a quorum has granted, or when so many members refuse that no quorum is left. If
+// Acquire fails, the members that granted have released before it returns; members whose answer is
+// unknown are released in the background. If this process has the hold already, a repeated request
+// renews it.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -20,8 +21,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer s.finish(h)
 	if s.isLive(h) {
-		// Members that lost the hold would grant it anew, and a quorum of new grants is no
-		// repetition of the old one. So the members are asked to confirm the hold.
+		// A member that lost the hold would grant it anew, and a quorum of new grants is not the
+		// old hold. So the members are asked to confirm the hold instead.
 		g, err := s.confirm(ctx, h, r.TTL)
 		if err == nil && r.AtLeast > 0 {
 			g, err = s.arm(ctx, h, r)

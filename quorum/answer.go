@@ -12,18 +12,18 @@ type verdict int
 const (
 	unasked  verdict = iota // not asked yet
 	pending                 // asked, no answer yet
-	yes                     // granted, confirmed, done
+	yes                     // granted, confirmed or done
 	held                    // refused: others hold the name, or it cools down
-	leftover                // refused, perhaps because of the rest of an earlier try of this caller
+	leftover                // refused, perhaps only because an earlier try of this caller left something behind
 	conflict                // another reader is being promoted
 	gone                    // the token holds nothing there
-	never                   // certainly nothing was done
+	never                   // nothing was done, for certain
 	busy                    // not asked, because an earlier request for the token is unsettled
 	refused                 // the request is invalid or unsupported
-	unsure                  // nobody knows whether it was done
+	unsure                  // it is not known whether it was done
 )
 
-// judge returns the meaning of err. Every error that does not say that nothing was done is unsure.
+// judge returns the meaning of err. An error counts as unsure unless it says that nothing was done.
 func judge(err error) verdict {
 	switch {
 	case err == nil:
@@ -54,12 +54,12 @@ type answer struct {
 	outcome  driver.Outcome
 	state    driver.State
 	err      error
-	fast     bool // it came in the first half of the timeout
+	fast     bool // the answer came in the first half of the timeout
 	settled  bool // nothing is left at the member, and nothing can arrive any more
 	released bool // the hold may be gone because this process released it
 }
 
-// ballot returns an answer for each member, with the verdict v.
+// ballot returns one answer for each member, all with the verdict v.
 func (s *Store) ballot(v verdict) []answer {
 	answers := make([]answer, len(s.members))
 	for i := range answers {
@@ -86,15 +86,15 @@ func greatest(answers []answer) (fence uint64) {
 	return fence
 }
 
-// needs returns a condition for collect: a quorum said yes.
+// needs returns a condition for collect, which is true when a quorum has said yes.
 func (s *Store) needs(answers []answer) func() bool {
 	return func() bool { return count(answers, yes) >= s.need }
 }
 
-// refuses reports whether n denials leave no quorum.
+// refuses reports whether no quorum is left after n members have refused.
 func (s *Store) refuses(n int) bool { return n > len(s.members)-s.need }
 
-// refusal returns the error of a member that found the request invalid or unsupported, or nil.
+// refusal returns the error of a member to which the request was invalid or unsupported, or nil.
 func refusal(answers []answer) error {
 	for i := range answers {
 		if answers[i].verdict == refused {

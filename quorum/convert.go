@@ -10,11 +10,11 @@ import (
 )
 
 // Convert implements driver.Converter. A promotion needs a quorum of members on which this is the
-// only hold. If it fails, the members that had promoted are converted back. Of two readers that
-// want to be promoted, the one whose intent the first member noted may wait, and the other gets
-// ErrPromotionConflict.
+// only hold. If the promotion fails, the members that had promoted are converted back. If two
+// readers want to be promoted, the one whose intent the first member noted may wait, and the other
+// gets ErrPromotionConflict.
 //
-// ErrUncertain after a demotion means that other readers may have come in already.
+// If a demotion returns ErrUncertain, other readers may have come in already.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -43,7 +43,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return c.promote(ctx)
 }
 
-// conversion is one try to change a mode.
+// conversion is one try to change the mode of a hold.
 type conversion struct {
 	s        *Store
 	h        *hold
@@ -57,7 +57,7 @@ type conversion struct {
 	fence uint64 // set before stage is won, and not changed afterwards
 }
 
-// ask is the script for one member.
+// ask is the script that converts the hold at one member.
 func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	var a answer
 	a.grant, a.err = c.s.convertAt(ctx, c.h, i, c.r)
@@ -74,8 +74,9 @@ func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answ
 	}
 }
 
-// convertAt converts the hold at member i, in the hold's turn there. It tries no promotion while a
-// demotion whose outcome is unknown may still arrive, because that would let readers in later.
+// convertAt converts the hold at member i, in the hold's turn there. While a demotion whose outcome
+// is unknown may still arrive, it refuses a promotion: the late demotion would let readers in
+// afterwards.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
 	s.mu.Lock()
@@ -103,8 +104,8 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 	return g, err
 }
 
-// all asks every member. Under All it asks them in order, as long as they say yes, so that two
-// promotions do not each get a part of the members.
+// all asks every member. Under All, a promotion asks the members in order, as long as they say yes,
+// so that two promotions cannot each get a part of the members.
 func (c *conversion) all(ctx context.Context) error {
 	s := c.s
 	c.sent = s.clock.Now()
@@ -160,7 +161,7 @@ func (c *conversion) accept(fence uint64) driver.Grant {
 	return s.grant(h, c.sent, c.answers)
 }
 
-// markOtherMode notes the members that may still have another mode.
+// markOtherMode notes which members may still have another mode.
 func (c *conversion) markOtherMode() {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v != yes && v != gone {
@@ -177,7 +178,7 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 		defer s.mu.Unlock()
 		return c.accept(c.fence), nil
 	}
-	// Members that promote late are to be converted back, too.
+	// Members that promote late must be converted back, too.
 	c.round.collect(context.Background(), c.answers, c.patience+grace, func() bool { return false })
 	s.mu.Lock()
 	c.stage = lost
@@ -194,8 +195,8 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, c.why(ctx, conflicted, back, cause)
 }
 
-// why returns why a promotion failed and left the shared hold as it was. back has the members'
-// answers to converting back.
+// why returns the error of a promotion that failed and left the shared hold as it was. back has the
+// members' answers to the conversion back to shared.
 func (c *conversion) why(ctx context.Context, conflicted bool, back []answer, cause error) error {
 	s := c.s
 	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
@@ -222,7 +223,7 @@ func (c *conversion) lead() verdict {
 	return unasked
 }
 
-// raise writes the new fence back to a quorum, and reports whether that succeeded.
+// raise writes the new fence to a quorum, and reports whether that succeeded.
 func (c *conversion) raise(ctx context.Context) bool {
 	s := c.s
 	s.mu.Lock()
@@ -251,9 +252,9 @@ func (c *conversion) raise(ctx context.Context) bool {
 	return count(raised, yes) >= s.need
 }
 
-// revert makes the hold shared again at the members that promoted it. With intents it also takes
-// back the intent at members that noted one, because it is in another reader's way. It returns what
-// is then known of the shared hold at each member.
+// revert makes the hold shared again at the members that promoted it. If intents is true, it also
+// withdraws the intent at the members that noted one, because that intent is in another reader's
+// way. The result says for each member what is then known of the shared hold.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)
@@ -290,7 +291,7 @@ func (c *conversion) note(i int, otherMode bool) {
 	c.s.mu.Unlock()
 }
 
-// RaiseFence implements driver.FenceRaiser, so that a quorum can be a member of a quorum.
+// RaiseFence implements driver.FenceRaiser. So a quorum can itself be a member of a quorum.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return err

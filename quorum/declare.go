@@ -7,8 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// win ends the vote as won. It returns false if an answer that came in the meantime means that it
-// was not. From here on, members that grant late take the fence over by themselves, see ask.
+// win ends the vote as won. It returns false if the vote was not won after all, because of an
+// answer that came in the meantime. From then on, ask itself gives the fence to members that grant
+// late.
 func (t *try) win(ctx context.Context) bool {
 	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
 	t.s.mu.Lock()
@@ -25,8 +26,7 @@ func (t *try) win(ctx context.Context) bool {
 	return true
 }
 
-// declare makes the grant safe to return: it writes the fence back to a quorum and arms AtLeast
-// there.
+// declare makes the grant safe to return: it writes the fence to a quorum and sets AtLeast there.
 func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)
@@ -62,7 +62,7 @@ func (t *try) isSecure(g driver.Grant) bool {
 	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
 }
 
-// secure arms AtLeast and raises the fence at a member that granted. It runs in the hold's turn
+// secure sets AtLeast and raises the fence at a member that granted. It runs in the hold's turn
 // there.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
@@ -81,7 +81,7 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	return a
 }
 
-// arm makes the name of a live hold, which was confirmed a moment ago, stay taken for AtLeast.
+// arm sets AtLeast for a live hold that was confirmed just before.
 func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
 	sent, patience := s.clock.Now(), s.timeout(r.TTL)
 	round := s.newRound(ctx, h, patience, len(s.members))
@@ -109,7 +109,7 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 	return s.grant(h, sent, answers), nil
 }
 
-// armAt arms AtLeast at one member, by repeating the request that it granted.
+// armAt sets AtLeast at one member, by repeating the request that the member granted.
 func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
 	g, err := m.store.Acquire(ctx, r)
 	a := answer{member: i, verdict: judge(err), grant: g, err: err}
@@ -143,7 +143,7 @@ func (t *try) settled(secured []answer) driver.Grant {
 	return s.grant(h, t.sent, secured)
 }
 
-// lose releases what members granted and returns why the try failed.
+// lose releases what members granted and returns the error of the try.
 func (t *try) lose(ctx context.Context, cause error) error {
 	s := t.s
 	s.mu.Lock()
@@ -156,8 +156,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
 	if unknown > 0 {
-		// A rest at some members blocks nobody while the other members make a quorum, and
-		// members that cannot be asked do not help with that.
+		// If only some members still hold something, that blocks no caller while the other members
+		// make a quorum. But members that cannot be asked are of no use for that quorum.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -165,7 +165,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 		return s.heldError(t.answers)
 	case cause == nil && t.swap:
 		return s.fail(driver.ErrLost, t.answers, nil)
-	case s.refuses(unknown): // it may be a grant, or block other callers
+	case s.refuses(unknown): // the members may hold a grant, or block other callers
 		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -179,17 +179,18 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether another try may succeed: either what an earlier try of this caller left
-// was in the way, or the members that could be asked would make a quorum if other callers had none
-// of them. Mostly those callers split the vote; nobody can know whether one of them holds the name.
+// contended reports whether another try may succeed. That is so if something was in the way that an
+// earlier try of this caller left behind. It is also so if the members that could be asked would
+// make a quorum without the other callers' holds. Mostly these callers split the vote; it cannot be
+// known whether one of them holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
-// swapOpen returns the error of a hand-over if nobody can know whether it has a quorum. Members
-// that handed over keep the new token: a repetition with this token may win the others. Handing
-// back would need the very members that are silent.
+// swapOpen returns the error of a hand-over if it cannot be known whether the hand-over has a
+// quorum. Members that handed over keep the new token, because a repetition with this token may win
+// the others. To hand back, the members that do not answer would be needed.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err

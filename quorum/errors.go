@@ -11,10 +11,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// failure is an error that quotes the members' errors in its text and does not wrap them: one
-// member's "held" or "uncertain" is not that of the quorum.
+// failure is an error that quotes the members' errors in its text and does not wrap them. If one
+// member returned ErrHeld or ErrUncertain, that error need not be true of the quorum.
 type failure struct {
-	is   error // a sentinel
+	is   error // an error of package driver
 	text string
 	also error // the error of the caller's context, driver.ErrSpent, or nil
 }
@@ -37,7 +37,7 @@ func (f *failure) Unwrap() []error {
 	return []error{f.is, f.also}
 }
 
-// fail returns the error is, with the answer of each member that did not say yes.
+// fail returns an error that wraps is and quotes the answer of each member that did not say yes.
 func (s *Store) fail(is error, answers []answer, also error) error {
 	var parts []string
 	for i := range answers {
@@ -69,7 +69,8 @@ func (s *Store) open(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided returns the error of a request for which neither a quorum nor its impossibility shows.
+// undecided returns the error of a request of which it is not known whether it has a quorum.
+// changes means that the request could have changed something.
 func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err
@@ -81,8 +82,7 @@ func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 }
 
 // loss returns ErrExpired or ErrLost if so many members deny the hold that no quorum is left, else
-// nil. If all members that are needed for that say "expired", no other caller can have had a quorum
-// since.
+// nil. If enough of these members say "expired", no other caller can have had a quorum since.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil
@@ -124,9 +124,9 @@ func (s *Store) heldError(answers []answer) error {
 	return e
 }
 
-// merger combines what members report of one name. They report no tokens. So two holds at two
-// members count as one if host, process, label and mode are the same; two such holds at one member
-// count as two.
+// merger combines what members report about one name. They do not report tokens. So if two members
+// report holds with the same host, process, label and mode, these count as one hold. If one member
+// reports two such holds, they count as two.
 type merger struct{ groups []group }
 
 type group struct {
@@ -141,7 +141,7 @@ type who struct {
 	pid             int
 	shared, foreign bool
 	cooling         bool
-	nth             int // of several holds that are alike
+	nth             int // tells several holds apart that are alike
 }
 
 func (m *merger) add(holds []driver.Hold) {
@@ -175,8 +175,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holds lists the holds that at least that many members report. A hold ends when fewer than a
-// quorum of members have it.
+// holds returns the holds that at least the given number of members report. A hold ends when fewer
+// than a quorum of members have it.
 func (m *merger) holds(least, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {

@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store: a quorum must confirm the hold. If so many members deny it that
-// no quorum is left, the hold is lost at once; silence alone loses nothing. A member that denies
-// the hold, for example because it restarted empty, gets it back if a quorum of other members
-// confirms it in the same round.
+// Extend implements driver.Store. A quorum must confirm the hold. If so many members deny it that
+// no quorum is left, the hold is lost at once. Members that do not answer do not make it lost. If a
+// member denies the hold, for example because it restarted empty, it gets the hold back if a quorum
+// of other members confirms the hold in the same round.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -68,7 +68,7 @@ func (s *Store) confirm(ctx context.Context, h *hold, ttl time.Duration) (driver
 func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answers []answer) driver.Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !h.live { // this process did not take it
+	if !h.live { // the hold was not taken by this process
 		return driver.Grant{TTL: s.lease(sent, answers), Shared: s.toldShared(answers)}
 	}
 	if ttl != 0 {
@@ -77,8 +77,9 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	return s.grant(h, sent, answers)
 }
 
-// ask is the script for one member. If the member denies the hold, ask waits until the round is
-// decided, and gives the hold back to the member if the others confirmed it.
+// ask is the script that extends the hold at one member. If the member denies the hold, ask waits
+// until the round is decided. If the other members confirmed the hold, ask gives it back to this
+// member.
 func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer
@@ -108,7 +109,7 @@ func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(an
 }
 
 // mendSoon renews the hold in the background, a little later. It is called when a quorum granted
-// and some member did not, so that this member gets the hold too.
+// the hold but some member did not, so that this member gets the hold too.
 func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +140,9 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 }
 
 // mend gives the hold, or its mode, back to member i. It runs in the hold's turn there, and only
-// right after a quorum of other members confirmed the hold: then nobody else can have it. At any
-// other time it could take a name that another caller had in between.
+// right after a quorum of other members confirmed the hold, because then no other caller can have
+// it. At any other time, mend could give a hold to this caller although another caller had the name
+// in between.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.slots[i]
 	s.mu.Lock()

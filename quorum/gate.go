@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// gate lets one call in at a time, first come first served.
+// gate lets one call in at a time, in the order in which they came.
 type gate struct {
 	taken bool
 	queue []place
 }
 
-// place is a place in the line of a gate. It is nil if it is its turn already.
+// place is a place in the line of a gate. It is nil if its turn came at once.
 type place chan struct{}
 
 // line takes the next place. The caller holds mu.
@@ -41,12 +41,12 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	if i := slices.Index(g.queue, p); i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
 	} else {
-		g.next() // the turn came in this instant
+		g.next() // the turn came at the same instant
 	}
 	return ctx.Err()
 }
 
-// awaitFor waits for the turn of p, at most for d.
+// awaitFor waits for the turn of p, but no longer than d.
 func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
 	if p == nil {
 		return nil

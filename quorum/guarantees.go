@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// combine returns what the members promise together. If the failure of one member can cost a hold,
-// the weakest promise counts.
+// combine returns the promises of the members together. If the failure of one member can cost a
+// hold, the weakest promise counts.
 func (s *Store) combine() driver.Guarantees {
 	weakest := func(p func(*driver.Guarantees) driver.Promise) driver.Promise {
 		return slices.Min(each(s, func(m *member) driver.Promise { return p(&m.g) }))
@@ -69,9 +69,9 @@ func (s *Store) counted(is func(*member) bool) (n int) {
 	return n
 }
 
-// safeClockJump is about two holders at once, not about the loss of a hold. Two bare quorums have
-// 2·need − n members in common. As long as one of these is safe, jumps of the other clocks let no
-// second holder in.
+// safeClockJump returns the promise that a clock jump never leads to two holders; it does not cover
+// the loss of a hold. Two quorums have at least 2·need − n members in common. As long as one of
+// these members is safe, clock jumps of the others let no second holder in.
 func (s *Store) safeClockJump() driver.Promise {
 	for p := driver.Yes; p > driver.No; p-- {
 		unsafe := s.counted(func(m *member) bool { return m.g.SafeClockJump < p })
@@ -92,8 +92,9 @@ func least[T int | time.Duration](s *Store, of func(*member) T) (limit T) {
 	return limit
 }
 
-// promotion is atomic if no other caller can come between at a quorum of members, and these members
-// are enough to keep the shared hold if a re-grant at the others fails.
+// promotion is Atomic if enough members promote atomically. No other caller can then have the name
+// in between at a quorum of members, and these members are enough to keep the shared hold if a
+// re-grant at the others fails.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

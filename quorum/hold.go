@@ -12,29 +12,28 @@ import (
 type id struct{ name, token string }
 
 // hold is what this process knows of one token for one name. It exists from the first request for
-// the token until the hold is over and no request is under way. The members know more and are
-// asked for it.
-//
-// Store.mu guards all fields.
+// the token until the hold is over and no request is under way. It need not be complete, so the
+// members are asked too.
 type hold struct {
 	id
 	refs  int    // how many calls and requests use it
-	turn  gate   // one call at a time may change the hold
-	slots []slot // by member
+	turn  gate   // lets in one call at a time that may change the hold
+	slots []slot // one for each member
 
-	tried   bool // this process made the try, so slots are complete
-	live    bool // granted, and as far as known not over
-	mending bool // it will be renewed soon, see mendSoon
+	tried   bool // this process took the hold, so slots are complete
+	live    bool // granted, and not over as far as this process knows
+	mending bool // mendSoon will renew the hold
 	request driver.Request
 	fence   uint64
 	mode    mode
 	until   driver.Instant // when the lease is over
 	atLeast driver.Instant // the name stays taken until then
 	bound   context.Context
-	end     context.CancelCauseFunc // of bound
+	end     context.CancelCauseFunc // ends bound
 }
 
-// mode is what this process knows of a hold's mode. A hold that was adopted keeps its mode.
+// mode is the mode of a hold, as far as this process knows it. It is unknown for a hold that was
+// adopted, which keeps the mode that it had.
 type mode int
 
 const (
@@ -65,11 +64,11 @@ func (s *Store) isLive(h *hold) bool {
 	return h.live
 }
 
-// lineUp is how long a call waits at most for another call on the same hold.
+// lineUp is how long a call waits, at most, for another call on the same hold.
 const lineUp = 500 * time.Millisecond
 
-// begin starts a call that may change the hold of token. If it returns no error, the caller calls
-// finish.
+// begin starts a call that may change the hold of token. If it returns no error, its caller must
+// call finish.
 func (s *Store) begin(ctx context.Context, name, token string) (*hold, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -100,7 +99,7 @@ func (s *Store) finish(h *hold) {
 	s.work.Done()
 }
 
-// use returns the hold of token, which may be new, and keeps it until unuse.
+// use returns the hold of token, or a new one, and keeps it until unuse.
 func (s *Store) use(name, token string) *hold {
 	key := id{name, token}
 	s.mu.Lock()
@@ -127,7 +126,7 @@ func (s *Store) unuse(h *hold) {
 }
 
 // sweep forgets holds that were never released and whose leases are over. It runs when the number
-// of holds has doubled, so each call pays little for it.
+// of holds has doubled, so it costs little per call.
 func (s *Store) sweep() {
 	now := s.clock.Now()
 	for key, h := range s.holds {
@@ -139,7 +138,7 @@ func (s *Store) sweep() {
 	s.swept = len(s.holds)
 }
 
-// over notes that the hold is over. The caller holds mu.
+// over marks the hold as over. The caller holds mu.
 func (h *hold) over() {
 	h.live = false
 	h.unwatch()
@@ -154,7 +153,8 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch notes the context that the hold at member i is bound to. The caller holds mu.
+// watch ends the hold at member i when bound ends. bound stands for the connection or process that
+// the hold is bound to. The caller holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {
@@ -167,8 +167,8 @@ func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl.stop = context.AfterFunc(bound, func() { s.boundEnded(h, i, bound) })
 }
 
-// boundEnded ends the hold if so many members have lost the connection or process of the hold that
-// no quorum is left.
+// boundEnded notes that member i lost the hold, because its connection or process ended. If fewer
+// members than a quorum are left, it ends the whole hold.
 func (s *Store) boundEnded(h *hold, i int, bound context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +191,8 @@ func (h *hold) count(is func(*slot) bool) (n int) {
 	return n
 }
 
-// leaseOf returns how long a hold can last at most after the last request for it. The caller holds
-// mu.
+// leaseOf returns how long a hold can last, at most, after the last request for it. The caller
+// holds mu.
 func (s *Store) leaseOf(h *hold) time.Duration {
 	if ttl := max(h.request.TTL, h.request.AtLeast); ttl > 0 {
 		return ttl
@@ -203,8 +203,8 @@ func (s *Store) leaseOf(h *hold) time.Duration {
 // unknownLease is the lease of a token for which this process has seen no request.
 const unknownLease = time.Minute
 
-// restAtLeast returns how much longer the name must stay taken. It is 0 if that time is over, or
-// too short for a store. The caller holds mu.
+// restAtLeast returns how much longer the name must stay taken because of AtLeast. It is 0 if that
+// time is over, or shorter than the shortest lease of a store. The caller holds mu.
 func (s *Store) restAtLeast(h *hold) time.Duration {
 	rest := h.atLeast.Sub(s.clock.Now())
 	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
@@ -216,7 +216,8 @@ func (s *Store) restAtLeast(h *hold) time.Duration {
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)
 
-// left returns how long a lease certainly lasts, counted from sent, which was before the request.
+// left returns how long a lease lasts for certain, counted from sent, the instant just before the
+// request.
 func left(sent driver.Instant, g *driver.Grant) time.Duration {
 	if g.TTL == 0 {
 		return forever
@@ -229,7 +230,7 @@ func left(sent driver.Instant, g *driver.Grant) time.Duration {
 }
 
 // lease returns how long a quorum of the members that said yes keeps the hold, counted from sent.
-// It is 0 if their leases do not end.
+// It returns 0 if the hold does not end by itself.
 func (s *Store) lease(sent driver.Instant, answers []answer) time.Duration {
 	var ends []time.Duration
 	for i := range answers {
@@ -265,8 +266,8 @@ func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Gra
 	return driver.Grant{Fence: h.fence, TTL: ttl, Bound: h.bound, Shared: h.mode == shared || h.mode == unknown && s.toldShared(answers)}
 }
 
-// toldShared reports whether no quorum of the members says that the hold is exclusive. It is for
-// holds whose mode this process does not know.
+// toldShared reports whether members say that the hold is shared and no quorum of members says that
+// it is exclusive. It is for holds whose mode this process does not know.
 func (s *Store) toldShared(answers []answer) bool {
 	told := 0
 	for i := range answers {

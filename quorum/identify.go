@@ -12,14 +12,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// StoreID implements driver.Identifier for the rule All. The id is made of the members' ids,
-// whatever their order. Each member is asked for its id until it answers, and not again while this
-// Store is open.
+// StoreID implements driver.Identifier for the rule All. The id is made from the members' ids;
+// their order does not matter. Each member is asked for its id until it answers, and then not again
+// while this Store is open.
 //
 // StoreID returns driver.ErrUnavailable while the id of a member is not known, and
-// errors.ErrUnsupported if a member has none. It returns errors.ErrUnsupported under Majority, too:
-// a member that lost its data has a new id, and a key must stay good as long as a majority has its
-// hold.
+// errors.ErrUnsupported if a member has none. Under Majority it always returns
+// errors.ErrUnsupported. A member that lost its data has a new id, but a key must stay valid as
+// long as a majority has its hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
@@ -49,7 +49,7 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return "", s.fail(driver.ErrUnavailable, answers, nil)
 }
 
-// identify finds out the member's id.
+// identify asks the member for its id, unless the id is known.
 func (m *member) identify(ctx context.Context) error {
 	if m.id.Load() != nil {
 		return nil
@@ -61,7 +61,7 @@ func (m *member) identify(ctx context.Context) error {
 	return err
 }
 
-// id returns the id of the quorum, or "" while that of a member is not known.
+// id returns the id of the quorum, or "" while the id of a member is not known.
 func (s *Store) id() string {
 	ids := []string{s.rule.String()}
 	for _, m := range s.members {

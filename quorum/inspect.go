@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. Under [Majority] it reports the holds that may be on a
-// quorum, under [All] every hold at any member. Every later grant has a greater fence than
+// Inspect implements driver.Inspector. Under [Majority] it reports the holds that a quorum may
+// have. Under [All] it reports every hold at any member. Every later grant has a fence greater than
 // State.Fence, even if some members do not answer.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
@@ -41,8 +41,8 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	return answers, s.enough(answers, cause)
 }
 
-// enough returns an error if so few members answered that a quorum may have a hold that none of
-// them knows.
+// enough returns an error if so few members answered that a quorum of the others may have a hold
+// that the answers do not show.
 func (s *Store) enough(answers []answer, cause error) error {
 	if s.refuses(count(answers, yes)) {
 		return nil
@@ -56,7 +56,7 @@ func (s *Store) enough(answers []answer, cause error) error {
 	return s.fail(driver.ErrUnavailable, answers, nil)
 }
 
-// merge makes one state of the members' answers.
+// merge combines the members' answers into one state.
 func (s *Store) merge(name string, answers []answer) driver.State {
 	out := driver.State{Name: name, Waiters: -1}
 	var m merger
@@ -76,9 +76,9 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	return out
 }
 
-// fenceOf returns a fence that is at least that of every grant so far: the fence of a grant is on a
-// quorum, of which silent members may be a part. If all members answered, no later grant has a
-// smaller fence.
+// fenceOf returns a fence that is at least as great as that of every grant so far. The fence of a
+// grant is on a quorum, and members that did not answer may be a part of that quorum. If all
+// members answered, no later grant has a smaller fence.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {
@@ -92,7 +92,7 @@ func (s *Store) fenceOf(answers []answer) uint64 {
 }
 
 // List implements driver.Lister, under the same rules as Inspect. A quorum has no queue of its own,
-// so List does not report names that are only waited for.
+// so List does not report a name that has waiters but no holder.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if !s.lists {
 		return nil, fmt.Errorf("list: %w", errors.ErrUnsupported)
@@ -142,11 +142,12 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 	return out
 }
 
-// Break implements driver.Breaker. seenFence is the fence that Inspect reported; each member breaks
-// only what it had at that moment. So many members must do it that the former holder has no quorum
-// left. The fence that Break returns lies between the former holder's and all later ones.
+// Break implements driver.Breaker. seenFence is the fence that Inspect reported. Each member breaks
+// only the hold that it has when Break inspects it again. Enough members must do so that the former
+// holder has no quorum left. The fence that Break returns is greater than the former holder's and
+// less than all later ones.
 //
-// ErrUncertain means that fewer members did it, or that no such fence exists because the members'
+// ErrUncertain means that fewer members did so, or that there is no such fence because the members'
 // clocks are too far apart.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
@@ -190,7 +191,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			minted = append(minted, answers[i].grant.Fence)
 		}
 	}
-	overlap := len(answers) - s.need + 1 // so many members that every quorum has one of them
+	overlap := len(answers) - s.need + 1 // this many members are at least one of every quorum
 	switch {
 	case len(minted) >= overlap:
 		slices.Sort(minted)
@@ -208,7 +209,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 }
 
 // Status implements driver.Reporter. It reports which members could be asked, and what each of them
-// found.
+// found out.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if s.counted(func(m *member) bool { return m.reporter != nil }) == 0 {
 		return nil, fmt.Errorf("status: %w", errors.ErrUnsupported)

@@ -9,12 +9,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// member is one of the stores, and its abilities.
+// member is one of the stores, with its abilities.
 type member struct {
 	store     driver.Store
 	index     int
 	g         driver.Guarantees
-	waiter    driver.Waiter // nil if the store has not this ability; the same for the next seven
+	waiter    driver.Waiter // nil if the store does not have this ability; the same for the next seven fields
 	converter driver.Converter
 	inspector driver.Inspector
 	lister    driver.Lister
@@ -23,12 +23,12 @@ type member struct {
 	reporter  driver.Reporter
 	ids       driver.Identifier
 
-	id        atomic.Pointer[string] // the answer of ids, once it is known
-	unsettled atomic.Int64           // releases that it has not answered for certain
+	id        atomic.Pointer[string] // the result of ids, once it is known
+	unsettled atomic.Int64           // how many releases this member has not answered for certain
 }
 
-// A member with this many unsettled releases is out of order. It is left out of new holds until
-// some are settled, so that it costs no time.
+// maxUnsettled is how many unsettled releases make a member count as out of order. Such a member is
+// left out of new holds until some releases are settled, so that it does not delay them.
 const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {
@@ -44,10 +44,10 @@ func newMember(i int, store driver.Store) *member {
 	return m
 }
 
-// ability returns the T that store is or has inside of wrappers, or nil if there is none. A store
-// may have the method and always return errors.ErrUnsupported, as a store made of stores does when
-// its members cannot. So probe calls the method once, with a context that has ended and invalid
-// arguments: with those, no store does anything.
+// ability returns store as a T, or the T inside its wrappers, or nil if there is none. A store may
+// have a method that always returns errors.ErrUnsupported, as a composite store does if its members
+// lack the ability. So probe calls the method once, with a context that has ended and invalid
+// arguments; no store does anything in such a call.
 func ability[T any](store driver.Store, probe func(T) error) (t T) {
 	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
 		return t

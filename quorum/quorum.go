@@ -15,11 +15,11 @@ import (
 type Rule int
 
 const (
-	// Majority needs more than half of the members: 2 of 3, 3 of 5. Use an odd number, at least
-	// three; with other numbers Guarantees has a note.
+	// Majority needs more than half of the members: 2 of 3, 3 of 5. Use an odd number of members,
+	// at least three; for other numbers Guarantees has a note.
 	Majority Rule = iota
-	// All needs every member. It asks them one after the other in the given order, so that one of
-	// two callers gets through. Use the same order everywhere.
+	// All needs every member. It asks the members one after the other in the given order, so that
+	// one of two competing callers succeeds. Use the same order in every process.
 	All
 )
 
@@ -41,25 +41,25 @@ func (r Rule) quorum(n int) int {
 	return n/2 + 1
 }
 
-// Store is a store made of stores. It is safe for concurrent use if its members are.
+// Store is a composite store. It is safe for concurrent use if its members are.
 type Store struct {
 	config
 	rule       Rule
 	need       int // how many members make a quorum
 	members    []*member
 	guarantees driver.Guarantees
-	waits      bool // some member can wait
-	converts   bool // all members can; the same for the next three
+	waits      bool // at least one member can wait
+	converts   bool // all members can; the same for the next three fields
 	breaks     bool
 	inspects   bool
 	lists      bool
 
-	mu      sync.Mutex // guards the fields below and all holds; not locked during a request
+	mu      sync.Mutex // guards the fields below and all holds; not held during a request
 	holds   map[id]*hold
 	swept   int // how many holds there were after the last sweep
 	closed  bool
 	closing chan struct{}
-	work    sync.WaitGroup // calls, and what they began
+	work    sync.WaitGroup // calls, and the requests that they began
 }
 
 // Option configures New.
@@ -67,30 +67,30 @@ type Option func(*config)
 
 type config struct {
 	fences   bool
-	patience time.Duration // for one request to one member; 0: depends on the lease
+	patience time.Duration // the timeout of one request to one member; 0 means that it depends on the lease
 	clock    driver.Clock
 }
 
-// NoFences makes grants without fences. Each Acquire is then spared the round that writes the fence
-// back to the members, and the members need no fences either.
+// NoFences makes the store grant locks without fences. Then Acquire does not need to write the
+// fence to the members, which saves one round of requests, and the members need no fences either.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is
-// a twentieth of the lease, at least 25 ms and at most 500 ms. It must be longer than a round trip.
-// A silent member may delay a call by a few times as much.
+// a twentieth of the lease, but at least 25 ms and at most 500 ms. It must be longer than a round
+// trip. A member that does not answer may delay a call by a few times as much.
 func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
 // WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
 // use the same clock.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
-// New makes one store of stores, with fences unless NoFences is given. The new store owns its
-// members: Close closes them. Every process must name the same stores and the same rule.
+// New makes one store of the given stores, with fences unless NoFences is given. The new store owns
+// its members: Close closes them. Every process must use the same stores and the same rule.
 //
-// New returns driver.ErrInvalid, and leaves the stores open, if
+// New returns driver.ErrInvalid, and leaves the stores open, in these cases:
 //   - stores is empty or one of them is nil;
-//   - two stores are in the same place, as far as driver.SamePlace can know: the same value, two
-//     handles on one memory, two prefixes on one server;
+//   - two stores keep their locks in the same place, as far as driver.SamePlace can know. Examples
+//     are the same value twice, two handles on one memory, and two prefixes on one server;
 //   - a store has no durable fences or cannot raise them, and NoFences is not given;
 //   - the stores allow no common length of a lease;
 //   - the rule does not exist, or MemberTimeout is out of its range.
@@ -158,7 +158,7 @@ func (s *Store) checkLeases() error {
 // Guarantees implements driver.Store. It combines the promises of the members.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
-// String names the rule and the stores.
+// String returns the rule and the stores.
 func (s *Store) String() string {
 	var names []string
 	for _, m := range s.members {
@@ -167,9 +167,9 @@ func (s *Store) String() string {
 	return s.rule.String() + " of " + strings.Join(names, ", ")
 }
 
-// Close waits for clean-ups that are under way and closes the members. A clean-up whose member is
-// silent gets one last try, so Close takes no longer than a few requests. A second Close does
-// nothing.
+// Close waits for clean-ups that are under way and then closes the members. A clean-up at a member
+// that does not answer gets one last try, so Close takes no longer than a few requests. A second
+// Close does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -201,7 +201,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// valid returns an error for a request that no member may get.
+// valid returns an error for a request that must not be sent to any member.
 func (s *Store) valid(r *driver.Request) error {
 	if err := r.Validate(&s.guarantees); err != nil {
 		return err
@@ -230,11 +230,11 @@ const (
 	minPatience = 25 * time.Millisecond
 	maxPatience = 500 * time.Millisecond
 
-	// grace is added to a timeout, for a reply that comes at its very end.
+	// grace is added to a timeout, for a reply that comes just before its end.
 	grace = 10 * time.Millisecond
 )
 
-// sleep waits for d. It returns false if ctx ended or the store was closed before.
+// sleep waits for d. It returns false if ctx ended or the store was closed first.
 func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

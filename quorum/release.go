@@ -8,7 +8,7 @@ import (
 )
 
 // Release implements driver.Store. It returns when a quorum has released, or when it is certain
-// that none can have the hold. The members that have not answered by then are asked in the
+// that no quorum can have the hold. Members that have not answered by then are asked again in the
 // background until they answer or the lease is over.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
@@ -40,8 +40,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
 	err := r.collect(ctx, answers, patience+grace, released)
 	if err == nil && released() {
-		// The other members mostly answer at the same time, and then the next holder finds all
-		// members free. Waiting for a dead member takes at most as long as the others took.
+		// The other members mostly answer at the same time, so that the next holder finds all
+		// members free. Release waits for them no longer than the first answers took.
 		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
@@ -53,8 +53,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	return driver.Gone, s.open(answers, err)
 }
 
-// whomToRelease lists the members that may have something of the hold, and the answers of the
-// others, which are known. The caller holds mu.
+// whomToRelease returns the members that may still have something of the hold, and the answers of
+// the others, which are known already. The caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
@@ -69,9 +69,9 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 }
 
 // outcome returns what became of the hold, if that is certain. It is not enough that the hold is
-// over: members that have not answered may still keep other callers from a quorum, and the name is
-// to be free when Release returns. Denials count only from members that this process did not ask to
-// release before.
+// over. Members that have not answered may still keep other callers from a quorum, and the name
+// must be free when Release returns. A denial does not count if this process has asked the member
+// to release before.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -83,7 +83,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// A caller that took the name since would have met one of these members.
+		// If a caller had taken the name since, it would have needed one of these members.
 		return driver.Expired, true
 	case s.refuses(taken):
 		return driver.Taken, true
@@ -110,8 +110,8 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 }
 
 // withdraw releases what members may have granted to a lost try. It waits for the members that
-// granted, since the others are silent anyway, and returns at how many members something may be
-// left for now.
+// granted, since the others do not answer anyway. It returns at how many members something may
+// still be left.
 func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
@@ -130,7 +130,7 @@ func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 		}
 	}
 	s.mu.Unlock()
-	// The caller's context may have ended; the release is needed all the same.
+	// The caller's context may have ended, but the release is still needed.
 	ctx := context.Background()
 	r := s.free(ctx, h, ask, 0, patience, answers)
 	defer r.done()
@@ -155,9 +155,9 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// free begins to release h at the members in ask. Under [All] it goes through them in reverse
-// order, as far as they answer, so that a caller that takes them in order does not find the first
-// free and the second taken.
+// free begins to release h at the members in ask. Under [All] it does so in reverse order, waiting
+// for each member that answers. Otherwise a caller that takes the members in order could find the
+// first one free and the second one taken.
 func (s *Store) free(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
@@ -177,10 +177,11 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// settlement is the release of a hold at one member. It lasts until it is certain that nothing is
-// left of the hold there and that nothing more can arrive: neither a request that grants, nor a
-// release that would end a later grant of the same token. All that time it keeps the hold's turn at
-// the member, so that no new request with the token is sent there.
+// settlement is the release of a hold at one member. It lasts until it is certain that nothing of
+// the hold is left there and that nothing more can arrive. The danger is a late request that
+// grants, or a late release that would end a later grant of the same token. Until then the
+// settlement keeps the hold's turn at the member, so that no new request with the token is sent
+// there.
 //
 // A token at one member (slot) is in one of these states:
 //
@@ -218,7 +219,7 @@ type settlement struct {
 	patience time.Duration
 	report   func(answer)
 	until    driver.Instant
-	cleared  chan struct{} // closed at the first answer: nothing is left by then
+	cleared  chan struct{} // closed at the first answer, when nothing is left at the member
 }
 
 // settle begins a settlement, or joins the one that is under way. It reports whether the member is
@@ -247,7 +248,8 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	return sl.has
 }
 
-// join reports the result of the settlement to another release of the same token.
+// join waits for the settlement on behalf of another release of the same token, and reports its
+// result.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
 	defer x.s.unuse(x.h)
@@ -265,7 +267,7 @@ func (x *settlement) run(p place) {
 	s, sl := x.s, &x.h.slots[x.i]
 	defer s.work.Done()
 	defer s.unuse(x.h)
-	// In that time any request under way has returned.
+	// After that time every request that was under way has returned.
 	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
 	defer func() {
 		s.mu.Lock()
@@ -291,15 +293,15 @@ func (x *settlement) run(p place) {
 	x.goOn(a, late, crowded)
 }
 
-// goOn asks again until the hold is settled or the lease is over. When the store closes, it makes
-// one last try. a is the last answer.
+// goOn asks again until the hold is settled or the lease is over. When the store closes, goOn makes
+// one last try. a is the last answer so far.
 func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	pause := firstPause
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// Only a late request may still arrive. The wait is short, so it goes on even while
-			// the store closes.
+			// Only a late request may still arrive. This wait is short, so it continues even if the
+			// store closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return
@@ -311,7 +313,7 @@ func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	}
 }
 
-// once asks the member once. late is how long a request may still arrive.
+// once asks the member once. late is for how much longer a request may still arrive.
 func (x *settlement) once() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)

@@ -7,8 +7,8 @@ import (
 )
 
 // round is a group of requests to members that are under way at once. The requests do not end with
-// the caller's context, so that a request for which the caller does not wait is still done. They
-// end by themselves after patience.
+// the caller's context, so a request is completed even if the caller stops waiting for it. They end
+// by themselves after patience.
 type round struct {
 	s        *Store
 	h        *hold           // the hold that the requests are for; nil if they need no order
@@ -20,11 +20,11 @@ type round struct {
 	running  atomic.Int32
 }
 
-// script does something at one member, in the hold's turn there. It reports once, and may go on
-// afterwards.
+// script makes requests to one member, in the hold's turn there. It reports one answer, and may go
+// on after that.
 type script func(ctx context.Context, i int, m *member, report func(answer))
 
-// newRound makes a round for at most n answers.
+// newRound returns a round for at most n answers.
 func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n int) *round {
 	r := &round{s: s, h: h, patience: patience, answers: make(chan answer, n)}
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -34,18 +34,18 @@ func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n
 	return r
 }
 
-// done notes that the round will make no more requests.
+// done notes that the caller of newRound will begin no more requests.
 func (r *round) done() {
 	if r.running.Add(-1) == 0 {
 		r.cancel()
 	}
 }
 
-// ask begins f at member i. It takes a place in the hold's line there at once, so that the requests
-// of one hold arrive in the order of the calls of ask.
+// ask begins f at member i. It takes a place in the hold's line there at once. So the requests of
+// one hold arrive in the order of the calls of ask.
 func (r *round) ask(i int, f script) { r.begin(r.ctx, i, f) }
 
-// askLater is ask with a timeout that begins now.
+// askLater is ask with a timeout that begins now, not when the round began.
 func (r *round) askLater(i int, f script) {
 	ctx, cancel := context.WithTimeout(r.base, r.patience)
 	r.begin(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
@@ -88,7 +88,7 @@ func (r *round) perform(ctx context.Context, i int, p place, f script) {
 	f(ctx, i, r.s.members[i], report)
 }
 
-// everybody begins f at all members.
+// everybody begins f at all members, and returns pending answers for them.
 func (r *round) everybody(f script) []answer {
 	for i := range r.s.members {
 		r.ask(i, f)
@@ -97,7 +97,8 @@ func (r *round) everybody(f script) []answer {
 }
 
 // collect puts incoming answers into answers until enough returns true, all have come, or limit is
-// over. If ctx ends before, it returns ctx's error. Members that have not answered stay pending.
+// over. If ctx ends first, it returns the error of ctx. Members that have not answered stay
+// pending.
 func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, enough func() bool) error {
 	overdue := time.NewTimer(limit)
 	defer overdue.Stop()
@@ -114,7 +115,7 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
-// drain puts answers that came but were not yet read into answers. The caller holds mu.
+// drain puts answers that have come but were not read yet into answers. The caller holds mu.
 func (r *round) drain(answers []answer) {
 	for {
 		select {

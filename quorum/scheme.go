@@ -9,14 +9,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// MajorityScheme describes the URL quorum:?store=URL&store=URL&store=URL, for package open: a
+// MajorityScheme describes the URL quorum:?store=URL&store=URL&store=URL for package open. A
 // majority of the stores must grant a lock. A member may be down when the store is opened.
 func MajorityScheme() driver.Scheme {
 	return scheme("quorum", Majority, "a majority of several stores",
 		"quorum:?store=redis%3A//a&store=redis%3A//b&store=redis%3A//c")
 }
 
-// AllScheme describes the URL all:?store=URL&store=URL, for package open: every one of the stores
+// AllScheme describes the URL all:?store=URL&store=URL for package open. Every one of the stores
 // must grant a lock.
 func AllScheme() driver.Scheme {
 	return scheme("all", All, "all of several stores, for a move from one to another",

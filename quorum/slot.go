@@ -7,25 +7,25 @@ import (
 
 // slot is what this process knows of a hold at one member.
 type slot struct {
-	turn      gate        // one request at a time, in the order in which they came
+	turn      gate        // lets in one request at a time, in the order in which they came
 	waiting   bool        // Wait is under way
 	sent      bool        // a request was sent that may have granted the hold
-	before    bool        // the value of sent before the request that is under way
+	before    bool        // the value that sent had before the request under way
 	has       bool        // the member confirmed the hold in its last answer
-	otherMode bool        // the member may have another mode than the hold
-	settling  *settlement // a release under way, or to be tried again
-	given     bool        // a release was answered, or nobody knows whether it was done
-	late      time.Time   // until then a request whose outcome is unknown may arrive
-	demotes   time.Time   // until then a demotion whose outcome is unknown may arrive
+	otherMode bool        // the member may have another mode for the hold
+	settling  *settlement // a release that is under way or will be repeated
+	given     bool        // a release succeeded, or may have succeeded
+	late      time.Time   // a request whose outcome is unknown may arrive until then
+	demotes   time.Time   // a demotion whose outcome is unknown may arrive until then
 	bound     context.Context
 	stop      func() bool // stops watching bound
 }
 
-// lateRequest is how long a request may still arrive after its call has returned and left the
-// outcome unknown.
+// lateRequest is how long a request may still arrive after its call has returned without a known
+// outcome.
 const lateRequest = 500 * time.Millisecond
 
-// sending notes that a request is sent that may grant the hold.
+// sending notes that a request is being sent that may grant the hold.
 func (sl *slot) sending() { sl.before, sl.sent, sl.given = sl.sent, true, false }
 
 // asked notes the answer to a request that may have granted the hold.
@@ -42,7 +42,7 @@ func (sl *slot) asked(v verdict) {
 	}
 }
 
-// repeated notes the answer to a second request for a hold that was granted.
+// repeated notes the answer to a repeated request for a hold that was granted.
 func (sl *slot) repeated(v verdict) {
 	switch v {
 	case held, gone:

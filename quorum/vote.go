@@ -9,20 +9,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// try is one try to take a name.
+// try is one attempt to take a name.
 type try struct {
 	s       *Store
 	h       *hold
 	r       driver.Request
 	swap    bool
-	spent   []*hold // earlier tries of this caller of which something may be left
+	spent   []*hold // earlier tries of this caller that may have left something behind
 	round   *round
-	second  *round // writes the fence back; exists when the vote is won
+	second  *round // writes the fence to the members; nil until the vote is won
 	sent    driver.Instant
 	answers []answer
 
-	pause     time.Duration // before refusals are asked again
-	asksUntil time.Time     // and until when
+	pause     time.Duration // before members that refused are asked again
+	asksUntil time.Time     // until when such members are asked again
 
 	stage stage  // guarded by Store.mu
 	fence uint64 // set before stage is won, and not changed afterwards
@@ -59,8 +59,8 @@ type try struct {
 //	gone       a refusal of a swap               as held                  -
 //	refused    ends the vote                     -                        -
 //
-// Lost is final: the token is spent, no member is asked for it again, and withdraw releases what it
-// may have got.
+// Lost is final: the token is spent, and no member is asked to grant it again. withdraw releases
+// what the token may have got.
 type stage int
 
 const (
@@ -89,8 +89,8 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 }
 
 // leftAt reports whether an earlier try of this caller may have left something at member i. No
-// request with a spent token follows: once nothing is left, nothing more arrives. The caller holds
-// mu.
+// request with a spent token is sent any more. So once nothing is left there, nothing arrives
+// later. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -98,7 +98,7 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether all holds in err may be holds of the caller of r.
+// isOwn reports whether all holds in err may belong to the caller of r.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -139,11 +139,11 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 }
 
 // inOrder reports whether members are asked one after the other. A swap needs no order, because two
-// callers cannot both have the hold that is replaced.
+// callers cannot both have the hold that is to be replaced.
 func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
 
-// probe returns the first request to a member. AtLeast comes with the second request, when the vote
-// is won: otherwise a try that loses would leave cool-downs behind.
+// probe returns the first request to a member. It leaves out AtLeast, which is sent only when the
+// vote is won, because a try that loses would otherwise leave cool-downs behind.
 func (t *try) probe() driver.Request {
 	r := t.r
 	if !t.swap {
@@ -152,8 +152,8 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// ask is the script for a first request. It secures a hold that is granted after the vote is won.
-// If the vote is lost by then, the release already waits in line behind this request.
+// ask is the script for a first request. If a member grants after the vote is won, ask secures the
+// hold there. If the vote is lost by then, a release already waits in line behind this request.
 func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -174,7 +174,7 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	report(a) // while mu is locked, so that win and lose see every earlier answer
+	report(a) // report while mu is locked, so that win and lose see every earlier answer
 	s.mu.Unlock()
 	if stage != won {
 		return
@@ -185,11 +185,12 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	case held, leftover, unsure, gone:
 		s.mendSoon(t.h, t.round.patience)
 	}
-	t.second.answers <- a // it counts for writing the fence back, as the others do
+	t.second.answers <- a // a late grant counts for writing the fence, like the others
 }
 
-// mayAsk notes that a request is sent, or puts the reason into a why none is. left reports whether
-// the member may still have what an earlier try of this caller left there.
+// mayAsk notes that a request is being sent. If none may be sent, it puts the reason into a. left
+// reports whether something that an earlier try of this caller left behind may still be at the
+// member.
 func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -205,8 +206,8 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	return false, false
 }
 
-// vote asks until the vote is decided, and leaves the result in the answers. Its error is that of
-// ctx.
+// vote asks the members until the vote is decided, and leaves the result in t.answers. It returns
+// an error only if ctx ends.
 func (t *try) vote(ctx context.Context) error {
 	t.first()
 	overdue := time.NewTimer(t.round.patience + grace)
@@ -236,13 +237,13 @@ func (t *try) vote(ctx context.Context) error {
 	return nil
 }
 
-// minRest is how long a reader that has a quorum waits at least for the other members.
+// minRest is the shortest time for which a reader that has a quorum waits for the other members.
 const minRest = 2 * time.Millisecond
 
 // hearRest makes a reader that has a quorum wait a little for the other members. At each member,
-// the first of several readers mints the fence of all. So readers that have heard all members take
-// the greatest of the same numbers. A member that is heard too late may have a greater number,
-// which the next reader gets.
+// the first of several readers mints the fence that all readers get there. So all readers that get
+// answers from all members find the same greatest fence. A member that answers too late may have a
+// greater fence, which only the next reader gets.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
 		t.round.collect(ctx, t.answers, limit, func() bool { return false })
@@ -259,7 +260,7 @@ func (t *try) first() {
 	}
 }
 
-// next asks the next member in order, if a is a grant and not the last.
+// next asks the next member in order, if a is a grant and not from the last member.
 func (t *try) next(a answer) bool {
 	i := a.member + 1
 	if a.verdict != yes || i == len(t.answers) {
@@ -280,9 +281,10 @@ func (t *try) overdue() {
 
 // standing returns what the answers so far decide.
 //
-// When several callers come at once, each may get a part of the members and none a quorum. Then the
-// caller that has the first member in order, of those that answer, goes on asking for a while, and
-// all others release what they have. So one of them gets through, without any chance.
+// If several callers come at once, each may get a part of the members and none a quorum. Then one
+// caller goes on asking for a while, and all others release what they have. It is the caller that
+// has the first member, in order, of those that answer. So one of them always succeeds, without
+// depending on chance.
 func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
@@ -302,7 +304,7 @@ func (t *try) standing(now time.Time) stage {
 	case pending:
 		return undecided
 	case held:
-		// The pending answers may decide between "held" and "cannot know".
+		// The pending answers may decide between ErrHeld and "cannot know".
 		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
 			return undecided
 		}
@@ -314,8 +316,8 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// lead returns the first answer, in the order of the members, that is yes or held. It is pending
-// while an earlier member may still answer, and unasked if there is no such answer.
+// lead returns the first answer, in the order of the members, that is yes or held. It returns
+// pending while an earlier member may still answer, and unasked if there is no such answer.
 func (t *try) lead() verdict {
 	for i := range t.answers {
 		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
@@ -325,7 +327,8 @@ func (t *try) lead() verdict {
 	return unasked
 }
 
-// firmly counts the refusals because of holds that will not be given up in a moment, see isFirm.
+// firmly counts the members that refuse because of a hold that will not be given up soon; see
+// isFirm.
 func (t *try) firmly() (n int) {
 	for i := range t.answers {
 		if t.answers[i].verdict == held && isFirm(t.answers[i].err) {
@@ -338,8 +341,8 @@ func (t *try) firmly() (n int) {
 // firmAge is longer than any vote takes.
 const firmAge = 2 * driver.MaxSilence
 
-// isFirm reports whether err is about a cool-down, or a hold that is too old to belong to a vote
-// that is going on.
+// isFirm reports whether err is about a cool-down, or about a hold that is too old to belong to a
+// vote that is still going on.
 func isFirm(err error) bool {
 	var h *driver.HeldError
 	if !errors.As(err, &h) {

@@ -11,8 +11,9 @@ import (
 )
 
 // Wait implements driver.Waiter. It waits at all members and returns when a quorum of them reports
-// that a try is worth while, or after about a second. It never reserves: a reservation at only some
-// of the members would block every caller, even one that could get a quorum.
+// that a try may succeed, or after about a second. It never makes reservations, because a
+// reservation at only some of the members would block every caller, even one that could get a
+// quorum.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -29,7 +30,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, s.wait(ctx, h, r)
 }
 
-// nowAndThen is how long Wait lasts at most, give or take a quarter.
+// nowAndThen is how long Wait lasts at most. A quarter is added or subtracted at random.
 const nowAndThen = time.Second
 
 func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
@@ -42,8 +43,8 @@ func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
 	}
 	err := s.listen(ctx, queued, answers, replies)
 	leave()
-	// The call leaves its places in the members' queues before it returns. If that takes too
-	// long, it goes on in the background.
+	// The call leaves the members' queues before it returns. If that takes too long, it continues
+	// in the background.
 	t := time.NewTimer(s.timeout(r.TTL))
 	defer t.Stop()
 	for count(answers, pending) > 0 {
@@ -57,14 +58,14 @@ func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
 	return err
 }
 
-// listen returns nil when a try is worth while.
+// listen returns nil when a try may succeed.
 func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-chan answer) error {
 	for {
 		if count(answers, yes) >= s.need {
 			return nil
 		}
 		if queued.Err() != nil {
-			return ctx.Err() // nil if only nowAndThen is over
+			return ctx.Err() // nil if ctx has not ended and only nowAndThen is over
 		}
 		if failed := len(answers) - count(answers, yes) - count(answers, pending); s.refuses(failed) {
 			if err := refusal(answers); err != nil {
@@ -82,8 +83,8 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 	}
 }
 
-// waitAt waits at one member, unless an earlier Wait with the token has not yet left the member's
-// queue.
+// waitAt waits at one member, unless an earlier Wait with the same token has not yet left that
+// member's queue.
 func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, replies chan<- answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,8 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	}()
 }
 
-// poll is how long to wait, give or take a half, for a member that has no Wait.
+// poll is how long to wait for a member that has no Wait. Up to a half is added or subtracted at
+// random.
 const poll = 200 * time.Millisecond
 
 func (m *member) wait(ctx context.Context, r driver.Request) error {

@@ -16,16 +16,16 @@ var (
 	blobTouch  = script("blob_touch")
 )
 
-// BlobSessions keeps each session as one string. It takes less memory than
-// Sessions where sessions have many keys; a commit reads and writes the whole
-// session, and is tried again when another came between.
+// BlobSessions keeps each session as one string. It takes less memory than Sessions if sessions
+// have many keys. A commit reads and writes the whole session, and starts again if another commit
+// came in between.
 func (r *Redis) BlobSessions() session.Store {
 	return session.FromBlobs(&blobs{r, r.prefix + "blob:"}, session.Packed(), session.Traits{})
 }
 
-// Blobs keeps strings at exactly the keys that it is given, without Prefix, in the client's
-// database: for session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A string
-// is swapped if it has not changed, byte for byte, since it was read.
+// Blobs keeps strings at exactly the keys that it is given, without Prefix. It is for
+// session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A string is swapped if
+// it has not changed, byte for byte, since it was read.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
 type blobs struct {

@@ -1,20 +1,18 @@
-// Package redissession keeps web sessions and the values of package stampede
-// in Redis.
+// Package redissession keeps web sessions and the values of package stampede in Redis.
 //
-//	client, err := rueidis.NewClient(o) // the application's
-//	redis, err := redissession.New(client)
+//	server := redisstore.Config{Addrs: []string{"localhost:6379"}}
+//	redis, err := redissession.Open(ctx, server)
 //
-//	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.Locks()...)
+//	store, err := redisstore.Open(ctx, server, redissession.Locks()...)
 //	locker := padlock.New(store)
 //
 //	sessions, err := session.New(redis.Sessions(), session.Locker(locker))
 //	pages, err := stampede.New(locker, redis.Values(), "pages", time.Minute, render)
 //
-// A session is a hash with a field for each of its keys, and a commit is one
-// script: what it asks for and what it changes are one step. [Redis.Blobs] keeps
-// sessions as single values, as PHP does, so that an application in PHP and one
-// in Go serve the same visitors; see [PHPLocks].
+// A session is a hash with a field for each of its keys. A commit is one script, so its conditions
+// and its changes are one step. [Redis.Blobs] keeps sessions as single values, as PHP does, so that
+// an application in PHP and one in Go serve the same visitors; see [PHPLocks].
 //
-// Each script has one key, or two with the same hash tag, so all of it works on
-// a Redis Cluster. Redis 7.0 or later is needed.
+// Each script has one key, or two with the same hash tag, so everything works on a Redis Cluster.
+// Redis 7.0 or later is needed.
 package redissession

@@ -31,31 +31,38 @@ func at(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
 }
 
-func dial(t testing.TB, o rueidis.ClientOption) rueidis.Client {
+// client is a client of the test itself. newRedis opens the same server.
+type client struct {
+	rueidis.Client
+	option rueidis.ClientOption
+}
+
+func dial(t testing.TB, o rueidis.ClientOption) client {
 	t.Helper()
 	c, err := rueidis.NewClient(o)
 	noError(t, err)
 	t.Cleanup(c.Close)
-	return c
+	return client{c, o}
 }
 
-func newRedis(t testing.TB, c rueidis.Client, opts ...redissession.Option) *redissession.Redis {
+// newRedis opens the server that c is connected to.
+func newRedis(t testing.TB, c client, opts ...redissession.Option) *redissession.Redis {
 	t.Helper()
-	r, err := redissession.New(c, opts...)
+	r, err := redissession.Open(t.Context(), place(c.option), opts...)
 	noError(t, err)
+	t.Cleanup(r.Close)
 	return r
 }
 
-// lockPlace is the server of o for a store of locks. As with o, a server that is
-// no cluster is taken for one server.
-func lockPlace(o rueidis.ClientOption) redisstore.Config {
-	return redisstore.Config{Addrs: o.InitAddress, DB: o.SelectDB, Cluster: o.SelectDB == 0}
+// place returns the server of o. As with o, a server that is no cluster counts as one server.
+func place(o rueidis.ClientOption) redisstore.Config {
+	return redisstore.Config{Addrs: o.InitAddress, DB: o.SelectDB, Password: o.Password, Cluster: o.SelectDB == 0}
 }
 
 // newLocker returns a Locker in a Redis that was just started.
 func newLocker(t testing.TB, o rueidis.ClientOption, opts ...redisstore.Option) *padlock.Locker {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), lockPlace(o), opts...)
+	s, err := redisstore.Open(t.Context(), place(o), opts...)
 	noError(t, err)
 	l := padlock.New(s)
 	t.Cleanup(func() { l.Close(context.Background()); s.Close() })

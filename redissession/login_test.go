@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// TestDoubleLogin has visitors click twice on "log in", with requests beside
-// that write, and no Locker: of what was answered with 200 nothing is lost.
+// TestDoubleLogin has visitors click twice on "log in" while other requests write, without a
+// Locker. No write that got a 200 may be lost.
 func TestDoubleLogin(t *testing.T) {
 	t.Parallel()
 	raw := dial(t, at(startRedis(t).Addr()))
@@ -37,12 +37,12 @@ func TestDoubleLogin(t *testing.T) {
 			for range 60 {
 				saved += doubleLogin(t, c)
 			}
-			t.Logf("%d of %d writes beside a login were saved, the others refused", saved, 60*5)
+			t.Logf("%d of %d writes during a login were saved, the others refused", saved, 60*5)
 		})
 	}
 }
 
-// doubleLogin returns how many writes beside it were answered with 200.
+// doubleLogin returns how many writes during the login got a 200.
 func doubleLogin(t *testing.T, c *load.Client) int {
 	t.Helper()
 	c.Cookie = nil
@@ -78,7 +78,7 @@ func doubleLogin(t *testing.T, c *load.Client) int {
 	have := strings.Fields(a.Body)
 	for _, key := range want {
 		if !slices.Contains(have, key) {
-			t.Errorf("%s was answered with 200 and is not there; there is %q", key, have)
+			t.Errorf("the write of %s got a 200, but the session has only %q", key, have)
 		}
 	}
 	return len(want) - 1

@@ -6,8 +6,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// lockNotes is how long the lock store remembers the holder and fence of a
-// session's lock. Nothing here needs the fences: a commit compares data.
+// lockNotes is how long the lock store remembers the holder and fence of a session's lock. Sessions
+// do not need the fences, since a commit compares data.
 const lockNotes = time.Minute
 
 // phpLease is the longest lease of a lock that is shared with PHP: padlock's default, which is also
@@ -27,24 +27,21 @@ func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }
 
-// PHPLocks are the options of a lock store for sessions shared with PHP: a lock
-// is a string key, as the redis extension keeps it, and PHP, which polls, gets
-// its turn.
+// PHPLocks are the options of a lock store for sessions shared with PHP. A lock is a string key, as
+// the redis extension keeps it. PHP polls, so the store leaves gaps in which PHP gets the lock.
 //
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
 //	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
 //
-// PHP writes without conditions, so only the lock protects what Go has saved.
-// After a restart that may have lost locks Go therefore takes none until the
-// leases of before have ended: for 37 s after the start, unless the server runs
-// with appendfsync=always. Meanwhile writes are answered with 503. The longest
-// lease is 35 s; where padlock.TTL or PHP's requests are longer, give
+// PHP writes without conditions, so only the lock protects the data that Go has saved. A restart
+// may lose locks. After one, Go takes no lock until the leases from before the restart have ended:
+// for 37 s after the start, unless the server runs with appendfsync=always. Meanwhile writes get a
+// 503. The longest lease is 35 s. If padlock.TTL or PHP's requests are longer, give
 // redisstore.MaxTTL after these options.
 //
-// The lock's key is the session's with _LOCK behind it, unless
-// session.PHP.LockSuffix says ".lock". The store must use the server and the
-// database that PHP's session.save_path names. On a cluster it may lie in
-// another slot than the session; nothing here needs both at once.
+// The lock's key is the session's with _LOCK at its end, unless session.PHP.LockSuffix is ".lock".
+// The store must use the server and the database that PHP's session.save_path names. On a cluster
+// the lock may be in another slot than the session; no request needs both at once.
 func PHPLocks() []redisstore.Option {
 	return []redisstore.Option{
 		redisstore.FenceKeep(lockNotes), redisstore.MaxTTL(phpLease), redisstore.PlainStrings(), redisstore.Foreign(),

@@ -93,7 +93,7 @@ func ready(ctx context.Context, url string) error {
 // both is a PHP application and one in Go with the same sessions.
 type both struct {
 	t      testing.TB
-	raw    rueidis.Client
+	raw    client
 	php    *load.Client
 	golang *load.Client
 	locker *padlock.Locker
@@ -285,9 +285,9 @@ func TestPHPCrashed(t *testing.T) {
 	b.get(c, "/set?key=k&work=0s")
 }
 
-// TestPHPWaitsOverALogout names a limit: PHP is strict about an id before it
-// waits for the lock, not after. A request that waits while Go logs out makes
-// a session of the old id, with what it sets and nothing of what was there.
+// TestPHPWaitsOverALogout shows a limit: PHP checks an id before it waits for the lock, not after.
+// A request that waits while Go logs out makes a session of the old id. That session has the keys
+// that the request sets, and none of the old ones.
 func TestPHPWaitsOverALogout(t *testing.T) {
 	t.Parallel()
 	o := at(startRedis(t).Addr())

@@ -12,16 +12,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/session"
 	"github.com/redis/rueidis"
 )
 
 // DefaultPrefix begins all keys, except PHP's.
 const DefaultPrefix = "padlock:"
 
-// Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent use.
+// Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent
+// use.
 type Redis struct {
 	client rueidis.Client
-	own    bool
 	config
 }
 
@@ -29,32 +33,64 @@ type config struct {
 	prefix string
 }
 
-// Option configures New, Open and FromURL.
+// Option configures Open and FromURL.
 type Option func(*config)
 
 // Prefix makes keys begin with p instead of DefaultPrefix. Two applications on one server need two
 // prefixes. On a cluster, a hash tag in the prefix puts all keys into one slot.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// New works with a client of the application. Close leaves that client open. The error is about
-// options; no request is sent.
+// Open connects to the server or servers of c. It makes connections of its own, so a lock store
+// with the same Config has others. Config.Credentials is called for every new connection, so
+// credentials can change while Redis is open. Config.Cluster must be set for a cluster.
 //
-// A script that may have been executed is never sent again, even if the client's DisableRetry is
-// false.
-func New(c rueidis.Client, opts ...Option) (*Redis, error) {
-	if c == nil {
-		return nil, errors.New("redissession: New: the client is nil")
+// Open returns padlock.ErrInvalid if settings are wrong or contradict each other, and
+// session.ErrUnavailable if the servers cannot be reached or refuse the login. No error contains a
+// password.
+func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, error) {
+	server, err := redisconn.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("redissession: %w", err)
 	}
-	r := &Redis{client: c, config: config{prefix: DefaultPrefix}}
+	return open(ctx, server, opts)
+}
+
+// FromURL opens the Redis that a URL names. The URLs are those of redisstore.FromURL, with its
+// parameters for connections, TLS and logins: db, node, client-name, tls, ca, cert, key,
+// server-name, tls-verify, password-file, sentinel-user, sentinel-password, sentinel-password-file.
+// The parameter prefix is Prefix. Any other parameter is padlock.ErrInvalid. opts are applied after
+// the parameters of the URL. FromURL returns the same errors as Open.
+func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
+	var own []Option
+	server, err := redisconn.ReadURL(u, map[string]redisconn.Parameter{
+		"prefix": func(_ *redisconn.Reader, _, value string) { own = append(own, Prefix(value)) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redissession: %w", err)
+	}
+	return open(ctx, server, append(own, opts...))
+}
+
+func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Redis, error) {
+	r := &Redis{config: config{prefix: DefaultPrefix}}
 	for _, o := range opts {
 		if o == nil {
-			return nil, errors.New("redissession: an Option is nil")
+			return nil, fmt.Errorf("redissession: %w: an Option is nil", padlock.ErrInvalid)
 		}
 		o(&r.config)
 	}
 	if err := r.checkPrefix(); err != nil {
 		return nil, err
 	}
+	client, err := rueidis.NewClient(clientOption(server))
+	if err != nil {
+		return nil, unopened(err)
+	}
+	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+		client.Close()
+		return nil, unopened(err)
+	}
+	r.client = client
 	return r, nil
 }
 
@@ -62,64 +98,36 @@ func New(c rueidis.Client, opts ...Option) (*Redis, error) {
 func (r *Redis) checkPrefix() error {
 	_, tag, open := strings.Cut(r.prefix, "{")
 	if open && strings.IndexByte(tag, '}') <= 0 {
-		return errors.New("redissession: Prefix: a { in it needs a } after it, with something between them")
+		return fmt.Errorf("redissession: %w: Prefix: a { in it needs a } after it, with something between them", padlock.ErrInvalid)
 	}
 	return nil
 }
 
-// Open connects to the server, or servers, that o names; Close disconnects.
-// A program that has a client uses New.
-func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Redis, error) {
-	o.DisableCache = true
-	c, err := rueidis.NewClient(o)
-	if err != nil {
-		return nil, fmt.Errorf("redissession: %w", err)
-	}
-	r, err := New(c, opts...)
-	if err == nil {
-		err = c.Do(ctx, c.B().Ping().Build()).Error()
-	}
-	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("redissession: %w", err)
-	}
-	r.own = true
-	return r, nil
+func unopened(err error) error {
+	return fmt.Errorf("redissession: %w: %w", session.ErrUnavailable, public(err))
 }
 
-// parameters are those of rueidis.ParseURL, and prefix.
-var parameters = []string{"addr", "client_name", "db", "dial_timeout", "master_set", "prefix", "protocol", "skip_verify", "write_timeout"}
-
-// FromURL is Open for a URL: redis://USER:PASSWORD@HOST:PORT/DB, rediss:// for TLS, or
-// unix:///PATH?db=N, as rueidis.ParseURL reads it. addr is another address of a cluster, master_set
-// the name of the primary at Sentinel, prefix is Prefix. An unknown parameter is an error. No error
-// repeats a password.
-func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, errors.New("redissession: the parameters of the URL cannot be read")
+// clientOption makes the client's settings. The client may retry a PING, but it sends no script
+// again that may have been executed.
+func clientOption(s *redisconn.Server) rueidis.ClientOption {
+	o := rueidis.ClientOption{
+		InitAddress: s.Addresses(), SelectDB: s.DB, ClientName: s.ClientName, TLSConfig: s.TLS,
+		ForceSingleClient: s.Single(), DisableCache: true, ClientSetInfo: rueidis.DisableClientSetInfo,
+		Dialer:    net.Dialer{Timeout: redisconn.DialTimeout, KeepAlive: rueidis.DefaultTCPKeepAlive},
+		DialCtxFn: s.Dial,
+		AuthCredentialsFn: func(conn rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			user, password, err := redisconn.Login(conn.Address)
+			return rueidis.AuthCredentials{Username: user, Password: password}, err
+		},
 	}
-	for name, values := range q {
-		if !slices.Contains(parameters, name) || name != "addr" && len(values) > 1 {
-			return nil, fmt.Errorf("redissession: the URL has an unknown parameter, or has it twice: %q; there are %s", name, strings.Join(parameters, ", "))
-		}
+	if s.Sentinel.MasterName != "" {
+		o.Sentinel = rueidis.SentinelOption{MasterSet: s.Sentinel.MasterName, Dialer: redisconn.ToSentinel(o.Dialer), TLSConfig: s.TLS}
 	}
-	o, err := rueidis.ParseURL(u.String())
-	if err != nil {
-		return nil, fmt.Errorf("redissession: %w", err)
-	}
-	if q.Has("prefix") {
-		opts = append([]Option{Prefix(q.Get("prefix"))}, opts...)
-	}
-	return Open(ctx, o, opts...)
+	return o
 }
 
-// Close closes the connection if Open or FromURL made it.
-func (r *Redis) Close() {
-	if r.own {
-		r.client.Close()
-	}
-}
+// Close closes the connection.
+func (r *Redis) Close() { r.client.Close() }
 
 //go:embed lua/*.lua
 var sources embed.FS
@@ -127,19 +135,19 @@ var sources embed.FS
 func script(name string) *rueidis.Lua {
 	text, err := sources.ReadFile("lua/" + name + ".lua")
 	if err != nil {
-		panic(err) // only a misspelt name, which any test finds
+		panic(err) // only for a misspelt name, which any test finds
 	}
 	return rueidis.NewLuaScript(string(text))
 }
 
 // unsent reports whether an error that is no reply says that nothing was sent.
 func unsent(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, rueidis.ErrNoSlot)
+	var dial *redisconn.DialError
+	return errors.As(err, &dial) || errors.Is(err, rueidis.ErrNoSlot)
 }
 
-// refusals are replies that say that nothing was done. The server looks for
-// memory, role and disk before the first write of a script.
+// refusals are replies that say that nothing was done. The server checks memory, role and disk
+// before the first write of a script.
 var refusals = []string{
 	"OOM", "READONLY", "LOADING", "NOAUTH", "WRONGPASS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 	"CROSSSLOT", "BUSY", "MISCONF", "NOREPLICAS", "NOPROTO",
@@ -151,8 +159,8 @@ func refused(reply *rueidis.RedisError) bool {
 	return slices.Contains(refusals, code) || strings.Contains(reply.Error(), "unknown command") || strings.Contains(reply.Error(), "max number of clients")
 }
 
-// public is an error's text without arguments of commands: an id may be among
-// them.
+// public removes the arguments of commands from an error's text, since they may contain an id or a
+// password.
 func public(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		text, _, _ := strings.Cut(reply.Error(), ", with args")
@@ -171,7 +179,7 @@ func lifetime(ms int64) time.Duration {
 	if ms < 0 {
 		return 0
 	}
-	return max(1, time.Duration(ms)*time.Millisecond) // in its last millisecond it says 0
+	return max(1, time.Duration(ms)*time.Millisecond) // PTTL is 0 in the last millisecond
 }
 
 func flag(yes bool) string {

@@ -109,14 +109,12 @@ func TestLeasesFitTheGuard(t *testing.T) {
 	noError(t, g.Release())
 }
 
-// TestFrozenServer: a request without a deadline of its own does not wait as
-// long as the application's client would.
+// TestFrozenServer checks that a request without a deadline of its own does not wait for as long as
+// the client would.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)
-	o := at(srv.Addr())
-	o.ConnWriteTimeout = time.Hour
-	r := newRedis(t, dial(t, o))
+	r := newRedis(t, dial(t, at(srv.Addr())))
 	_, err := r.Sessions().Commit(t.Context(), "id", session.Change{Create: true})
 	noError(t, err)
 	srv.Pause()

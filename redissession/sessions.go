@@ -51,10 +51,10 @@ func (h *hashes) Load(ctx context.Context, key string) (session.Record, error) {
 	return rec, err
 }
 
-var errDamaged = fmt.Errorf("%w: what is kept at its key is not of this package", session.ErrRefused)
+var errDamaged = fmt.Errorf("%w: the value at its key was not written by this package", session.ErrRefused)
 
-// errNewer is the error for a hash with the field f, which is the number of its format. This version
-// writes format 1, which has no such field.
+// errNewer is the error for a hash with the field f, which is the number of its format. This
+// version writes format 1, which has no such field.
 var errNewer = fmt.Errorf("%w: a newer padlock wrote it, in a format that this one does not read", session.ErrRefused)
 
 // record reads the fields of a hash.
@@ -120,7 +120,7 @@ func parseMoved(text string) session.Moved {
 
 // Commit implements session.Store.
 func (h *hashes) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
-	version := rand.Text() // also another after the session was made anew
+	version := rand.Text() // differs even if the session was deleted and made again
 	reply, err := h.write(ctx, hashCommit, h.keys(key), commitArgs(&c, version)).ToArray()
 	if err != nil {
 		return session.Result{}, h.failed(err)
@@ -242,9 +242,8 @@ func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]ruei
 	return pair, nil
 }
 
-// replyTime bounds the wait for a reply. Without it, an application's client
-// waits for 10 s and more (rueidis.ClientOption.ConnWriteTimeout) when the
-// server is frozen.
+// replyTime bounds the wait for a reply. Without it, the client waits for 10 s if the server is
+// frozen.
 const replyTime = 5 * time.Second
 
 var errNoReply = fmt.Errorf("no reply within %v", replyTime)
@@ -273,7 +272,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// failed wraps the error of a call by what is known of the session after it.
+// failed wraps the error of a call. The result says whether the session may have changed.
 func (r *Redis) failed(err error) error {
 	if err == nil || errors.Is(err, session.ErrUnavailable) {
 		return err

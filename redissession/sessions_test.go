@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/redissession"
 	"github.com/padlock-go/padlock/session"
@@ -208,8 +209,8 @@ func TestKeysInRedis(t *testing.T) {
 		t.Errorf("the string is %q", got)
 	}
 	for _, bad := range []string{"a{b", "a{}b"} {
-		if _, err := redissession.New(c, redissession.Prefix(bad)); err == nil {
-			t.Errorf("the prefix %q is allowed", bad)
+		if _, err := redissession.Open(t.Context(), place(c.option), redissession.Prefix(bad)); !errors.Is(err, padlock.ErrInvalid) {
+			t.Errorf("the prefix %q: %v", bad, err)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func (r *Redis) Values() stampede.Values { return &values{r} }
 
 type values struct{ *Redis }
 
-// keys are those of the value and of its version, which outlives it. They have
-// a hash tag in common that no key of a caller can spoil.
+// keys returns the keys of the value and of its version, which outlives the value. Both have the
+// same hash tag, whatever key the caller chose.
 func (v *values) keys(key string) []string {
 	sum := sha256.Sum256([]byte(key))
 	tag := "{" + base64.RawURLEncoding.EncodeToString(sum[:9]) + "}"
@@ -52,7 +52,7 @@ func failedValue(what string, err error) error {
 	return fmt.Errorf("redissession: %s: %w", what, public(err))
 }
 
-var errValue = errors.New("redissession: what is kept for the key is not of this package")
+var errValue = errors.New("redissession: the value of the key was not written by this package")
 
 // Load implements stampede.Values.
 func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
@@ -78,7 +78,7 @@ func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
 	return entry(now, version, data)
 }
 
-// notNil leaves the errors that say more than that there is nothing.
+// notNil returns nil for the reply that there is no value, and errValue for other errors.
 func notNil(err error) error {
 	if rueidis.IsRedisNil(err) {
 		return nil

@@ -26,8 +26,8 @@ import (
 func worker(addr string, in io.Reader, out io.Writer) int {
 	ctx := context.Background()
 	raw, errRaw := rueidis.NewClient(at(addr))
-	r, errOpen := redissession.Open(ctx, at(addr))
-	s, errLocks := redisstore.Open(ctx, lockPlace(at(addr)))
+	r, errOpen := redissession.Open(ctx, place(at(addr)))
+	s, errLocks := redisstore.Open(ctx, place(at(addr)))
 	if err := errors.Join(errRaw, errOpen, errLocks); err != nil {
 		fmt.Fprintln(out, err)
 		return 1
@@ -196,7 +196,7 @@ func fleet(t testing.TB, addr string, n int) []*process {
 	return all
 }
 
-// TestFleetOneRun has 200 callers in 4 processes ask for what is not there.
+// TestFleetOneRun has 200 callers in 4 processes ask for a value that is not there.
 func TestFleetOneRun(t *testing.T) {
 	t.Parallel()
 	workers := fleet(t, startRedis(t).Addr(), 4)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"slices"
 )
 
 // Config says where Redis is and how to log in. One of Addrs and Socket is
@@ -50,82 +49,4 @@ type Sentinel struct {
 	// servers. Sentinels without a password need none of them.
 	User, Password string
 	Credentials    func(ctx context.Context) (user, password string, err error)
-}
-
-// check refuses settings that contradict each other.
-func (c *Config) check() error {
-	if err := c.checkPlace(); err != nil {
-		return err
-	}
-	if err := checkLogin("", c.User, c.Password, c.Credentials != nil); err != nil {
-		return err
-	}
-	s := &c.Sentinel
-	if s.MasterName == "" && (s.User != "" || s.Password != "" || s.Credentials != nil) {
-		return invalid("Sentinel: there is a login but no MasterName; set it to the name that the sentinels have for the primary")
-	}
-	if err := checkLogin("Sentinel.", s.User, s.Password, s.Credentials != nil); err != nil {
-		return err
-	}
-	for _, r := range c.ClientName {
-		if r < '!' || r > '~' {
-			return invalid("ClientName: Redis allows only visible ASCII characters and no spaces")
-		}
-	}
-	return nil
-}
-
-func (c *Config) checkPlace() error {
-	sentinel := c.Sentinel.MasterName != ""
-	switch {
-	case len(c.Addrs) == 0 && c.Socket == "":
-		return invalid("there is no address; set Addrs or Socket")
-	case len(c.Addrs) > 0 && c.Socket != "":
-		return invalid("Addrs and Socket are both set; set one of them")
-	case c.Socket != "" && (c.Cluster || sentinel):
-		return invalid("Socket: a cluster and sentinels are reached by Addrs")
-	case c.Socket != "" && c.TLS != nil:
-		return invalid("Socket: Redis has no TLS on a Unix socket; leave TLS out, or set Addrs")
-	case c.Cluster && sentinel:
-		return invalid("Cluster and Sentinel are both set; a cluster does without sentinels")
-	case len(c.Addrs) > 1 && !c.Cluster && !sentinel:
-		return invalid("Addrs has %d addresses, but neither Cluster nor Sentinel is set; set one of them, or give one address", len(c.Addrs))
-	case c.DB < 0 || c.Cluster && c.DB != 0:
-		return invalid("DB: it is %d; allowed are numbers from 0, and in a cluster only 0", c.DB)
-	}
-	for _, addr := range c.Addrs {
-		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
-			return invalid("Addrs: %q is not of the form HOST:PORT", addr)
-		}
-	}
-	return nil
-}
-
-func checkLogin(where, user, password string, asked bool) error {
-	switch {
-	case asked && (user != "" || password != ""):
-		return invalid("%sCredentials is set together with User or Password; set one or the other", where)
-	case user != "" && password == "":
-		return invalid("%sUser is set without Password or Credentials; for a user without a password any password will do", where)
-	}
-	return nil
-}
-
-// copied returns a copy of c that the caller cannot change.
-func (c Config) copied() Config {
-	c.Addrs = slices.Clone(c.Addrs)
-	c.TLS = c.TLS.Clone()
-	return c
-}
-
-// login returns the credentials for a new connection.
-func (c *Config) login(ctx context.Context, sentinel bool) (user, password string, err error) {
-	user, password, ask := c.User, c.Password, c.Credentials
-	if sentinel {
-		user, password, ask = c.Sentinel.User, c.Sentinel.Password, c.Sentinel.Credentials
-	}
-	if ask != nil {
-		return ask(ctx)
-	}
-	return user, password, nil
 }

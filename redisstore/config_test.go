@@ -91,20 +91,15 @@ func TestPasswordInTwoPlaces(t *testing.T) {
 		"redis://h?node=i:1":                                                 "names one host",
 		"redis+cluster://h?db=1":                                             "in a cluster only 0",
 	} {
-		p, _ := parsed(t, raw)
-		err := p.err
-		if err == nil {
-			err = p.server.check()
-		}
-		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) {
+		if _, _, err := parsed(t, raw); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: want %q, got: %v", raw, says, err)
 		}
 	}
-	p, _ := parsed(t, "redis://u@h?password-file=/does/not/exist")
-	if p.err != nil || p.server.User != "" || p.server.Credentials == nil {
-		t.Fatalf("a user with password-file is read as %+v, %v", p.server, p.err)
+	s, _, err := parsed(t, "redis://u@h?password-file=/does/not/exist")
+	if err != nil || s.User != "" || s.Credentials == nil {
+		t.Fatalf("a user with password-file is read as %+v, %v", s, err)
 	}
-	if _, _, err := p.server.Credentials(t.Context()); err == nil || !strings.Contains(err.Error(), "password-file: open /does/not/exist") {
+	if _, _, err := s.Credentials(t.Context()); err == nil || !strings.Contains(err.Error(), "password-file: open /does/not/exist") {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 }

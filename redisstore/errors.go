@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -29,19 +30,12 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// dialError says that a connection was not made, so nothing was sent.
-type dialError struct{ err error }
-
-func (e *dialError) Error() string { return e.err.Error() }
-
-func (e *dialError) Unwrap() error { return e.err }
-
 // failure maps the error of a request that may have been sent.
 func (s *Store) failure(ctx context.Context, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return refusal(reply.Error())
 	}
-	var dial *dialError
+	var dial *redisconn.DialError
 	switch {
 	case errors.As(err, &dial):
 		return &joined{driver.ErrUnavailable, err}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/redisconn"
 )
 
 // Open connects to the server or servers of c, and checks that their settings are safe for locks.
@@ -14,18 +15,23 @@ import (
 // driver.ErrUnavailable if the servers cannot be reached or have settings that lose locks. The
 // error says what to do. With Lazy, Open does not connect.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
+	server, err := redisconn.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, server, opts)
+}
+
+func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store, error) {
 	set := defaults()
 	for _, opt := range opts {
 		opt(&set)
-	}
-	if err := c.check(); err != nil {
-		return nil, err
 	}
 	if err := set.check(); err != nil {
 		return nil, err
 	}
 	s := newStore(set)
-	s.server = c.copied()
+	s.server = server
 	s.gate.option = s.clientOption()
 	if set.lazy {
 		return s, nil

@@ -254,33 +254,13 @@ func sentinel(t *testing.T) (primary, replica, watch *server.Server) {
 	eventually(t, "the replica follows", func() bool {
 		return strings.Contains(ask(t, replica, "INFO", "replication"), "master_link_status:up")
 	})
-	watch = sentinelOf(t, primary)
+	watch = server.Sentinel(t, primary)
 	c := rawClient(t, single(watch.Addr()))
 	eventually(t, "the sentinel knows the replica", func() bool {
 		m, err := c.Do(t.Context(), c.B().SentinelReplicas().Master("main").Build()).ToArray()
 		return err == nil && len(m) == 1
 	})
 	return primary, replica, watch
-}
-
-// sentinelOf starts a sentinel that watches primary under the name main.
-func sentinelOf(t *testing.T, primary *server.Server) *server.Server {
-	return server.Start(t, server.Spec{
-		Name: "redis-sentinel", Package: "redis-server", Binary: []string{"redis-server", "valkey-server"},
-		Args: func(p server.Place) []string { return []string{p.Path("sentinel.conf"), "--sentinel"} },
-		Prepare: func(_ context.Context, p server.Place) error {
-			return p.Write("sentinel.conf", fmt.Appendf(nil, "port %d\nbind 127.0.0.1\ndir %s\n"+
-				"sentinel monitor main 127.0.0.1 %s 1\nsentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n",
-				p.Port, p.Dir, portOf(primary)))
-		},
-		Ready: func(ctx context.Context, p server.Place) error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
-			if err == nil {
-				err = conn.Close()
-			}
-			return err
-		},
-	})
 }
 
 // TestSentinel fails over: fences go on growing, even if locks are lost (T-R5).

@@ -137,7 +137,7 @@ const sentinelRights = "resetchannels &+* &-* -@all +sentinel|sentinels +sentine
 func TestSentinelHasItsOwnLogin(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{ACL: rotating})
-	watch := sentinelOf(t, srv)
+	watch := server.Sentinel(t, srv)
 	atSentinel := rawClient(t, rueidis.ClientOption{InitAddress: []string{watch.Addr()}, ForceSingleClient: true, ClientSetInfo: rueidis.DisableClientSetInfo})
 	login := func(password string) {
 		askBy(t, atSentinel, strings.Fields("ACL SETUSER watcher reset on >"+password+" "+sentinelRights)...)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/redisconn"
 )
 
 // Store keeps locks in Redis. It is safe for concurrent use.
 type Store struct {
 	config     config
-	server     Config
+	server     *redisconn.Server
 	guarantees driver.Guarantees
 	scripts    *scripts
 	keys       keyer

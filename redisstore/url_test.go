@@ -11,21 +11,21 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/redisconn"
 )
 
-func parsed(t *testing.T, raw string) (parser, config) {
+func parsed(t *testing.T, raw string) (*redisconn.Server, config, error) {
 	t.Helper()
 	u, err := url.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := parser{u: u}
-	p.parse()
+	server, opts, err := readURL(u)
 	c := defaults()
-	for _, o := range p.opts {
+	for _, o := range opts {
 		o(&c)
 	}
-	return p, c
+	return server, c, err
 }
 
 func TestURLPlaces(t *testing.T) {
@@ -49,15 +49,14 @@ func TestURLPlaces(t *testing.T) {
 		{"rediss+sentinel://a,b:7/main", []string{"a:26379", "b:7"}, 0, "", "main", true},
 		{"rediss+cluster://a,b:1?server-name=c", []string{"a:6379", "b:1"}, 0, "", "", true},
 	} {
-		p, _ := parsed(t, row.raw)
-		c := &p.server
-		addrs := c.Addrs
-		if c.Socket != "" {
-			addrs = append(addrs, c.Socket)
+		c, _, err := parsed(t, row.raw)
+		if err != nil {
+			t.Errorf("%s: %v", row.raw, err)
+			continue
 		}
-		if p.err != nil || c.check() != nil || !reflect.DeepEqual(addrs, row.addrs) || c.DB != row.db || c.User != row.user ||
+		if addrs := c.Addresses(); !reflect.DeepEqual(addrs, row.addrs) || c.DB != row.db || c.User != row.user ||
 			c.Sentinel.MasterName != row.set || (c.TLS != nil) != row.tls || c.Cluster != strings.Contains(row.raw, "cluster") {
-			t.Errorf("%s is read as %+v, %v", row.raw, c, p.err)
+			t.Errorf("%s is read as %+v", row.raw, c)
 		}
 		if strings.Contains(row.raw, "s%23cret") && c.Password != "s#cret" {
 			t.Errorf("%s: the password is %q", row.raw, c.Password)
@@ -66,18 +65,18 @@ func TestURLPlaces(t *testing.T) {
 }
 
 func TestURLOptions(t *testing.T) {
-	_, c := parsed(t, "redis://h?layout=string&fences=no&fence-keep=2h&prefix=a:&foreign=yes&only-padlock=yes&max-ttl=90s"+
+	_, c, err := parsed(t, "redis://h?layout=string&fences=no&fence-keep=2h&prefix=a:&foreign=yes&only-padlock=yes&max-ttl=90s"+
 		"&restart-guard=strict&run-ids=/x&eviction=allow&durable=yes&replicas=2&replica-wait=50ms&lazy=yes")
 	want := config{
 		strings: true, keep: 2 * time.Hour, prefix: "a:", foreign: true, alone: true, maxTTL: 90 * time.Second, guard: GuardStrict,
 		runIDs: RunIDDir("/x"), evicts: true, durable: true, replicas: 2, patience: 50 * time.Millisecond, lazy: true,
 	}
-	if !reflect.DeepEqual(c, want) {
-		t.Errorf("the options are\n%+v, want\n%+v", c, want)
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("the options are\n%+v, want\n%+v, %v", c, want, err)
 	}
-	_, c = parsed(t, "redis://h?layout=set&fences=yes&foreign=no&only-padlock=no&restart-guard=known&eviction=refuse&durable=no&lazy=no")
-	if !reflect.DeepEqual(c, defaults()) {
-		t.Errorf("the options are %+v, want the defaults", c)
+	_, c, err = parsed(t, "redis://h?layout=set&fences=yes&foreign=no&only-padlock=no&restart-guard=known&eviction=refuse&durable=no&lazy=no")
+	if err != nil || !reflect.DeepEqual(c, defaults()) {
+		t.Errorf("the options are %+v, want the defaults, %v", c, err)
 	}
 }
 
@@ -89,9 +88,8 @@ func TestURLRefused(t *testing.T) {
 		"redis://h?max-ttl=5", "redis://h?max-ttl=-5s", "redis://h?replicas=x", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
 		"redis://h?ca=x", "rediss://h?ca=/does/not/exist", "rediss://h?cert=/x", "redis://h?restart-guard=no", "redis://h?%zz",
 	} {
-		p, _ := parsed(t, raw)
-		if !errors.Is(p.err, driver.ErrInvalid) {
-			t.Errorf("%s: want ErrInvalid, got: %v", raw, p.err)
+		if _, _, err := parsed(t, raw); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: want ErrInvalid, got: %v", raw, err)
 		}
 	}
 	if _, err := FromURL(t.Context(), &url.URL{Scheme: "redis", Host: "h", RawQuery: "max-ttl=25h&lazy=yes"}); !errors.Is(err, driver.ErrInvalid) {
@@ -112,13 +110,15 @@ func TestURLTLS(t *testing.T) {
 		"cert=/does/not/exist&key=" + ca: "cert and key: open /does/not/exist: no such file",
 		"cert=" + ca + "&key=" + ca:      "cert and key: tls: failed to find any PEM data",
 	} {
-		if p, _ := parsed(t, "rediss://h?"+query); !errors.Is(p.err, driver.ErrInvalid) || !strings.Contains(p.err.Error(), says) {
-			t.Errorf("%s: %v", query, p.err)
+		if _, _, err := parsed(t, "rediss://h?"+query); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", query, err)
 		}
 	}
-	p, _ := parsed(t, "redis+sentinel://h/s?tls=yes&server-name=n&tls-verify=no")
-	c := p.server.TLS
-	if p.err != nil || c.ServerName != "n" || !c.InsecureSkipVerify {
-		t.Errorf("TLS is %+v, %v", c, p.err)
+	s, _, err := parsed(t, "redis+sentinel://h/s?tls=yes&server-name=n&tls-verify=no")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.TLS; c.ServerName != "n" || !c.InsecureSkipVerify {
+		t.Errorf("TLS is %+v", c)
 	}
 }

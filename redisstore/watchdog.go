@@ -18,9 +18,8 @@ import (
 // deadline for reads serves as the clock, so the client may not set it.
 type watchedConn struct {
 	net.Conn
-	s     *Store
-	dst   string
-	login login
+	s   *Store
+	dst string
 
 	armed  atomic.Bool  // the deadline of reads is set
 	owed   atomic.Int64 // since when a reply is outstanding, a driver.Instant; 0 if none is
@@ -43,9 +42,6 @@ const (
 	patience = 2500 * time.Millisecond
 	tick     = 600 * time.Millisecond
 )
-
-// RemoteAddr returns the address together with the credentials, for loginOf.
-func (c *watchedConn) RemoteAddr() net.Addr { return c.login }
 
 // turn closes the gate and tries the subscription, because a connection was made or lost.
 func (s *Store) turn() {

@@ -2,9 +2,9 @@ package session
 
 import "context"
 
-// Abandon gives up the session for this request: nothing of it is saved that is not saved yet, its
-// failures no longer replace the answer, and its lock is released. The stored session stays as it
-// is.
+// Abandon gives up the session for this request. Writes that are not saved yet are dropped,
+// failures of the session no longer replace the answer, and the lock is released. The stored
+// session stays as it is.
 func (s *Session) Abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// FromBlobs makes a Store of a BlobStore. It checks conditions on keys itself, and swaps the value
-// if that has not changed since; otherwise it does all of it again.
+// FromBlobs makes a Store of a BlobStore. A commit reads the value, checks the conditions on keys,
+// and swaps the value if it has not changed since; otherwise the commit begins again.
 //
 // When a session gets a new id, a tombstone takes its place: a value at the same key that begins
 // with TombstonePrefix. With Traits.CommitsNeedLock other programs read these keys, so the
@@ -22,7 +22,8 @@ func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 
 func (b *blobSessions) Traits() Traits { return b.traits }
 
-// version of a value is a hash of its bytes: equal bytes are the same session.
+// version returns the version of a value, which is a hash of its bytes: equal bytes are the same
+// session.
 func version(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base64.RawStdEncoding.EncodeToString(sum[:18])
@@ -46,14 +47,14 @@ func (b *blobSessions) find(ctx context.Context, key string) (Blob, Moved, error
 	switch {
 	case err == nil:
 		return b.split(blob)
-	case b.beside() && errors.Is(err, ErrNotFound):
+	case b.ownTombstoneKeys() && errors.Is(err, ErrNotFound):
 		return b.findBeside(ctx, key)
 	}
 	return Blob{}, Moved{}, err
 }
 
-// maxSwaps bounds how often a commit is tried again. In each collision one commit succeeds, so
-// after this many tries that many other commits were faster.
+// maxSwaps bounds how often a commit is tried again. A try fails only if another commit succeeded
+// meanwhile, so the bound is reached only after that many other commits.
 const maxSwaps = 1000
 
 func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result, error) {
@@ -91,7 +92,7 @@ func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data 
 	switch {
 	case c.Move.To == "":
 		return b.blobs.Swap(ctx, key, old, data, c.TTL)
-	case b.beside():
+	case b.ownTombstoneKeys():
 		return b.moveBeside(ctx, key, old, appendMoved(c.Move, data), c.TTL)
 	}
 	return b.blobs.Swap(ctx, key, old, appendMoved(c.Move, data), c.TTL)
@@ -131,7 +132,7 @@ func (b *blobSessions) edit(doc Document, c Change) ([]byte, Result, error) {
 	if err != nil {
 		return nil, Result{}, err
 	}
-	if !b.beside() && isTombstone(data) {
+	if !b.ownTombstoneKeys() && isTombstone(data) {
 		return nil, Result{}, fmt.Errorf("%w: its format begins as a tombstone does", ErrRefused)
 	}
 	return data, Result{version(data), values}, nil
@@ -142,7 +143,7 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	if b.beside() {
+	if b.ownTombstoneKeys() {
 		switch _, _, err := b.findBeside(ctx, key); {
 		case err == nil:
 			return Result{}, ErrExists
@@ -162,7 +163,7 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 
 // missing distinguishes a session that moved from one that does not exist.
 func (b *blobSessions) missing(ctx context.Context, key string, err error) error {
-	if !b.beside() || !errors.Is(err, ErrNotFound) {
+	if !b.ownTombstoneKeys() || !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	_, moved, err := b.findBeside(ctx, key)
@@ -178,7 +179,7 @@ func (b *blobSessions) Touch(ctx context.Context, key string, ttl time.Duration)
 
 // Delete does not parse the session, so it also ends one that is damaged.
 func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
-	if b.beside() {
+	if b.ownTombstoneKeys() {
 		return b.deleteBeside(ctx, key)
 	}
 	for try := 0; ; try++ {
@@ -186,14 +187,14 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return Moved{}, nil
-		case errors.Is(err, ErrRefused): // nothing that was written here
+		case errors.Is(err, ErrRefused): // padlock did not write this value
 			_, err := b.blobs.Remove(ctx, key, nil)
 			return Moved{}, err
 		case err != nil:
 			return Moved{}, err
 		}
-		// It is removed as it was read: a session that moves in between must
-		// be followed to where it went.
+		// Only the value that was read is removed. If the session moves in between, the next try
+		// finds the tombstone, and its caller must follow that.
 		if done, err := b.blobs.Remove(ctx, key, &blob); err != nil {
 			return Moved{}, err
 		} else if done {

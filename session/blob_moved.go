@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// TombstonePrefix begins the value of a session that got a new id, where
-// FromBlobs keeps it at the session's own key. BlobStore.Touch leaves such
-// values alone.
+// TombstonePrefix begins the value of a session that got a new id, if FromBlobs keeps the tombstone
+// at the session's own key. BlobStore.Touch leaves such values alone.
 const TombstonePrefix = "PLM\x01"
 
 func isTombstone(data []byte) bool { return bytes.HasPrefix(data, []byte(TombstonePrefix)) }
 
-// split separates a tombstone at the session's own key from a session.
+// split parses a tombstone that is at the session's own key. It returns any other value unchanged.
 func (b *blobSessions) split(blob Blob) (Blob, Moved, error) {
-	if b.beside() || !isTombstone(blob.Data) {
+	if b.ownTombstoneKeys() || !isTombstone(blob.Data) {
 		return blob, Moved{}, nil
 	}
 	moved, data, err := parseMoved(blob.Data)
@@ -51,8 +50,9 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	return m, p.rest, nil
 }
 
-// Two keys cannot be changed in one step. So if the tombstone has a key of its own, a move takes three
-// steps. A claim at that second key, which names no new id, says that a move may be under way:
+// Two keys cannot be changed in one step. So if the tombstone has a key of its own, a move takes
+// three steps. A claim at that second key, which names no new id, says that a move may be under
+// way:
 //
 //	step  session   2nd key    a reader sees
 //	      there     nothing    the session
@@ -60,32 +60,31 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 //	2     removed   claim      waits for step 3, at most for claimWait
 //	3     –         tombstone  where it went
 //
-// Step 2 removes the session only if it has not changed since it was read. So of several moves at once
-// one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds one uses it.
-// Only step 3 and Delete end a claim. Step 3 swaps the very claim of step 1, so it notices a Delete
-// between steps 2 and 3.
+// Step 2 removes the session only if it has not changed since it was read. So of several moves at
+// once one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds one
+// uses it. Only step 3 and Delete end a claim. Step 3 swaps the very claim of step 1, so it notices
+// a Delete between steps 2 and 3.
 //
-// A mover that dies after step 1 leaves a session that works, and a claim that means nothing, even if
-// the session changes later. A mover that dies after step 2 leaves no session at the old id, and no
-// client knows the new id.
+// A mover that dies after step 1 leaves a session that works, and a claim that means nothing, even
+// if the session changes later. A mover that dies after step 2 leaves no session at the old id, and
+// no client knows the new id.
 
-// movedSuffix makes the key of a tombstone out of that of a session. PHP's
-// ids have no underscore in them.
+// movedSuffix makes the key of a tombstone from the key of its session. PHP's ids have no
+// underscore in them.
 const movedSuffix = "_MOVED"
 
 const (
 	claimPrefix = "PLC\x01"
 	// claimTTL is longer than any move takes.
 	claimTTL = time.Minute
-	// claimWait is how long a reader waits for step 3. It is many times what
-	// one request to a store takes, and short for a visitor.
+	// claimWait is how long a reader waits for step 3. It is many times the duration of one request
+	// to a store, and too short to annoy a visitor.
 	claimWait = time.Second
 )
 
 func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
 
-// findBeside returns the tombstone of a session that is not at its key, or
-// ErrNotFound.
+// findBeside returns the tombstone of a session that is not at its own key, or ErrNotFound.
 func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
 	end := time.Now().Add(claimWait)
 	for wait := time.Millisecond; ; wait = min(2*wait, claimWait/20) {
@@ -112,7 +111,7 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		err = both(ErrUnavailable, err) // whatever became of the claim: the session is where it was
+		err = both(ErrUnavailable, err) // the session did not change, whether the claim was written or not
 	}
 	if claim == nil || err != nil {
 		return false, nil, err
@@ -125,14 +124,13 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, to
 		now, err := b.look(ctx, key)
 		return false, now, err
 	}
-	// The session has left its key, whether the client still waits or not.
+	// The session has left its key, so the move is completed even if the client no longer waits.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }
 
-// claim is step 1. It renews a claim that is there. It returns nil if the
-// session has left its key.
+// claim is step 1. It renews an existing claim. It returns nil if the session has left its key.
 func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	beside := key + movedSuffix
 	now, err := b.look(ctx, beside)
@@ -145,8 +143,8 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 		case isClaim(now):
 			data = now.Data
 		case now != nil:
-			// A tombstone: of a move that was faster, or of one long ago if
-			// another program has made a session of the old id again.
+			// This is a tombstone. Either another move was faster, or it is from an old move and
+			// another program has made a session with the old id again.
 			if session, err := b.look(ctx, key); session == nil || err != nil {
 				return nil, err
 			}
@@ -158,8 +156,8 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// confirm is step 3. Its errors never say that nothing was done, except that
-// the session was deleted meanwhile: ErrNotFound.
+// confirm is step 3. If its error is ErrNotFound, the session was deleted meanwhile. After any
+// other error the tombstone may have been written.
 func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
 	now, err := b.look(ctx, beside)
 	for err == nil {
@@ -174,8 +172,8 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside removes the session first and then the value at the second key. So a move that has
-// removed the session itself then finds that its claim is gone.
+// deleteBeside removes the session first and then the value at the second key. So if a move has
+// removed the session before, the move finds that its claim is gone.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {
@@ -191,7 +189,7 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		case err != nil:
 			return Moved{}, err
 		case done && (removed || isClaim(now)):
-			return Moved{}, nil // a tombstone does not count beside a session
+			return Moved{}, nil // the session was there, so a tombstone does not count
 		case done:
 			moved, _, err := parseMoved(now.Data)
 			return moved, err

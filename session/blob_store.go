@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A BlobStore keeps one value per key: Redis strings, rows of a table. FromBlobs
-// makes a Store of it. Its methods are safe for concurrent use, and each is one
-// atomic step. Errors are as with Store. Package sessiontest checks all of this
-// (RunBlobs).
+// A BlobStore keeps one value per key: for example Redis strings, or the rows of a table. FromBlobs
+// makes a Store of it. Its methods are safe for concurrent use, and each is one atomic step. Errors
+// are as with Store. Package sessiontest checks all of this (RunBlobs).
 type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)
@@ -30,10 +29,10 @@ type BlobStore interface {
 	Touch(ctx context.Context, key string, ttl time.Duration) error
 }
 
-// A Blob is a value as it was found.
+// A Blob is a value as Get or Swap found it.
 type Blob struct {
 	Data []byte
-	// Tag is for the store, which may compare it instead of Data: a version.
+	// Tag is a version that the store may compare instead of Data. Only the store uses it.
 	Tag string
 	TTL time.Duration // how long it will live; 0: for ever
 }
@@ -44,11 +43,11 @@ type blobSessions struct {
 	traits Traits
 }
 
-// beside reports whether tombstones have keys of their own, next to those of sessions.
-func (b *blobSessions) beside() bool { return b.traits.CommitsNeedLock }
+// ownTombstoneKeys reports whether tombstones have keys of their own, next to those of sessions.
+func (b *blobSessions) ownTombstoneKeys() bool { return b.traits.CommitsNeedLock }
 
-// pause waits a little before a swap is tried again, so that callers that collided more often go
-// first.
+// pause waits for a random time before a swap is tried again. The bound of that time grows with the
+// number of collisions.
 func pause(ctx context.Context, try int) error {
 	if try < 2 {
 		return nil
@@ -68,7 +67,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look is Get with nil for nothing.
+// look is Get, but returns nil if there is no value.
 func (b *blobSessions) look(ctx context.Context, key string) (*Blob, error) {
 	blob, err := b.blobs.Get(ctx, key)
 	switch {

@@ -116,8 +116,8 @@ func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	}
 }
 
-// TestRecreatedOldID: where another program makes a session of the old id again,
-// that session counts and not the tombstone beside it.
+// TestRecreatedOldID: if another program makes a session with the old id again, that session
+// counts, and the tombstone at the second key does not.
 func TestRecreatedOldID(t *testing.T) {
 	store, blobs, err := movingBeside(t, time.Hour, func(session.Store) {})
 	noError(t, err)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// fieldSet is a session that the ops of a Change are applied to.
+// fieldSet is a session to which the ops of a Change are applied.
 type fieldSet interface {
 	Get(key string) (value []byte, ok bool)
 	Set(key string, value []byte) error
@@ -17,7 +17,7 @@ type fieldSet interface {
 // adder adds to an encoded integer; old is nil if there is none.
 type adder func(old []byte, delta int64) ([]byte, error)
 
-// apply does ops in order. After an error the set must not be used any more.
+// apply applies ops in order. After an error the set must not be used any more.
 func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 	values := make([][]byte, len(ops))
 	for i, op := range ops {
@@ -50,8 +50,7 @@ func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 	return values, nil
 }
 
-// checkSize returns ErrTooLarge if a session of was bytes may not become one of
-// now bytes.
+// checkSize returns ErrTooLarge if a session may not change its size from was to now bytes.
 func checkSize(was, now, limit int) error {
 	if limit == 0 || now <= limit || now <= was {
 		return nil
@@ -75,7 +74,7 @@ func checkUnchanged(conditions []Condition, get func(string) ([]byte, bool), sam
 	return &ConflictError{slices.Compact(changed)}
 }
 
-// addDecimal adds to decimal text, as OpIncr says.
+// addDecimal adds to decimal text, as OpIncr requires.
 func addDecimal(old []byte, delta int64) ([]byte, error) {
 	var n int64
 	if old != nil {
@@ -92,7 +91,7 @@ func addDecimal(old []byte, delta int64) ([]byte, error) {
 	return strconv.AppendInt(nil, sum, 10), nil
 }
 
-// addInt64 says whether the sum fits.
+// addInt64 returns the sum and reports whether it fits.
 func addInt64(a, b int64) (int64, bool) {
 	sum := a + b
 	return sum, (sum > a) == (b > 0)

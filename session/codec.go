@@ -9,17 +9,17 @@ import (
 	"strconv"
 )
 
-// A Codec encodes single values. An integer must become decimal text, so that
-// a store can add to it; the text of an integer must decode into any type of
-// integer that it fits. A Codec is safe for concurrent use.
+// A Codec encodes single values. It must encode an integer as decimal text, so that a store can add
+// to it. The text of an integer must decode into any integer type in which it fits. A Codec is safe
+// for concurrent use.
 type Codec interface {
 	// Marshal encodes v.
 	Marshal(v any) ([]byte, error)
-	// Unmarshal decodes into what v points to.
+	// Unmarshal decodes data into the variable that v points to.
 	Unmarshal(data []byte, v any) error
 }
 
-// JSON is the default codec: encoding/json.
+// JSON is the default codec. It uses encoding/json.
 func JSON() Codec { return jsonCodec{} }
 
 type jsonCodec struct{}
@@ -27,8 +27,9 @@ type jsonCodec struct{}
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-// Gob encodes with encoding/gob, each value with its own description of its type; integers are
-// decimal text. Decode only data that your own servers wrote: gob is not made for hostile input.
+// Gob encodes with encoding/gob, each value with its own description of its type. Integers become
+// decimal text. Decode only data that your own servers wrote, because gob is not made for hostile
+// input.
 func Gob() Codec { return gobCodec{} }
 
 type gobCodec struct{}
@@ -55,7 +56,7 @@ func (gobCodec) Unmarshal(data []byte, v any) error {
 	return setInteger(string(data), v)
 }
 
-// setInteger puts decimal text into what v points to.
+// setInteger puts decimal text into the variable that v points to.
 func setInteger(text string, v any) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.IsNil() {

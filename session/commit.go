@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Commit saves the session before the answer begins and releases its lock, for handlers that go on
-// working, or stream. Afterwards reading and Update still work; other writes return ErrClosed. A
-// second Commit returns the same as the first.
+// Commit saves the session and releases its lock before the answer begins. It is for handlers that
+// go on working, or stream. Afterwards reading and Update still work; other writes return
+// ErrClosed. A second Commit returns the same as the first.
 func (s *Session) Commit(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,12 +27,12 @@ func (s *state) save(ctx context.Context) error {
 	s.stage = saved
 	err := s.saveHeld(ctx)
 	if errors.Is(err, ErrClosed) {
-		s.stage = open // the answer begins while Commit waits: it is saved with the answer
+		s.stage = open // the answer began while Commit waited, and saves the session itself
 		return err
 	}
 	s.release(ctx)
 	if err == nil {
-		err = s.failure() // the lock may turn out to be lost
+		err = s.failure() // release may have found that the lock was lost
 	}
 	return err
 }
@@ -45,20 +45,20 @@ func (s *state) saveHeld(ctx context.Context) error {
 	if s.pending.len() == 0 || s.standing == destroyed {
 		return nil
 	}
-	if !s.isLoaded() { // the mode changed since, and nothing was asked of it
+	if !s.isLoaded() { // With changed the mode, and the session was not used since
 		if err := s.load(ctx); err != nil {
 			return s.fail(err)
 		}
 	}
 	ops, puts := s.ops()
 	if s.key == "" && !puts {
-		return nil // no session is made to delete something from it
+		return nil // Delete alone makes no session
 	}
 	_, err := s.commit(ctx, ops)
 	return err
 }
 
-// now does an op at once, together with the pending one of its key, and returns its value.
+// now applies an op at once, together with the pending op of its key, and returns the key's value.
 func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
 	if err := s.use(ctx, true); err != nil {
 		return nil, err
@@ -84,15 +84,15 @@ func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
 	return res.Values[len(ops)], nil
 }
 
-// commit does ops in the store, under the lock if there are locks, and then here. A failure becomes
-// that of the session, unless the ops themselves were refused. s.mu is held.
+// commit applies ops in the store, under the lock if there are locks, and then to s. If it fails,
+// the session has failed, unless only the ops were refused. s.mu is held.
 func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
 	start := time.Now()
 	res, err := s.commitStore(ctx, ops)
 	s.event(ctx, Event{Kind: EventSaved, Took: time.Since(start), Err: err})
 	switch {
 	case errors.Is(err, ErrNotNumber):
-		return res, err // the caller of Incr gets no number, and cannot overlook that
+		return res, err // Incr returns no number then, so its caller cannot overlook the error
 	case errors.Is(err, ErrTooLarge) || errors.Is(err, ErrKey):
 		return res, s.refuse(err)
 	case err != nil:
@@ -118,15 +118,15 @@ func (s *state) commitStore(ctx context.Context, ops []Op) (Result, error) {
 		if !errors.As(err, &moved) {
 			return res, wrapStore(err)
 		}
-		// The id was changed since this request loaded the session. It goes
-		// along, on condition that what it read is still so there.
+		// The id was changed since this request loaded the session. The commit goes to the new id,
+		// on condition that the values which the request read are unchanged.
 		s.release(ctx)
 		s.key, s.standing = moved.Moved.To, followed
 	}
 	return Result{}, ErrMoved
 }
 
-// conditions adds to c the conditions of the mode.
+// conditions adds the conditions of the mode to c.
 func (s *state) conditions(c *Change) {
 	switch whole := s.set.mode.whole(); {
 	case s.set.mode == LastWriteWins:
@@ -148,8 +148,9 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 	return res, err
 }
 
-// create makes the session under a new id. No other request knows that id, so it needs no lock. The
-// tx of an Update makes it for the request too, so that two goroutines do not make one each.
+// create makes the session under a new id. No other request knows that id, so it needs no lock. In
+// the tx of an Update, create makes the session for the request too, so that two goroutines do not
+// make one each.
 func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	r := s.root()
 	if r != s {
@@ -158,13 +159,13 @@ func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	}
 	switch {
 	case r.stage == begun:
-		return Result{}, ErrClosed // the client could not get the id
+		return Result{}, ErrClosed // it is too late to send the id to the client
 	case r.standing == destroyed:
 		return Result{}, ErrDestroyed
 	case r.abandoned:
 		return Result{}, ErrAbandoned
 	case r.key != "":
-		return Result{}, &ConflictError{} // another goroutine was faster: once more
+		return Result{}, &ConflictError{} // another goroutine made the session first: try again
 	}
 	id := s.m.cfg.ids.newID()
 	c := Change{Create: true, Ops: ops, Deadline: s.m.newDeadline(), MaxSize: s.m.cfg.maxSize}

@@ -71,7 +71,7 @@ func TestDeltaConditions(t *testing.T) {
 						f(s)
 					}
 				})
-				// What was refused left nothing behind.
+				// A refused request saved nothing.
 				b.ok(func(s *session.Session) {
 					if n := get1[int](t, s, "new"); c.want == 409 && n == 6 {
 						t.Error("a part of it was saved")
@@ -82,7 +82,7 @@ func TestDeltaConditions(t *testing.T) {
 	}
 }
 
-// TestLastWriteWins has the name of what it does.
+// TestLastWriteWins: with LastWriteWins the last of two writes of a key stays.
 func TestLastWriteWins(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -387,8 +387,8 @@ func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
 	})
 }
 
-// TestErrorCarriesTheNewID: after a Regenerate the answer has the id, also when
-// it is a conflict.
+// TestErrorCarriesTheNewID: after a Regenerate the answer has the new id, even if the answer is a
+// conflict.
 func TestErrorCarriesTheNewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)

@@ -1,8 +1,7 @@
 package session
 
-// unchanged lists what must still be so for c to be committed. whole says that
-// the commit depends on all that was read, followed that the session got a new
-// id since.
+// unchanged lists the conditions of commit c. whole says that the commit depends on everything that
+// was read. followed says that the session got a new id since.
 func (v *view) unchanged(c *Change, whole, followed bool) []Condition {
 	keys := make(map[string]bool)
 	if whole {
@@ -36,8 +35,8 @@ func (v *view) addRead(keys map[string]bool) {
 	}
 }
 
-// unchangedEarlier lists the conditions on what was read before the session was
-// loaded again, and removes their keys from keys.
+// unchangedEarlier lists the conditions on values that were read before the session was loaded
+// again. It removes their keys from keys.
 func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
 	add := func(key string) {
 		if was, ok := v.earlier.at(key); ok {

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// carried is what a request's context holds: its sessions, the innermost first.
+// carried is the value in a request's context: its sessions, the innermost first.
 type carried struct {
 	s     *state
 	outer *carried
@@ -37,10 +37,10 @@ func (m *Manager) find(ctx context.Context) *state {
 	return nil
 }
 
-// From returns the session of the request that ctx belongs to; nothing is loaded yet. The first
-// use loads it with ctx: see Session. If there is no session, all methods return ErrNoSession. If a
-// program has several Managers, From returns the session of the innermost Middleware or With, and
-// Manager.From that of one Manager.
+// From returns the session of the request that ctx belongs to. It loads nothing: the first use
+// loads the session with ctx, see Session. If there is no session, all methods return ErrNoSession.
+// If a program has several Managers, From returns the session of the innermost Middleware or With;
+// Manager.From returns the session of one Manager.
 func From(ctx context.Context) *Session {
 	if c := sessionsIn(ctx); c != nil {
 		return &Session{c.s, ctx}
@@ -56,10 +56,10 @@ func (m *Manager) From(ctx context.Context) *Session {
 	return none(ctx)
 }
 
-// none is a session that is not there.
+// none returns a Session whose methods return ErrNoSession.
 func none(ctx context.Context) *Session {
 	return &Session{&state{failed: ErrNoSession, m: nobody}, ctx}
 }
 
-// nobody manages sessions that are not there.
+// nobody is the Manager of the Sessions that none returns.
 var nobody = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}

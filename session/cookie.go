@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// DefaultCookieName is the cookie's name. The prefix makes browsers refuse one
-// that another host of the same domain, or an attacker on plain HTTP, sets.
+// DefaultCookieName is the cookie's name. With this prefix, browsers refuse a cookie of that name
+// that comes from another host of the same domain, or from an attacker on plain HTTP.
 const DefaultCookieName = "__Host-session"
 
 // Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
-// zero value is the safest: HttpOnly, Secure, SameSite=Lax, for this host only, and gone when the
-// browser ends.
+// zero value is the safest: HttpOnly, Secure, SameSite=Lax, for this host only, and deleted when
+// the browser ends.
 type Cookie struct {
-	Name   string // DefaultCookieName; "session" if Insecure
-	Path   string // "/"; with another the name must not begin with "__Host-"
-	Domain string // as with Path
+	Name   string // DefaultCookieName; "session" with Insecure, Domain or another Path
+	Path   string // "/"; with any other path the name must not begin with "__Host-"
+	Domain string // if set, the name must not begin with "__Host-"
 	// Insecure lets the cookie travel over plain HTTP, for development.
 	Insecure bool
 	// Scripts lets scripts of the page read the id.
 	Scripts  bool
 	SameSite http.SameSite // Lax
-	// Persist keeps the cookie for the Lifetime, even if the browser ends. So it
-	// needs one, and NewPHP, whose sessions have none, refuses it.
+	// Persist keeps the cookie for the Lifetime, even if the browser ends. It therefore needs a
+	// Lifetime. NewPHP refuses Persist, because its sessions have no Lifetime.
 	Persist     bool
 	Partitioned bool
 }
@@ -78,7 +78,7 @@ func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	return h
 }
 
-// idFrom returns the first id that may be one, or "".
+// idFrom returns the first id in r's cookies that has the form of an id, or "".
 func (m *Manager) idFrom(r *http.Request) string {
 	for _, c := range r.CookiesNamed(m.cfg.cookie.Name) {
 		if m.cfg.ids.valid(c.Value) {
@@ -104,13 +104,12 @@ func (s *state) setCookie(h http.Header) {
 		return
 	}
 	s.sent = cookie.Value
-	s.m.dropOwnCookie(h) // of a first run of the handler
+	s.m.dropOwnCookie(h) // which an earlier run of the handler set
 	h.Add("Set-Cookie", cookie.String())
 	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
 }
 
-// ownCookies returns those of lines, of the header Set-Cookie, that set m's
-// cookie.
+// ownCookies returns those of the Set-Cookie lines that set m's cookie.
 func (m *Manager) ownCookies(lines []string) []string {
 	var own []string
 	for _, line := range lines {

@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// Destroy ends the session in the store at once, and the client's cookie with the answer. Requests
-// under way cannot save any more (ErrDestroyed), and the unsaved writes of this one are dropped. If
-// other programs write the sessions, Destroy waits for the lock.
+// Destroy ends the session in the store at once, and deletes the client's cookie with the answer.
+// Requests under way can no longer save (ErrDestroyed), and the unsaved writes of this one are
+// dropped. If other programs write the sessions, Destroy waits for the lock.
 //
-// An id from before Regenerate cannot end the session, which has a new id: the error is ErrMoved,
-// and nothing is changed. Destroy also ends a session that cannot be read (ErrRefused), and one
-// whose lock is held by another request.
+// With an id from before Regenerate, Destroy cannot end the session, which has a new id: the error
+// is ErrMoved, and nothing is changed. Destroy also ends a session that cannot be read
+// (ErrRefused), and one whose lock is held by another request.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,15 +32,16 @@ func (s *Session) Destroy(ctx context.Context) error {
 	}
 	s.failed = nil
 	if s.release(ctx); s.failed != nil {
-		return s.failed // the lock had ended: another program may bring the session back
+		return s.failed // the lock had ended, so another program may write the session again
 	}
 	s.end()
 	s.event(ctx, Event{Kind: EventDestroyed})
 	return nil
 }
 
-// destroy deletes the session, also at the key that it moved to since this request loaded it. It
-// needs the lock only if commits need it, and never the data.
+// destroy deletes the session. If the session has moved since this request loaded it, destroy
+// deletes it at its new key too. It needs the lock only if commits need it, and it never reads the
+// values.
 func (s *state) destroy(ctx context.Context) error {
 	key, old := s.key, s.standing == frozen
 	if !s.isLoaded() && key != "" {
@@ -69,15 +70,16 @@ func (s *state) destroy(ctx context.Context) error {
 			return err
 		}
 		if moved.To != "" {
-			s.release(ctx) // it is the lock of the old key
+			s.release(ctx) // the lock belongs to the old key
 		}
 		key = moved.To
 	}
 	return nil
 }
 
-// find returns the key at which the session is now, "" if there is none, and whether the client
-// sent an old id, which may not end the session. Unreadable data do not matter.
+// find returns the key at which the session is now, or "" if there is none. old reports that the
+// client sent an old id, which may not end the session. find succeeds even if the data are
+// unreadable.
 func (s *state) find(ctx context.Context) (key string, old bool, err error) {
 	key = s.key
 	for range maxHops {
@@ -95,7 +97,7 @@ func (s *state) find(ctx context.Context) (key string, old bool, err error) {
 		}
 		alive, err := s.m.alive(ctx, rec.Moved.To)
 		if err != nil || !alive {
-			return key, false, err // a tombstone of nothing
+			return key, false, err // the tombstone leads to no session
 		}
 		return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
 	}

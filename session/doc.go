@@ -1,5 +1,5 @@
-// Package session keeps web sessions, and loses none of their data when many requests of one
-// visitor come at the same time.
+// Package session keeps web sessions. It loses no data when many requests of one visitor come at
+// the same time.
 //
 //	locker := padlock.New(memstore.New())
 //	sessions, err := session.New(session.NewMemory(), session.Locker(locker))
@@ -18,17 +18,18 @@
 // # Modes
 //
 // [Delta], the default, takes no lock while the handler works. It saves the keys that this request
-// wrote, on condition that those of them that it had read are unchanged; otherwise the answer is
-// 409 and nothing is saved. A key that is put without having been read is simply set: the last one
-// wins. Keys that were read and not written are not compared, unless [Session.Watch] asks for it.
+// wrote. If the request had read some of these keys, they must be unchanged; otherwise the answer
+// is 409 and nothing is saved. A key that is put without having been read is simply set: the last
+// write wins. Keys that were read and not written are not compared, unless [Session.Watch] asks for
+// it.
 //
 // [Exclusive] takes the session's lock at the first use and keeps it until the session is saved:
 // requests of one session run one after the other. [ReadOnly] refuses writes and never waits.
 // [LastWriteWins] is Delta without any comparison.
 //
 // In every mode a session that was destroyed stays destroyed: a late save is an error. This also
-// holds for a route that takes the lock inside a layer that had used the session without it; the
-// keys that such a layer read are compared as in Delta.
+// holds if an outer handler used the session without the lock and an inner route then takes it. The
+// keys that the outer handler read are compared as in Delta.
 //
 // # Values
 //
@@ -43,7 +44,7 @@
 //
 // # Versions
 //
-// Stored sessions carry the number of their format. A session in a newer format than this version
-// reads is [ErrRefused] and stays as it is: so two versions of padlock may serve the same sessions.
-// docs/sessions.md says how to upgrade and to go back.
+// Stored sessions carry the number of their format. If a session is in a format that is too new for
+// this version, the error is [ErrRefused] and the session stays as it is. So two versions of
+// padlock may serve the same sessions. docs/sessions.md says how to upgrade and to go back.
 package session

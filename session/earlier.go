@@ -1,16 +1,17 @@
 package session
 
-// earlier is what a request had read before its session was loaded again, under
-// the lock. If the request then writes such a key, the key must still have the
-// value that was read, because the handler may have computed the new value from
-// it. A key that is read again no longer counts.
+// earlier holds the values that a request had read before its session was loaded again, under the
+// lock. If the request then writes such a key, the key must still have the value that was read,
+// because the handler may have computed the new value from it. If a key is read again after the
+// load, its earlier value no longer counts.
 type earlier struct {
 	was    map[string]Condition
-	absent bool            // Keys was called: all other keys were seen to be absent
-	again  map[string]bool // of those, the keys that were read again
+	absent bool            // Keys was called, so each key not in was was seen to be absent
+	again  map[string]bool // if absent: keys that were read again and no longer count
 }
 
-// add notes what v has read since its last load, which is about to be repeated.
+// add notes which values v has read since its last load. It is called before the session is loaded
+// again.
 func (e *earlier) add(v *view) {
 	if e.was == nil {
 		e.was, e.again = make(map[string]Condition), make(map[string]bool)
@@ -43,7 +44,7 @@ func (e *earlier) at(key string) (Condition, bool) {
 	return Condition{Key: key, Absent: true}, e.absent && !e.again[key]
 }
 
-// forget drops a key that was read again, or written by this request.
+// forget drops a key that was read again, or that this request wrote.
 func (e *earlier) forget(key string) {
 	delete(e.was, key)
 	if e.absent {

@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// Errors of a Session's methods and of the middleware; ask with errors.Is.
+// Errors of a Session's methods and of the middleware. Check for them with errors.Is.
 var (
-	// ErrConflict: another request changed a key that this one had read and now wants to write.
+	// ErrConflict: another request changed a key that this one had read and then wrote or watched.
 	// Nothing was saved. The error is a *ConflictError.
 	ErrConflict = errors.New("session was changed by another request")
 	// ErrDestroyed: the session ended while the request worked: by a logout, or because it
 	// expired. Nothing was saved, and no new session is made.
 	ErrDestroyed = errors.New("session was destroyed")
 	// ErrMoved: the session got a new id, and the client sent the old one. With the old id a
-	// request may only read the values from before the change, and cannot end the session.
+	// request reads the values from before the change. It can neither write nor end the session.
 	ErrMoved = errors.New("session has a new id")
 	// ErrReadOnly: the route's mode is ReadOnly or Consistent.
 	ErrReadOnly = errors.New("session is read-only here")
-	// ErrClosed: the session was saved already, by Commit or with the first byte of the answer, or
+	// ErrClosed: the session was already saved, by Commit or with the first byte of the answer, or
 	// the answer began while this call waited for the lock. Reading and Update still work.
 	ErrClosed = errors.New("session was saved already")
 	// ErrAbandoned: the handler has called Abandon.
 	ErrAbandoned = errors.New("session was abandoned")
 	// ErrBusy: the request did not get the session's lock in time. The error is a *BusyError.
 	ErrBusy = errors.New("session is in use by other requests")
-	// ErrTooManyWaiters: as many requests wait for this session as MaxWaiters allows.
+	// ErrTooManyWaiters: MaxWaiters requests already wait for this session.
 	ErrTooManyWaiters = errors.New("too many requests wait for the session")
 	// ErrTooLarge: the session would exceed MaxSize. The write was refused: see
 	// Session.IgnoreRefused.
 	ErrTooLarge = errors.New("session is too large")
 	// ErrNotNumber: the value is not an integer, or the sum does not fit 64 bits.
 	ErrNotNumber = errors.New("session value is no integer")
-	// ErrKey: the key is empty, longer than MaxKey, or not possible in the format of the store.
+	// ErrKey: the key is empty, longer than MaxKey, or impossible in the store's format.
 	ErrKey = errors.New("invalid session key")
 	// ErrNoSession: the context does not come from a Manager's Middleware.
 	ErrNoSession = errors.New("no session in this context")
-	// ErrUnsaved: the store did not confirm the write, so it may be saved or not.
+	// ErrUnsaved: the store did not confirm the write. The write may or may not be saved.
 	ErrUnsaved = errors.New("session may not have been saved")
-	// ErrRefused: the stored session cannot be read (it is damaged, or a newer padlock wrote it),
-	// or the change would damage it.
+	// ErrRefused: the stored session cannot be read, because it is damaged or a newer padlock wrote
+	// it, or the change would damage it.
 	ErrRefused = errors.New("stored session cannot be used")
 	// ErrUnavailable: the store could not be reached, and nothing was changed.
 	ErrUnavailable = errors.New("session store is unavailable")
@@ -52,11 +52,11 @@ var (
 var (
 	// ErrNotFound: there is no such session.
 	ErrNotFound = errors.New("no such session")
-	// ErrExists: Change.Create found the key taken.
+	// ErrExists: Change.Create was set, and there is a session at the key already.
 	ErrExists = errors.New("session exists already")
 )
 
-// A ConflictError names the keys that another request changed. errors.Is finds ErrConflict in it.
+// A ConflictError names the keys that another request changed. It is an ErrConflict for errors.Is.
 type ConflictError struct {
 	Keys []string // empty if the store compared the session as a whole
 }
@@ -72,24 +72,23 @@ func (e *ConflictError) Error() string {
 	return ErrConflict.Error() + fmt.Sprintf(": %q", e.Keys)
 }
 
-// A MovedError comes from a store: the record is a tombstone. errors.Is finds ErrMoved in it.
+// A MovedError comes from a store: the record is a tombstone. It is an ErrMoved for errors.Is.
 type MovedError struct{ Moved Moved }
 
 // Is reports whether target is ErrMoved.
 func (e *MovedError) Is(target error) bool { return target == ErrMoved }
 
-// Error does not name the new key, since that may be a secret.
+// Error does not name the new key, which may be a secret.
 func (e *MovedError) Error() string { return ErrMoved.Error() }
 
-// A BusyError says how long the request waited for the lock. errors.Is finds ErrBusy in it.
+// A BusyError says how long the request waited for the lock. It is an ErrBusy for errors.Is.
 type BusyError struct {
 	Waited time.Duration
 	Lock   string // the lock's name, shortened where it contains the session's id
-	Holder string // the holder, as far as it is known
+	Holder string // the lock's holder, if it is known
 
-	// Foreign says that a program other than padlock has the lock and gave no
-	// time at which it ends. If that program crashed, the lock stays until it
-	// is deleted.
+	// Foreign says that a program other than padlock holds the lock, and that the lock does not
+	// expire. If that program crashed, the lock stays until it is deleted.
 	Foreign bool
 }
 
@@ -110,7 +109,7 @@ func (e *BusyError) Error() string {
 }
 
 // Status returns the HTTP status for err: 409 if another request was faster and the client should
-// look again, else 503.
+// load the session again, else 503.
 func Status(err error) int {
 	for _, e := range []error{ErrConflict, ErrDestroyed, ErrMoved} {
 		if errors.Is(err, e) {
@@ -120,7 +119,7 @@ func Status(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// both joins two errors in one line; either may be nil.
+// both joins two errors in one line. Either may be nil.
 func both(first, second error) error {
 	switch {
 	case first == nil:
@@ -131,8 +130,8 @@ func both(first, second error) error {
 	return fmt.Errorf("%w: %w", first, second)
 }
 
-// wrapStore turns an error of the store into the one that a handler gets. After an unknown error it
-// is open whether the session was saved.
+// wrapStore turns an error of the store into the error that a handler gets. An unknown error
+// becomes ErrUnsaved, because the session may have been saved.
 func wrapStore(err error) error {
 	if err == nil {
 		return nil

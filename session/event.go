@@ -17,16 +17,17 @@ const (
 	EventWaited EventKind = "waited"
 	// EventSaved: the store was asked to commit. Took, Err.
 	EventSaved EventKind = "saved"
-	// EventConflict: the answer is 409, or the handler runs again; Err names the keys.
+	// EventConflict: the answer is 409, or the handler runs again. Err names the keys.
 	EventConflict EventKind = "conflict"
-	// EventFailed: the answer was replaced, or was an error already. Err.
+	// EventFailed: the answer was replaced, or was already an error. Err.
 	EventFailed EventKind = "failed"
 	// EventLost: a write came too late, because the answer had begun. Err.
 	EventLost EventKind = "lost"
-	// EventLockLost: the lock ended before it was released. Conditions protect the commit, or the
-	// commit fails. Err.
+	// EventLockLost: the lock ended before it was released. Either the conditions of the commit
+	// protect the session, or the commit fails. Err.
 	EventLockLost EventKind = "lock-lost"
-	// EventUnlocked: the session is saved without the lock, whose store cannot be reached. Err.
+	// EventUnlocked: the session is saved without the lock, because the lock store cannot be
+	// reached. Err.
 	EventUnlocked EventKind = "unlocked"
 	// EventOldID: a client sent an id from before Regenerate.
 	EventOldID EventKind = "old-id"
@@ -43,7 +44,7 @@ const (
 // Event is one thing that happened, for metrics.
 type Event struct {
 	Kind EventKind
-	Key  string // of EventInPlace
+	Key  string // only with EventInPlace
 	Took time.Duration
 	Err  error
 }
@@ -54,8 +55,7 @@ var loud = map[EventKind]slog.Level{
 	EventOldID: slog.LevelInfo, EventUnlocked: slog.LevelInfo,
 }
 
-// event reports e, with the context of the request, so that a log can name its
-// trace.
+// event reports e with the context of the request, so that a log can name the request's trace.
 func (s *state) event(ctx context.Context, e Event) {
 	m := s.m
 	for _, f := range m.cfg.onEvent {

@@ -156,7 +156,7 @@ func ExampleSession_Update() {
 	// Output: [home cart] <nil>
 }
 
-// A message is shown once, whoever asks first.
+// A message is shown once, to the first request that asks for it.
 func ExampleTakeFlash() {
 	sessions, _ := session.New(session.NewMemory())
 	b := newBrowser(nil, sessions)

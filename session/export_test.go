@@ -15,7 +15,7 @@ func Interfere(s *Session, key string, v any) error {
 // StoreOf is where m keeps its sessions.
 func StoreOf(m *Manager) Store { return m.store }
 
-// StandingOf names the state of s in standing's table, what can be true beside it, and the stage.
+// StandingOf names the state of s in standing's table, the flags that are set, and the stage.
 func StandingOf(s *Session) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func TestStoreDown(t *testing.T) {
 	b.status(503, func(s *session.Session) {
 		s.Put("k", 2)
 		if err := s.Commit(bg); !errors.Is(err, session.ErrUnsaved) {
-			t.Errorf("what cannot be known is told as %v", err)
+			t.Errorf("Commit with an unknown outcome returned %v", err)
 		}
 	})
 	b.status(503, func(s *session.Session) { s.Incr(bg, "n", 1) })
@@ -296,7 +296,7 @@ func TestLockLeftByPHP(t *testing.T) {
 			t.Errorf("%d %q\n%s", w.Code, w.Body, logs.String())
 		}
 		if all := w.Body.String() + logs.String() + got.Error(); strings.Contains(all, id) {
-			t.Errorf("the id is told: %s", all)
+			t.Errorf("the id is in the answer or the log: %s", all)
 		}
 	}
 }

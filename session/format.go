@@ -12,11 +12,12 @@ type Format interface {
 	// Parse reads a session. Its time and memory are bounded by the length of data. Parts that it
 	// does not understand are kept as they are.
 	Parse(data []byte) (Document, error)
-	// New is a session without fields.
+	// New returns a session without fields.
 	New(deadline time.Time) Document
 	// Same reports whether two encoded values mean the same.
 	Same(a, b []byte) bool
-	// Add adds delta to an encoded integer, nil counting 0. ErrNotNumber.
+	// Add adds delta to an encoded integer; nil counts as 0. If old is no integer, the error is
+	// ErrNotNumber.
 	Add(old []byte, delta int64) ([]byte, error)
 }
 
@@ -24,7 +25,7 @@ type Format interface {
 type Document interface {
 	// Fields lists the fields in their order.
 	Fields() []Field
-	// Get returns one of them.
+	// Get returns the value of one field.
 	Get(key string) (value []byte, ok bool)
 	// Set changes a field, or adds it at the end.
 	Set(key string, value []byte) error
@@ -42,13 +43,13 @@ func Packed() Format { return packed{} }
 
 type packed struct{}
 
-// packedMagic begins every packed session; its last byte is the number of the format. A later
-// padlock that writes another format changes that byte and nothing before it.
+// packedMagic begins every packed session. Its last byte is the number of the format. If a later
+// padlock writes another format, it changes only that byte of the prefix.
 const packedMagic = "PLS\x01"
 
 var errPacked = fmt.Errorf("%w: it is damaged", ErrRefused)
 
-// otherFormat is the error for data that begin with neither packedMagic nor TombstonePrefix.
+// otherFormat returns the error for data that begin with neither packedMagic nor TombstonePrefix.
 func otherFormat(data []byte) error {
 	const name = len(packedMagic) - 1
 	if len(data) > name && data[name] > packedMagic[name] && (string(data[:name]) == packedMagic[:name] || string(data[:name]) == TombstonePrefix[:name]) {
@@ -85,7 +86,8 @@ func (packed) Parse(data []byte) (Document, error) {
 	return d, nil
 }
 
-// unpacker reads numbers and byte strings. After the first mistake it returns empty ones.
+// unpacker reads numbers and byte strings. After the first malformed one it returns only empty
+// ones.
 type unpacker struct {
 	rest []byte
 	bad  bool

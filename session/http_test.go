@@ -102,7 +102,7 @@ func TestHostileCookies(t *testing.T) {
 		want(t, c, "/get", 200, "<nil> <nil>")
 	}
 	if n := store.total(); n != 0 {
-		t.Errorf("the store was asked %d times for what is no id", n)
+		t.Errorf("the store was called %d times with malformed ids", n)
 	}
 	// Strict: an id that looks right and is unknown is not adopted.
 	unknown := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
@@ -277,8 +277,8 @@ func TestPanicSavesNothingAndUnlocks(t *testing.T) {
 	want(t, c, "/get", 200, "1 <nil>")
 }
 
-// TestClientGone: what a handler has done is saved also when nobody waits for
-// the answer.
+// TestClientGone: the writes of a handler are saved even if the client no longer waits for the
+// answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	gone, done := make(chan bool), make(chan bool)

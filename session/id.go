@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// idBytes are random: 256 bits, so that an id is never guessed and never made
-// twice.
+// idBytes is the number of random bytes in an id: 256 bits, so that nobody guesses an id and no id
+// is made twice.
 const idBytes = 32
 
-// idRules say how ids look and at which keys sessions are in the store.
+// idRules say what ids look like and at which keys the store keeps sessions.
 type idRules struct {
 	php    bool
-	prefix string // of keys
-	suffix string // of locks
+	prefix string // of the keys of sessions
+	suffix string // of the names of locks
 }
 
 // newID makes an id from the system's generator.
@@ -24,12 +24,12 @@ func (r *idRules) newID() string {
 	var raw [idBytes]byte
 	rand.Read(raw[:])
 	if r.php {
-		return hex.EncodeToString(raw[:]) // letters that PHP allows
+		return hex.EncodeToString(raw[:]) // PHP allows these letters
 	}
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// valid reports whether id has the form of an id. It is checked before the store is asked.
+// valid reports whether id has the form of an id. It is called before the store is.
 func (r *idRules) valid(id string) bool {
 	if r.php {
 		return len(id) >= 22 && len(id) <= 256 && strings.Trim(id, phpIDLetters) == ""
@@ -50,7 +50,7 @@ func (r *idRules) key(id string) string {
 	return r.prefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// lock is the name of a session's lock.
+// lock returns the name of a session's lock.
 func (r *idRules) lock(key string) string {
 	if r.php {
 		return key + r.suffix

@@ -12,12 +12,12 @@ import (
 type interruption struct {
 	mu      sync.Mutex
 	closing bool                    // the answer is about to begin
-	cancel  context.CancelCauseFunc // of the wait under way; nil: there is none
+	cancel  context.CancelCauseFunc // cancels the wait under way; nil if there is none
 }
 
 var errAnswerBegan = errors.New("the answer began")
 
-// begin starts a wait. The session's mutex is held, so there is one at a time.
+// begin starts a wait. The session's mutex is held, so there is only one wait at a time.
 func (i *interruption) begin(ctx context.Context) (context.Context, func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -34,7 +34,7 @@ func (i *interruption) begin(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// stop ends the wait under way, and those that begin before resume.
+// stop ends the wait under way, and any wait that begins before resume is called.
 func (i *interruption) stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -50,7 +50,7 @@ func (i *interruption) resume() {
 	i.closing = false
 }
 
-// interrupted returns ErrClosed if err came because the answer began, else err.
+// interrupted returns ErrClosed if the wait ended because the answer began, else err.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == errAnswerBegan {
 		return ErrClosed

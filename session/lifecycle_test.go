@@ -32,7 +32,7 @@ func TestUpdate(t *testing.T) {
 				t.Errorf("%d, %d runs", n, runs)
 			}
 			if ok, _ := s.Has("new"); ok {
-				t.Error("the request's own view changed beside what Update wrote")
+				t.Error("Update changed keys of the request's view that it did not write")
 			}
 			// Its own write is no conflict with itself.
 			noError(t, s.Put("k", 10))

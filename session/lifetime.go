@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ttl is how long a session lives from now.
+// ttl returns how long a session lives from now.
 func (m *Manager) ttl(deadline time.Time) time.Duration {
 	ttl := m.cfg.idle
 	if !deadline.IsZero() {
@@ -18,7 +18,7 @@ func (m *Manager) ttl(deadline time.Time) time.Duration {
 	return ttl
 }
 
-// newDeadline is the end of a session that is made now.
+// newDeadline returns the end of the absolute lifetime of a session that is made now.
 func (m *Manager) newDeadline() time.Time {
 	if m.cfg.lifetime == 0 {
 		return time.Time{}
@@ -26,7 +26,7 @@ func (m *Manager) newDeadline() time.Time {
 	return time.Now().Add(m.cfg.lifetime).Truncate(time.Millisecond)
 }
 
-// tooOld reports whether the absolute lifetime is over, by this clock.
+// tooOld reports whether the absolute lifetime is over, by the clock of this process.
 func tooOld(rec Record) bool {
 	return !rec.Deadline.IsZero() && !time.Now().Before(rec.Deadline)
 }

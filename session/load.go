@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// use is the beginning of every call: it finds out whether the session may be used, and loads it.
-// s.mu is held.
+// use is the beginning of every call. It checks whether the session may be used, and loads it if it
+// is not loaded. s.mu is held.
 func (s *state) use(ctx context.Context, write bool) error {
 	switch {
 	case s.abandoned:
@@ -35,7 +35,8 @@ func (s *state) use(ctx context.Context, write bool) error {
 	return nil
 }
 
-// maxHops bounds how often an id may have been changed during its grace.
+// maxHops bounds how many tombstones a load follows. A longer chain needs that many new ids in one
+// grace period.
 const maxHops = 16
 
 // load reads the session, under the lock if the mode wants it.
@@ -53,7 +54,7 @@ func (s *state) load(ctx context.Context) error {
 	}
 	if !s.isLoaded() {
 		if s.standing == reload {
-			return ErrDestroyed // and this request's writes do not make it again
+			return ErrDestroyed // the writes of this request do not make the session again
 		}
 		s.release(ctx)
 		s.keep(Record{}) // the first write makes the session
@@ -99,8 +100,8 @@ func (s *state) loadLocked(ctx context.Context) error {
 	return nil
 }
 
-// prolong moves the end of the idle time when a tenth of it has passed. If that fails, the worst
-// case is that the session ends too early; the next request tries again.
+// prolong sets a new end of the idle time when a tenth of it has passed. If that fails, the session
+// may end too early; the next request tries again.
 func (s *state) prolong(ctx context.Context, rec Record) {
 	want := s.m.ttl(rec.Deadline)
 	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
@@ -110,8 +111,8 @@ func (s *state) prolong(ctx context.Context, rec Record) {
 	}
 }
 
-// loadMoved handles an id from before Regenerate. A tombstone counts only while the session that
-// it points to lives: a logout there ends it too.
+// loadMoved handles an id from before Regenerate. A tombstone counts only while the session that it
+// points to lives. So a logout there ends the old id too.
 func (s *state) loadMoved(ctx context.Context, rec Record) error {
 	s.event(ctx, Event{Kind: EventOldID})
 	if !rec.Moved.Frozen {
@@ -127,8 +128,8 @@ func (s *state) loadMoved(ctx context.Context, rec Record) error {
 		return nil
 	}
 	s.keep(rec)
-	// A request that began before the id was changed may still write. It could have done so a
-	// moment earlier, and its writes would have been copied.
+	// A request that began before the id was changed may still write. A moment earlier it could
+	// have written to the old id, and Regenerate would have copied that.
 	s.standing = followed
 	if !s.started.Before(rec.Moved.At) {
 		s.standing = frozen

@@ -11,15 +11,15 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Locks takes locks of sessions. It is safe for concurrent use.
+// Locks provides the locks of sessions. It is safe for concurrent use.
 type Locks interface {
-	// Lock takes the lock of the session at key. It waits at most for wait, and no longer than
-	// ctx; a wait of 0 is one try. If another request has the lock the error is a *BusyError. If
-	// the store of the locks cannot be reached, errors.Is finds ErrUnavailable or
+	// Lock takes the lock of the session at key. It waits at most for wait, and only until ctx
+	// ends. If wait is 0 it tries once. If another request holds the lock, the error is a
+	// *BusyError. If the store of the locks cannot be reached, errors.Is finds ErrUnavailable or
 	// padlock.ErrUnavailable in the error.
 	//
-	// unlock releases the lock. It is called once, and no context bounds it. If the lock had ended
-	// before, errors.Is finds padlock.ErrLost or padlock.ErrExpired in its error.
+	// unlock releases the lock. The Manager calls it once and gives it no context. If the lock had
+	// ended before, errors.Is finds padlock.ErrLost or padlock.ErrExpired in its error.
 	Lock(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, err error)
 }
 
@@ -42,7 +42,7 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	start := time.Now()
 	lock, err := p.locker.Acquire(ctx, p.ids.lock(key), opts...)
 	if shared && errors.Is(err, errors.ErrUnsupported) {
-		// An exclusive lock excludes more, and it is held for one load only.
+		// There is no shared lock. An exclusive one is safe too, and it is held for one load only.
 		lock, err = p.locker.Acquire(ctx, p.ids.lock(key), opts[:1]...)
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	unlock = func() error {
 		over := lock.Expired()
 		err := lock.Release()
-		if over && !ended(err) { // it was lost, and then the store could not be asked
+		if over && !ended(err) { // the lock was lost, and after that the lock store did not respond
 			err = both(padlock.ErrExpired, err)
 		}
 		return p.hidden(err)
@@ -60,7 +60,8 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	return unlock, check, nil
 }
 
-// refused describes the failure without the lock's name, which in PHP mode holds the session's id.
+// refused describes the failure without the lock's name. In PHP mode that name contains the
+// session's id.
 func (p *padlockLocks) refused(key string, waited time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
@@ -68,7 +69,7 @@ func (p *padlockLocks) refused(key string, waited time.Duration, err error) erro
 		case errors.Is(err, padlock.ErrTooManyWaiters):
 			return ErrTooManyWaiters
 		case errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
-			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // behind others of this process
+			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // other callers of this process wait before this one
 		}
 		return p.hidden(err)
 	}
@@ -80,7 +81,7 @@ func (p *padlockLocks) refused(key string, waited time.Duration, err error) erro
 	return busy
 }
 
-// hidden keeps the kind of an error and drops its text, which names the lock.
+// hidden keeps the kind of an error and drops its text, which contains the lock's name.
 func (p *padlockLocks) hidden(err error) error {
 	var inner *padlock.Error
 	if errors.As(err, &inner) {
@@ -89,7 +90,7 @@ func (p *padlockLocks) hidden(err error) error {
 	return err
 }
 
-// waitShare is the part of its remaining time that a request may spend on waiting.
+// waitShare is the share of its remaining time that a request may spend on waiting.
 const waitShare = 0.7
 
 // deadlineOf returns when the request must be answered: its context's deadline, or the end of the
@@ -104,7 +105,7 @@ func deadlineOf(r *http.Request, start time.Time) time.Time {
 	return end
 }
 
-// waitBound is how long s may still wait for its lock.
+// waitBound returns how long s may still wait for its lock.
 func (s *state) waitBound() time.Duration {
 	wait := s.set.wait
 	if !s.deadline.IsZero() {
@@ -113,11 +114,10 @@ func (s *state) waitBound() time.Duration {
 	return max(wait, 0)
 }
 
-// A heldLock is a session's lock that a request has. An Update in an Exclusive
-// request shares it.
+// A heldLock is a session's lock that a request holds. An Update in an Exclusive request shares it.
 type heldLock struct {
 	unlock func() error
-	check  func(context.Context) error // whether it still stands; nil: that cannot be asked
+	check  func(context.Context) error // checks that the lock is still held; nil if that is impossible
 
 	mu    sync.Mutex
 	users int
@@ -134,8 +134,8 @@ func (h *heldLock) share() *heldLock {
 	return h
 }
 
-// free releases the lock when its last user is done. It returns the reason if the lock had ended
-// before, and whether something had been saved under it.
+// free releases the lock when its last user is done. err is the reason if the lock had ended
+// before. wrote reports whether something had been saved under the lock.
 func (h *heldLock) free() (wrote bool, err error) {
 	h.mu.Lock()
 	h.users--
@@ -177,11 +177,11 @@ func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, e
 	return held, err
 }
 
-// errLocksDown marks locks that could not be taken although no other request is known to hold them.
+// errLocksDown means that a lock could not be taken, although no other request is known to hold it.
 var errLocksDown = errors.New("its locks cannot be reached")
 
-// lockFailure turns an error of Lock into the one for the session. Nothing was saved, even if the
-// lock was taken.
+// lockFailure turns an error of Lock into the session's error. Nothing was saved, even if the lock
+// was taken.
 func lockFailure(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooManyWaiters):
@@ -206,7 +206,7 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 	return h, nil
 }
 
-// release gives up the request's lock. If the lock had ended, and something was saved that only the
+// release releases the request's lock. If the lock had ended, and something was saved that only the
 // lock protects, the session fails: another program may have overwritten it.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
@@ -219,8 +219,8 @@ func (s *state) release(ctx context.Context) {
 	}
 }
 
-// lockEnded reports the error of unlock. It returns ErrUnsaved if the lock had ended and commits
-// need it.
+// lockEnded handles the error of unlock. It returns ErrUnsaved if the lock had ended and commits
+// need the lock.
 func (s *state) lockEnded(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -229,12 +229,13 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 	if s.m.traits.CommitsNeedLock && ended(err) {
 		return both(ErrUnsaved, err)
 	}
-	return nil // what was saved was saved under its conditions
+	return nil // the conditions of the commit protected it
 }
 
-// canDoWithout reports whether the session can go on after err, without its lock: if no other
-// request holds the lock, but its store cannot be reached, or gives no locks for a while after a
-// restart. Then the conditions of commits protect the session, unless other programs write it.
+// canDoWithout reports whether the session can be used without its lock after err. This is so if no
+// other request holds the lock and the lock store cannot be reached, or grants no locks for a while
+// after a restart. Then the conditions of commits protect the session, unless other programs write
+// it.
 func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	if s.m.traits.CommitsNeedLock || !errors.Is(err, errLocksDown) {
 		return false
@@ -243,9 +244,9 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	return true
 }
 
-// underLock calls f while the session's lock at key is held: the request's lock, or one that is
-// taken for this call. If only the lock protects the writes of f, a lock that has ended is taken
-// again first; if it ends during f, the outcome of f is unknown.
+// underLock calls f while a lock of the session at key is held. That is the request's lock, or one
+// that is taken for this call. If the request's lock has ended, and only the lock protects the
+// writes of f, it is taken again before f. If it ends during f, the outcome of f is unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err
@@ -280,7 +281,7 @@ func (s *state) underLock(ctx context.Context, key string, f func() error) error
 }
 
 // checkHeld makes sure that the request still holds its lock, if commits need it. If the lock has
-// ended, it is taken again; the conditions of the commit find changes that were made meanwhile.
+// ended, it is taken again. The conditions of the commit then detect changes by other programs.
 func (s *state) checkHeld(ctx context.Context, key string) error {
 	if s.held == nil || s.held.check == nil || !s.m.traits.CommitsNeedLock {
 		return nil
@@ -296,7 +297,7 @@ func (s *state) checkHeld(ctx context.Context, key string) error {
 	s.held = nil
 	s.event(ctx, Event{Kind: EventLockLost, Err: err})
 	if wrote {
-		return both(ErrUnsaved, err) // perhaps after the lock had ended
+		return both(ErrUnsaved, err) // the write may have come after the lock had ended
 	}
 	held, err := s.lock(ctx, key, false)
 	if err == nil {
@@ -305,7 +306,7 @@ func (s *state) checkHeld(ctx context.Context, key string) error {
 	return err
 }
 
-// enterLine counts a waiter in, unless there are too many for this session.
+// enterLine counts the caller as a waiter, unless there are too many for this session.
 func (m *Manager) enterLine(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

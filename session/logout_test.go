@@ -25,9 +25,8 @@ func (b *browser) nested(outer, inner func(*session.Session), opts ...session.Ro
 	}).Code
 }
 
-// TestLogoutIsNotRevivedInside: a logout that comes between what an outer layer
-// read and a route that takes the lock holds. What the outer layer put must not
-// make a new session.
+// TestLogoutIsNotRevivedInside: an outer handler reads the session, a logout ends it, and then an
+// inner route takes the lock. The Puts of the outer handler must not make a new session.
 func TestLogoutIsNotRevivedInside(t *testing.T) {
 	for name, outer := range map[string]func(s *session.Session){
 		"read": func(s *session.Session) { session.Get[string](s, "user") },

@@ -17,11 +17,11 @@ type Manager struct {
 	cfg    config
 
 	mu      sync.Mutex
-	waiting map[string]int // requests that wait for a session's lock, by key
+	waiting map[string]int // number of requests that wait for a session's lock, by key
 }
 
-// New returns a Manager of the sessions in store. It does not ask the store; the
-// error says which options do not go together.
+// New returns a Manager of the sessions in store. It does not call the store. It returns an error
+// if an option is invalid or if options do not go together.
 func New(store Store, opts ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("session: New: store is nil")
@@ -47,12 +47,13 @@ func New(store Store, opts ...Option) (*Manager, error) {
 	return m, nil
 }
 
-// Middleware gives requests to next a session: see From. Put it outside of handlers that change the
-// answer, for example compression, so that the session is saved before the first byte is sent.
+// Middleware gives a session to each request that it passes to next: see From. Put it outside of
+// handlers that change the answer, for example compression, so that the session is saved before the
+// first byte is sent.
 func (m *Manager) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.find(r.Context()) != nil {
-			next.ServeHTTP(w, r) // inside of With
+			next.ServeHTTP(w, r) // this middleware is inside With
 			return
 		}
 		m.serve(w, r, next, m.cfg.set)
@@ -64,7 +65,7 @@ func (m *Manager) Middleware(next http.Handler) http.Handler {
 //
 //	mux.Handle("POST /cart", m.With(session.Exclusive, session.MaxWait(2*time.Second))(cart))
 //
-// It panics if the mode needs a Locker and there is none, or if an option is not possible.
+// It panics if the mode needs a Locker and there is none, or if an option is invalid.
 func (m *Manager) With(opts ...RouteOption) func(http.Handler) http.Handler {
 	set := m.cfg.set
 	for _, o := range opts {

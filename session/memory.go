@@ -14,36 +14,35 @@ import (
 
 const shards = 64
 
-// Memory keeps sessions in this process: for a single server, and for tests. It removes expired
-// sessions without a goroutine of its own. The zero value is ready for use, and it is safe for
-// concurrent use.
+// Memory keeps sessions in this process: for a single server, and for tests. It starts no goroutine
+// to remove expired sessions. The zero value is ready for use, and it is safe for concurrent use.
 type Memory struct {
-	max    int // 0: DefaultMaxSessions
+	max    int // 0 means DefaultMaxSessions
 	once   sync.Once
 	seed   maphash.Seed
 	shards [shards]memoryShard
 	count  atomic.Int64 // sessions and tombstones
 
 	sweepMu sync.Mutex
-	swept   time.Time // when all shards were, because there was no room
+	swept   time.Time // when sweepAll last swept
 }
 
 type memoryShard struct {
 	mu       sync.Mutex
 	sessions map[string]*memorySession
-	sweepAt  int // how many sessions make the next one look for expired ones
+	sweepAt  int // number of sessions at which the next new one starts a sweep
 }
 
 type memorySession struct {
 	fields   map[string][]byte
-	size     int // of keys and values
+	size     int // in bytes, of keys and values
 	version  uint64
 	deadline time.Time
-	expires  time.Time // zero: never
+	expires  time.Time // zero if it never expires
 	moved    Moved
 }
 
-// sweepFrom is the least number of sessions of a shard worth sweeping.
+// sweepFrom is the smallest number of sessions for which a shard is swept.
 const sweepFrom = 64
 
 // DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. A
@@ -58,12 +57,12 @@ type memoryOption func(*Memory)
 
 func (o memoryOption) applyMemory(m *Memory) { o(m) }
 
-// MaxSessions bounds how many sessions and tombstones are kept, including those that have expired
-// and were not removed yet. While there is no room, a new session is refused with ErrUnavailable,
-// which is 503; existing sessions are served. The default is DefaultMaxSessions.
+// MaxSessions bounds how many sessions and tombstones are kept. Those that have expired and were
+// not removed yet count too. While there is no room, a new session is refused with ErrUnavailable,
+// which is a 503, and existing sessions still work. The default is DefaultMaxSessions.
 func MaxSessions(n int) MemoryOption { return memoryOption(func(m *Memory) { m.max = n }) }
 
-// NewMemory returns a store with no sessions in it.
+// NewMemory returns an empty store.
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{}
 	for _, o := range opts {
@@ -89,7 +88,7 @@ func (m *Memory) Traits() Traits { return Traits{} }
 // yet.
 func (m *Memory) Len() int { return int(m.count.Load()) }
 
-// lock returns key's shard, locked, and the session that lives at key now.
+// lock locks the shard of key. It returns the shard and the session that lives at key, if any.
 func (m *Memory) lock(key string) (*memoryShard, *memorySession) {
 	m.once.Do(m.init)
 	sh := &m.shards[maphash.String(m.seed, key)%shards]
@@ -107,8 +106,8 @@ func (s *memorySession) expired(now time.Time) bool {
 	return !s.expires.IsZero() && !now.Before(s.expires)
 }
 
-// sweep removes expired sessions when the shard has doubled since the last time. So each new
-// session pays a constant share of the cost.
+// sweep removes expired sessions when the shard has doubled since the last sweep. So the cost for
+// each new session is constant on average.
 func (m *Memory) sweep(sh *memoryShard) {
 	if len(sh.sessions) >= sh.sweepAt {
 		m.sweepNow(sh, time.Now())
@@ -122,7 +121,7 @@ func (m *Memory) sweepNow(sh *memoryShard, now time.Time) {
 	m.count.Add(int64(len(sh.sessions) - before))
 }
 
-// reserve counts a session that is about to be made, if there is room. No shard is locked.
+// reserve counts a session that is about to be made, if there is room. No shard may be locked.
 func (m *Memory) reserve() error {
 	if m.count.Add(1) <= int64(m.max) {
 		return nil
@@ -135,7 +134,7 @@ func (m *Memory) reserve() error {
 	return fmt.Errorf("%w: it keeps %d sessions and has no room for more (MaxSessions)", ErrUnavailable, m.max)
 }
 
-// sweepAll makes room, at most once in a second.
+// sweepAll sweeps all shards to make room, at most once a second.
 func (m *Memory) sweepAll() {
 	m.sweepMu.Lock()
 	defer m.sweepMu.Unlock()
@@ -235,8 +234,8 @@ func (m *Memory) commit(key string, c Change) (Result, error) {
 	return Result{s.versionText(), values}, nil
 }
 
-// memoryFields copies the values that it stores, since callers keep their bytes. It counts the
-// bytes of keys and values.
+// memoryFields are the fields of a session. It copies the values that it stores, because callers
+// may reuse their bytes. It counts the bytes of keys and values.
 type memoryFields struct {
 	m    map[string][]byte
 	size int

@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// Mode says how the requests of a route use their session. Given to New it is the default of all
-// routes; given to Manager.With it is the mode of one. The zero value is Delta.
+// Mode says how the requests of a route use their session. A Mode given to New is the default of
+// all routes; one given to Manager.With applies to that route. The zero value is Delta.
 type Mode uint8
 
 // The modes.
 const (
-	// Delta saves what this request wrote, if what it had read and wrote is unchanged. The handler
-	// runs without a lock.
+	// Delta saves the keys that this request wrote, if those that it had also read are unchanged.
+	// The handler runs without a lock.
 	Delta Mode = iota
 	// Exclusive locks the session from its first use to its commit.
 	Exclusive
 	// ReadOnly refuses writes with ErrReadOnly, except in Update. It never waits.
 	ReadOnly
-	// Consistent is ReadOnly that waits for an Exclusive request under way before it loads the
-	// session. It holds the lock for the time of the load only.
+	// Consistent is like ReadOnly, but waits for an Exclusive request under way before it loads the
+	// session. It holds the lock only during the load.
 	Consistent
-	// LastWriteWins saves what this request wrote, even if other requests have written the same
-	// keys. Other keys are not touched.
+	// LastWriteWins saves the keys that this request wrote, even if other requests have written
+	// them too. It does not touch other keys.
 	LastWriteWins
 
-	// optimistic is the mode of Update without locks: nothing must have changed since the load.
+	// optimistic is the mode of Update without locks. Its commit fails if anything that was read
+	// has changed since the load.
 	optimistic
 )
 
@@ -45,18 +46,18 @@ func (m Mode) readOnly() bool         { return m == ReadOnly || m == Consistent 
 func (m Mode) valid() bool            { return m < optimistic }
 func (s *settings) needsLock() bool   { return s.mode == Exclusive || s.mode == Consistent }
 
-// whole reports whether a commit depends on all of the session.
+// whole reports whether a commit depends on everything that was read.
 func (m Mode) whole() bool { return m == Exclusive || m == optimistic }
 
-// settings are what holds for one request.
+// settings apply to one request.
 type settings struct {
 	mode         Mode
-	lockOptional bool // of Update: without the lock the mode is optimistic
+	lockOptional bool // for Update: without the lock the mode is optimistic
 	wait         time.Duration
 }
 
-// RouteOption configures a route: see Manager.With. It is an Option too: given to New it holds for
-// all routes that do not say otherwise.
+// RouteOption configures a route: see Manager.With. It is an Option too: given to New, it applies
+// to all routes that do not set it themselves.
 type RouteOption interface {
 	Option
 	applyRoute(*settings)
@@ -67,7 +68,7 @@ type maxWait time.Duration
 func (w maxWait) applyManager(c *config) { c.set.wait = time.Duration(w) }
 func (w maxWait) applyRoute(s *settings) { s.wait = time.Duration(w) }
 
-// MaxWait bounds how long a request waits for its session's lock; the default is DefaultMaxWait. A
-// request also waits no longer than 70 % of the time that it has left. With MaxWait(0) a request
-// tries once.
+// MaxWait bounds how long a request waits for its session's lock. The default is DefaultMaxWait. A
+// request also waits no longer than 70 % of the time that is left to answer it. With MaxWait(0) a
+// request tries once.
 func MaxWait(d time.Duration) RouteOption { return maxWait(d) }

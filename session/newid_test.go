@@ -94,8 +94,7 @@ func recovering(next http.Handler) http.Handler {
 	})
 }
 
-// TestPanicKeepsTheNewID: whoever recovers the panic sends the id that the
-// session has now.
+// TestPanicKeepsTheNewID: an outer handler that recovers the panic sends the new id of the session.
 func TestPanicKeepsTheNewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -205,9 +204,8 @@ func TestReadBeforeExclusiveRunsAgain(t *testing.T) {
 	}, onConflict)
 }
 
-// TestUpdateFollowsWithoutLocks: an Update of a request that had begun before the
-// id was changed writes into the session with its new id, also where there is no
-// Locker.
+// TestUpdateFollowsWithoutLocks: an Update of a request that began before the id was changed writes
+// into the session with its new id, even if there is no Locker.
 func TestUpdateFollowsWithoutLocks(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {

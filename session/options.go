@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// What a Manager does unless an Option says otherwise.
+// Defaults of a Manager, and limits.
 const (
 	DefaultIdleTimeout = 2 * time.Hour
 	DefaultLifetime    = 24 * time.Hour
@@ -19,7 +19,7 @@ const (
 	DefaultMaxWait     = 5 * time.Second
 	DefaultMaxWaiters  = 128
 	DefaultMaxSize     = 1 << 20
-	// MaxKey is the longest key of a value, in bytes.
+	// MaxKey is the maximum length of a key, in bytes.
 	MaxKey = 1024
 )
 
@@ -30,7 +30,7 @@ type config struct {
 	codec      Codec
 	locks      Locks
 	cookie     Cookie
-	broken     error // an option that is not possible
+	broken     error // the error of an invalid option
 	idle       time.Duration
 	lifetime   time.Duration
 	maxWaiters int
@@ -38,14 +38,14 @@ type config struct {
 	logger     *slog.Logger
 	onEvent    []func(context.Context, Event)
 	onError    func(http.ResponseWriter, *http.Request, error)
-	retries    int // after a conflict
+	retries    int // how often a handler runs again after a conflict
 	dev        bool
 
 	discardUnreadable bool
 
 	ids      idRules
 	checkKey func(string) error
-	set      settings // of routes that say nothing else
+	set      settings // of routes without options
 }
 
 // Option configures a Manager. Cookie, the modes and MaxWait are Options too. If an option is given
@@ -61,9 +61,9 @@ func isNil(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }
 
-// Locker gives the Manager the locks that Exclusive, Consistent and Update need. With them commits
-// also wait for each other instead of failing. All processes that serve the same sessions must use
-// the same store of locks. The Manager does not close the Locker.
+// Locker gives the Manager the locks that Exclusive, Consistent and Update need. With them, commits
+// wait for each other instead of failing. All processes that serve the same sessions must use the
+// same lock store. The Manager does not close the Locker.
 func Locker(l *padlock.Locker) Option {
 	if l == nil {
 		return isNil("the Locker")
@@ -71,7 +71,7 @@ func Locker(l *padlock.Locker) Option {
 	return option(func(c *config) { c.locks = &padlockLocks{l, &c.ids} })
 }
 
-// CustomLocks is Locker for locks of another kind.
+// CustomLocks is like Locker, for any other implementation of locks.
 func CustomLocks(l Locks) Option {
 	if l == nil {
 		return isNil("Locks")
@@ -87,22 +87,23 @@ func ValueCodec(codec Codec) Option {
 	return option(func(c *config) { c.codec = codec })
 }
 
-// IdleTimeout ends a session that was not used for d; with 0 the session lives to the end of its
-// lifetime. The default is DefaultIdleTimeout. The end is moved when a tenth of d has passed, so a
-// session may end that much earlier.
+// IdleTimeout ends a session that was not used for d. With 0, only its Lifetime ends it. The
+// default is DefaultIdleTimeout. The end is moved only after a tenth of d has passed, so a session
+// may end that much earlier.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime ends every session d after it was made, even if it is in use. With 0 there is no such
-// end; then an IdleTimeout is needed. The default is DefaultLifetime.
+// end, and an IdleTimeout is needed. The default is DefaultLifetime.
 func Lifetime(d time.Duration) Option { return option(func(c *config) { c.lifetime = d }) }
 
 // MaxWaiters bounds how many requests of this process wait for one session's lock; further
 // requests get 503 at once. The default is DefaultMaxWaiters.
 func MaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
 
-// MaxSize bounds the bytes of all keys and encoded values of a session together; the default is
-// DefaultMaxSize. A write that would exceed it is refused with ErrTooLarge, even if it is one of
-// many at the same time. A session that is larger already can still be read, and made smaller.
+// MaxSize bounds the bytes of all keys and encoded values of a session together. The default is
+// DefaultMaxSize. A write that would exceed it is refused with ErrTooLarge, even if several
+// requests write at the same time. A session that is already larger can still be read and made
+// smaller.
 func MaxSize(bytes int) Option { return option(func(c *config) { c.maxSize = bytes }) }
 
 // Logger makes the Manager log what an operator must know: sessions that could not be loaded or
@@ -129,23 +130,23 @@ func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return option(func(c *config) { c.onError = f })
 }
 
-// RetryConflicts lets a handler run again, at most n more times, instead of answering 409 after
-// ErrConflict. It runs on the session as it is then. What the handler put, and what it wrote to the
-// answer, is dropped. What it did elsewhere stays done, and so does what it did at once: Incr,
+// RetryConflicts lets a handler run again after ErrConflict, at most n times, instead of answering
+// 409. The handler then gets the session as it is at that time. The writes of its first run and its
+// answer are dropped. Its effects elsewhere stay, and so do writes that took effect at once: Incr,
 // Take, Update and Regenerate. The default is 0.
 //
-// A request with a body runs again only if its GetBody is set, which a server does not do: an outer
-// handler that has read the body can set it.
+// A request with a body runs again only if its GetBody is set. A server does not set GetBody; an
+// outer handler that has read the body can do so.
 func RetryConflicts(n int) Option { return option(func(c *config) { c.retries = n }) }
 
 // Development reports values that a handler got, changed in place and did not put: such changes
 // are not saved. It costs one more encoding for each Get.
 func Development() Option { return option(func(c *config) { c.dev = true }) }
 
-// DiscardUnreadable makes a stored session that cannot be read (ErrRefused) count as absent: the
+// DiscardUnreadable makes a stored session that cannot be read (ErrRefused) count as absent. The
 // visitor begins a new session, and the stored one expires. Without it such a visitor gets 503
-// until the stored session expires or is destroyed. It is for the time after a change of formats:
-// when a newer version of padlock has written sessions, or PHP's serialize_handler was changed.
+// until the stored session expires or is destroyed. Use it after the format has changed: when a
+// newer version of padlock has written sessions, or when PHP's serialize_handler was changed.
 func DiscardUnreadable() Option { return option(func(c *config) { c.discardUnreadable = true }) }
 
 func (c *config) check(store Store) error {

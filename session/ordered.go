@@ -2,13 +2,12 @@ package session
 
 import "iter"
 
-// ordered maps keys to values and keeps the order in which the keys were set
-// first. Each call takes constant time on average, however many keys there are:
-// visitors may choose keys, and so the work that a session costs. The zero value
-// is empty.
+// ordered maps keys to values and keeps the order in which the keys were first set. Each call takes
+// constant time on average, even with many keys. That matters because visitors may choose the keys,
+// and could otherwise make a session expensive. The zero value is empty.
 type ordered[V any] struct {
-	entries []orderedEntry[V] // those that were deleted are not live
-	at      map[string]int    // where the live ones are
+	entries []orderedEntry[V] // deleted entries stay here with live == false
+	at      map[string]int    // index of each key's entry
 }
 
 type orderedEntry[V any] struct {
@@ -32,7 +31,7 @@ func (o *ordered[V]) get(key string) (v V, ok bool) {
 	return v, ok
 }
 
-// set changes key in its place, or adds it at the end.
+// set changes the value of key, or adds the key at the end.
 func (o *ordered[V]) set(key string, v V) {
 	if i, ok := o.at[key]; ok {
 		o.entries[i].value = v
@@ -58,8 +57,8 @@ func (o *ordered[V]) delete(key string) {
 	}
 }
 
-// compact drops entries that are not live. At least as many were deleted since
-// the last time as it moves now.
+// compact drops deleted entries. It runs only after at least as many deletions as there are live
+// entries.
 func (o *ordered[V]) compact() {
 	live := make([]orderedEntry[V], 0, len(o.at))
 	for _, e := range o.entries {
@@ -71,7 +70,7 @@ func (o *ordered[V]) compact() {
 	o.entries = live
 }
 
-// all yields the keys and values in order. The map must not change meanwhile.
+// all yields the keys and values in order. The map must not be changed meanwhile.
 func (o *ordered[V]) all() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, e := range o.entries {

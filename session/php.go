@@ -11,19 +11,19 @@ import (
 
 // PHP's own defaults.
 const (
-	PHPPrefix      = "PHPREDIS_SESSION:" // of keys, in the redis extension
-	PHPLockSuffix  = "_LOCK"             // of locks, there
+	PHPPrefix      = "PHPREDIS_SESSION:" // of the keys of sessions, in the redis extension
+	PHPLockSuffix  = "_LOCK"             // of the names of locks, in the redis extension
 	PHPCookieName  = "PHPSESSID"         // session.name
 	PHPIdleTimeout = 1440 * time.Second  // session.gc_maxlifetime
 )
 
-// PHP describes how a PHP application keeps the sessions that Go shares with it. The zero value is
-// PHP with the redis extension and its defaults.
+// PHP describes how a PHP application keeps the sessions that Go shares with it. The zero value
+// stands for PHP with the redis extension and its defaults.
 type PHP struct {
-	Handler phpcodec.Handler // session.serialize_handler; phpcodec.PHP
-	Prefix  string           // of keys; PHPPrefix
-	// LockSuffix is the part of the lock's key after the session's key: PHPLockSuffix, or ".lock"
-	// for handlers that use that.
+	Handler phpcodec.Handler // session.serialize_handler; the default is phpcodec.PHP
+	Prefix  string           // of the keys of sessions; the default is PHPPrefix
+	// LockSuffix is appended to the session's key to make the lock's key. It is PHPLockSuffix by
+	// default. Some handlers use ".lock".
 	LockSuffix string
 }
 
@@ -39,16 +39,18 @@ func (p *PHP) setDefaults() {
 	}
 }
 
-// NewPHP returns a Manager of sessions that a PHP application serves too. blobs keeps them at PHP's
-// own keys, and locker takes PHP's own lock: a string key of the lock's name with SET NX.
+// NewPHP returns a Manager of sessions that a PHP application uses too. blobs stores them at the
+// keys that PHP uses. locker takes the same lock as PHP: a string key with the lock's name, set
+// with SET NX.
 //
-// Cookie and lifetime are PHP's: PHPSESSID, 1440 s of idleness, and no absolute end. The cookie is
-// HttpOnly, SameSite=Lax and Secure; for a PHP application on plain HTTP give Cookie{Insecure:
-// true}. Options in opts come after these defaults. PHP must lock (redis.session.locking_enabled),
-// wait long enough (redis.session.lock_retries), and be strict about ids (session.use_strict_mode).
+// The cookie and the lifetime are PHP's defaults: PHPSESSID, 1440 s of idleness, and no absolute
+// end. The cookie is HttpOnly, SameSite=Lax and Secure; for a PHP application on plain HTTP give
+// Cookie{Insecure: true}. Options in opts override these defaults. PHP must lock
+// (redis.session.locking_enabled), wait long enough (redis.session.lock_retries), and be strict
+// about ids (session.use_strict_mode).
 //
-// A lock's name holds the session's id. NewPHP makes the Locker shorten it in its log and its
-// events (Locker.ShowNames).
+// A lock's name contains the session's id. NewPHP makes the Locker shorten the name in its log and
+// its events (Locker.ShowNames).
 func NewPHP(blobs BlobStore, locker *padlock.Locker, php PHP, opts ...Option) (*Manager, error) {
 	if blobs == nil {
 		return nil, errors.New("session: NewPHP: blobs is nil")
@@ -123,7 +125,7 @@ func (d phpDocument) Encode() (data []byte, err error) {
 	return data, phpError(err)
 }
 
-// phpError separates a bad key from a session that cannot be used.
+// phpError separates an invalid key from a session that cannot be used.
 func phpError(err error) error {
 	switch {
 	case err == nil:

@@ -18,29 +18,29 @@ type regenerateOption func(*regeneration)
 
 func (o regenerateOption) applyRegenerate(r *regeneration) { o(r) }
 
-// GracePeriod sets for how long the old id may still be used; the default is DefaultGrace. 0 ends
-// the old id at once: requests under way then get 409 when they write.
+// GracePeriod sets how long the old id may still be used. The default is DefaultGrace. With 0 the
+// old id ends at once, and requests under way get 409 when they write.
 func GracePeriod(d time.Duration) RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.grace = d })
 }
 
 // ForwardOldID makes the old id another name of the session for the grace period. It is for ids
-// that are changed now and then. Do not use it at a login: a client that knows the old id would be
-// logged in too.
+// that are changed regularly. Do not use it at a login, because a client that knows the old id
+// would be logged in too.
 func ForwardOldID() RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.forward = true })
 }
 
-// Regenerate gives the session a new id in the store at once. Call it at every login, and when
-// rights change. Unsaved writes go to the new id. The client gets the id with the answer, even if
-// the answer is an error, or if the handler panics and an outer handler answers.
+// Regenerate gives the session a new id in the store at once. Call it at every login, and whenever
+// the user's rights change. Unsaved writes go to the new id. The client gets the new id with the
+// answer, even if the answer is an error, or if the handler panics and an outer handler answers.
 //
-// For the grace period, a request with the old id reads the session as it was before and cannot
-// write (ErrMoved). So requests under way do not appear logged out, and a client that only knows
-// the old id does not get in. Requests that had begun before still save their writes, into the
-// session with its new id, if the values that they had read are unchanged; the clocks of the
-// servers decide which requests had begun before. GracePeriod(0) refuses those too. With
-// ForwardOldID the old id is as good as the new one.
+// During the grace period, a request with the old id reads the session as it was before and cannot
+// write (ErrMoved). So requests under way do not appear logged out, and a client that knows only
+// the old id does not get in. Requests that began before Regenerate still save their writes, into
+// the session with its new id, if the values that they had read are unchanged. The clocks of the
+// servers decide which requests began before. GracePeriod(0) refuses those too. With ForwardOldID
+// the old id works like the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
 	for _, o := range opts {
@@ -76,8 +76,8 @@ func (s *state) answered() bool {
 	return of.stage == begun
 }
 
-// regenerate moves the session to a new id. In a tx it does so for the request too, which sends the
-// id.
+// regenerate moves the session to a new id. In the tx of an Update it also sets the id of the
+// request, which sends it to the client.
 func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()
@@ -100,8 +100,8 @@ func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	return wrapStore(err)
 }
 
-// moveOnce copies the session to a new id. Then it makes the old one a tombstone, if that is still
-// the same as the copy.
+// moveOnce copies the session to a new id. Then it makes the old session a tombstone, if that still
+// equals the copy.
 func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	rec, err := s.m.store.Load(ctx, s.key)
 	if err != nil {
@@ -127,12 +127,12 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	if definite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {
-			err = nil // another request saved meanwhile: once more
+			err = nil // another request saved meanwhile: try again
 		}
 		return false, err
 	}
-	// Even if it is unknown whether the old id is a tombstone now, the session at the new id is
-	// complete.
+	// The session at the new id is complete, even if it is unknown whether the old id is a
+	// tombstone now.
 	s.id, s.key, s.version = id, key, res.Version
 	return true, err
 }
@@ -147,14 +147,14 @@ func definite(err error) bool {
 	return false
 }
 
-// leave turns the old id into a tombstone, which ends at once without grace.
+// leave turns the old id into a tombstone. If grace is 0, the tombstone ends at once.
 func (s *state) leave(ctx context.Context, version string, to Moved, grace time.Duration) error {
 	c := Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
 	_, err := s.m.store.Commit(ctx, s.key, c)
 	return err
 }
 
-// remove deletes a copy that no client knows. If that fails, the copy expires.
+// remove deletes a copy whose id no client knows. If that fails, the copy expires.
 func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)

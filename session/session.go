@@ -10,19 +10,19 @@ import (
 
 // A Session is one request's view of a session. It is loaded at its first use; later changes by
 // other requests are not seen. Get one from From or Manager.From; the zero Session is not usable.
-// Several Sessions of one request, from From and WithContext, share all but their context. The
-// methods are safe for concurrent use by the goroutines of the request.
+// All Sessions of one request, from From and WithContext, share everything except their context.
+// The methods are safe for concurrent use by the goroutines of the request.
 //
-// Which context counts: a method that always asks the store takes a context (Incr, Take,
-// Regenerate, Destroy, Update, Commit). All other methods use the values that were loaded; the
-// first call of the request loads them, with the context that was given to From or WithContext. So
-// the deadline and the values of an inner context, for example of http.TimeoutHandler or of a
-// trace's span, reach the store if the handler calls From with its own request's context.
+// A method that always calls the store takes a context: Incr, Take, Regenerate, Destroy, Update and
+// Commit. All other methods use the values that were loaded. The first call of the request loads
+// them, with the context that was given to From or WithContext. An inner handler may have a context
+// of its own, for example from http.TimeoutHandler or with a trace's span. If it calls From with
+// that context, its deadline and values reach the store.
 //
-// If a method returns an error of the store or of the lock, all later methods return it too, and
-// the answer is replaced, unless the answer is an error anyway: see Abandon. A write that is
-// refused (ErrTooLarge, ErrKey, a value that cannot be encoded) replaces the answer as well, and
-// nothing of the request is saved: see IgnoreRefused.
+// If a method returns an error of the store or of the lock, all later calls return it too. The
+// answer is replaced unless it is already an error: see Abandon. A write that is refused
+// (ErrTooLarge, ErrKey, a value that cannot be encoded) replaces the answer as well, and none of
+// the request's writes are saved: see IgnoreRefused.
 type Session struct {
 	*state
 	ctx context.Context
@@ -64,21 +64,21 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	refused    a write was not allowed       calls work, the answer is 409 or 503, and nothing is
 //	                                         saved; IgnoreRefused ends it
 //
-// The client has to get id with the answer whenever it differs from sent, in every state, even after
-// a panic.
+// The client has to get id with the answer whenever it differs from sent, in every state, even
+// after a panic.
 type standing uint8
 
 const (
 	unread standing = iota
 	reload
-	loaded // and absent, if key is ""
+	loaded // and absent, if key is "" (see isLoaded)
 	followed
 	frozen
 	destroyed
 )
 
-// stage is how far the request has come. It only grows; a Commit that is interrupted because the
-// answer begins leaves it open for that moment.
+// stage is how far the request has come. It only grows, with one exception: if the answer begins
+// while Commit waits, it goes back to open, and the answer saves the session.
 //
 //	stage  meaning                                             reads           writes
 //	open   the handler works                                   work            work
@@ -96,27 +96,27 @@ const (
 type state struct {
 	m        *Manager
 	started  time.Time
-	deadline time.Time // of the answer; zero: none
-	parent   *state    // of the tx of an Update: the request's session
+	deadline time.Time // when the request must be answered; zero: none
+	parent   *state    // in the tx of an Update: the session of the request
 	waits    interruption
 
-	mu       sync.Mutex // held during requests to the store too; that of a tx is locked before that of its parent
+	mu       sync.Mutex // held during requests to the store too; lock a tx before its parent
 	set      settings
 	standing standing
 	stage    stage
 	sent     string // the id that the client has
-	id       string // the session's; "" while there is none, or where it is not known
-	key      string // in the store; "" while there is none
-	touched  bool   // something was asked of it
+	id       string // the session's id; "" if there is none or it is not known
+	key      string // its key in the store; "" while there is none
+	touched  bool   // the session was used
 	held     *heldLock
-	failed   error // of the store or the lock
-	refused  error // of a write that was refused
+	failed   error // the error of the store or of the lock
+	refused  error // the error of a write that was refused
 
 	version string    // in the store, as far as this request knows
 	base    string    // the version that was loaded
 	expires time.Time // end of the absolute lifetime
 	view
-	wrote     map[string]bool // of a tx: keys that it wrote in the store
+	wrote     map[string]bool // in a tx: keys that it wrote in the store
 	abandoned bool
 }
 
@@ -129,14 +129,14 @@ func (m *Manager) newState(r *http.Request, set settings) *state {
 	return s
 }
 
-// succeed makes s the session of the second run of a handler whose first run had prev. If the
-// first run got a new id, the client has to get it from this one.
+// succeed makes s the session of the second run of a handler. prev is that of the first run. If the
+// first run got a new id, s has to send it to the client.
 func (s *state) succeed(prev *state) {
 	s.started, s.deadline = prev.started, prev.deadline
 	s.adopt(prev.id)
 }
 
-// adopt makes id the session's.
+// adopt makes id the id of the session.
 func (s *state) adopt(id string) {
 	s.id, s.key = id, ""
 	if id != "" {
@@ -144,12 +144,12 @@ func (s *state) adopt(id string) {
 	}
 }
 
-// isLoaded reports whether the values are there.
+// isLoaded reports whether the values are loaded.
 func (s *state) isLoaded() bool { return s.standing >= loaded }
 
-// setMode changes the mode of a request under way. A session that was loaded without the lock may
-// be out of date once the lock is held, so it is loaded again, by the id that the request knows:
-// a load by an old id shows no more the second time than the first.
+// setMode changes the mode of a request under way. If the session was loaded without the lock, it
+// is loaded again once the lock is held, because it may be out of date. That load uses the id that
+// the request knows, so a request with an old id still sees no more than the first load showed.
 func (s *state) setMode(set settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,8 @@ func (s *state) setMode(set settings) {
 	}
 }
 
-// fail makes err the session's. A call that came too late fails alone.
+// fail makes err the error of the session. ErrClosed is the exception: only the call that came too
+// late fails.
 func (s *state) fail(err error) error {
 	if !errors.Is(err, ErrClosed) {
 		s.failed = err
@@ -170,8 +171,8 @@ func (s *state) fail(err error) error {
 	return err
 }
 
-// refuse notes that a write was refused. The answer then does not report success, even if the
-// handler overlooks err.
+// refuse notes that a write was refused. The answer then reports no success, even if the handler
+// overlooks err.
 func (s *state) refuse(err error) error {
 	if s.refused == nil {
 		s.refused = err
@@ -179,7 +180,7 @@ func (s *state) refuse(err error) error {
 	return err
 }
 
-// failure is the error that replaces the answer.
+// failure returns the error that replaces the answer.
 func (s *state) failure() error {
 	switch {
 	case s.abandoned:
@@ -187,35 +188,36 @@ func (s *state) failure() error {
 	case s.failed != nil:
 		return s.failed
 	case s.standing == destroyed:
-		return nil // the write that was refused concerns a session that has ended
+		return nil // the session has ended, so the refused write no longer matters
 	}
 	return s.refused
 }
 
-// IgnoreRefused tells the Manager that the handler itself deals with the writes that were refused
-// so far: because of ErrTooLarge, ErrKey or ErrMoved, because a value could not be encoded, or
-// because an Update failed. The rest of the request is saved, and the answer stands. Without it
-// the answer is replaced and nothing is saved.
+// IgnoreRefused tells the Manager that the handler has dealt with the writes that were refused so
+// far. They were refused because of ErrTooLarge, ErrKey or ErrMoved, because a value could not be
+// encoded, or because an Update failed. The other writes of the request are saved, and the answer
+// stays as it is. Without IgnoreRefused the answer is replaced and nothing is saved.
 func (s *Session) IgnoreRefused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil
 }
 
-// keep takes over what was loaded.
+// keep makes rec the loaded session.
 func (s *state) keep(rec Record) {
 	s.standing = loaded
 	s.version, s.base, s.expires = rec.Version, rec.Version, rec.Deadline
 	s.replace(rec.Fields)
 }
 
-// end makes it a session that was destroyed.
+// end marks the session as destroyed.
 func (s *state) end() {
 	s.clear()
 	s.standing = destroyed
 }
 
-// root is the session of the request: s, or the one of which s is the tx of an Update.
+// root returns the session of the request: s itself, or the parent of s if s is the tx of an
+// Update.
 func (s *state) root() *state {
 	for s.parent != nil {
 		s = s.parent

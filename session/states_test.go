@@ -141,7 +141,7 @@ var edges = []struct {
 	{"new", []string{"answer", "update"}, "absent begun", session.ErrClosed, 0},
 }
 
-// TestStates walks every edge of the tables beside standing and stage.
+// TestStates walks every edge of the tables in the comments of standing and stage.
 func TestStates(t *testing.T) {
 	for _, e := range edges {
 		store := &broken{Store: session.NewMemory()}

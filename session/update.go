@@ -8,13 +8,13 @@ import (
 
 // Update runs fn on the session as it is now, in a short exclusive section, and saves the writes of
 // fn at once. It works in a ReadOnly route too, and after Commit, which streaming handlers need.
-// With a Locker other commits wait meanwhile. If the session changes all the same, fn runs again on
-// the new state, so it must be safe to repeat.
+// With a Locker, other commits wait meanwhile. If the session changes all the same, fn runs again
+// on the new state, so fn must be safe to repeat.
 //
-// If fn returns an error, nothing is saved, in any mode, and Update returns that error; only what
-// fn did at once (Incr, Take, Regenerate, Destroy) stays done. fn does not see the request's own
-// unsaved writes. A key that both write is a conflict only if another request changed it. fn must
-// use tx and not s.
+// If fn returns an error, Update returns that error and nothing is saved, in any mode. Only the
+// calls that take effect at once (Incr, Take, Regenerate, Destroy) stay done. fn does not see the
+// request's own unsaved writes. If fn and the request write the same key, that is a conflict only
+// if another request changed it. fn must use tx and not s.
 func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 		case errors.Is(err, ErrConflict) && time.Now().Before(end) && ctx.Err() == nil:
 			continue
 		case s.stage == open:
-			s.refuse(err) // the answer does not say that it was saved
+			s.refuse(err) // the answer then does not claim that it was saved
 		}
 		return err
 	}
@@ -56,14 +56,14 @@ func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}
 	tx.adopt(s.id)
 	if s.key != "" {
-		tx.standing = reload // what fn writes does not make it again
+		tx.standing = reload // the writes of fn do not make the session again
 	}
 	tx.wrote = make(map[string]bool)
 	tx.set = settings{mode: Exclusive, lockOptional: true, wait: s.set.wait}
 	if s.m.cfg.locks == nil {
 		tx.set.mode = optimistic
 	}
-	tx.held = s.held.share() // an Exclusive request has the lock already
+	tx.held = s.held.share() // an Exclusive request holds the lock already
 	return tx
 }
 
@@ -87,7 +87,8 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 	return s.save(ctx), false
 }
 
-// takeOver adds the writes of tx to the view of s. The rest of the view stays as it was loaded.
+// takeOver adds the writes of tx to the view of s. Other values of the view stay as they were
+// loaded.
 func (s *state) takeOver(tx *state) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -98,14 +99,14 @@ func (s *state) takeOver(tx *state) {
 		s.end()
 		return
 	}
-	if tx.id != "" && tx.id != s.id { // it made the session, or changed its id
+	if tx.id != "" && tx.id != s.id { // the tx made the session, or changed its id
 		s.adopt(tx.id)
 		s.expires = tx.expires
 		if s.standing == followed {
 			s.standing = loaded
 		}
 	}
-	if s.version == tx.base { // else another request changed the session between the loads
+	if s.version == tx.base { // if not, another request changed the session between the two loads
 		s.version, s.base = tx.version, tx.version
 	}
 	for key := range tx.wrote {

@@ -7,14 +7,14 @@ import (
 	"iter"
 )
 
-// Get returns the value of key, decoded, and the zero value if there is none. The result is a copy:
-// a change in it is saved only by Put.
+// Get returns the decoded value of key, or the zero value if there is none. The result is a copy: a
+// change in it is saved only by Put.
 func Get[T any](s *Session, key string) (T, error) {
 	v, _, err := Lookup[T](s, key)
 	return v, err
 }
 
-// Lookup is Get that also reports whether there is a value.
+// Lookup is like Get, and also reports whether there is a value.
 func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	return v, true, nil
 }
 
-// Take removes a key in the store at once and returns its value. If several requests do that at the
-// same time, exactly one gets the value. If that request then fails, the value is gone.
+// Take removes a key in the store at once and returns its value. If several requests take a key at
+// the same time, exactly one gets the value. If that request fails later, the value is gone.
 func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,11 +50,11 @@ func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, 
 	return v, true, nil
 }
 
-// flashPrefix keeps messages and other values apart.
+// flashPrefix separates the keys of flash messages from other keys.
 const flashPrefix = "flash:"
 
-// Flash leaves a message for a later request, which gets it with TakeFlash. A
-// second one under the same key replaces it.
+// Flash leaves a message for a later request, which gets it with TakeFlash. A second message under
+// the same key replaces the first.
 func (s *Session) Flash(key string, message any) error { return s.Put(flashPrefix+key, message) }
 
 // TakeFlash returns a message once: see Take.
@@ -73,14 +73,14 @@ func (s *Session) Has(key string) (bool, error) {
 	return found, nil
 }
 
-// Put sets key to v, which is encoded now: later changes of v are not saved. If the request has
-// read the key before, the commit fails with ErrConflict if another request has changed it
-// meanwhile; otherwise the last one wins.
+// Put sets key to v. It encodes v immediately, so later changes of v are not saved. If the request
+// has read the key before, and another request changes it before the commit, the commit fails with
+// ErrConflict. If the request has not read it, the last write wins.
 //
-// If Put fails, the key stays as it was and nothing of the request is saved: the answer is
-// replaced, even if the handler overlooks the error, unless the handler calls IgnoreRefused or
-// answers with an error itself. ErrTooLarge: the session would exceed MaxSize; a Put that makes the
-// session smaller succeeds.
+// If Put fails, the key stays as it was, and nothing of the request is saved: the answer is
+// replaced, even if the handler ignores the error. To prevent that, the handler calls IgnoreRefused
+// or writes an error answer itself. ErrTooLarge: the session would exceed MaxSize; a Put that makes
+// the session smaller succeeds.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
@@ -89,10 +89,10 @@ func (s *Session) Put(key string, v any) error {
 	return s.write(s.ctx, Op{Kind: OpPut, Key: key, Value: raw}, err)
 }
 
-// Delete removes key when the session is saved. If there is no session, it makes none.
+// Delete removes key when the session is saved. If there is no session, Delete does not make one.
 func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDelete, Key: key}, nil) }
 
-// Incr adds delta to the integer at key, or to 0 if there is none, and returns the sum. It works in
+// Incr adds delta to the integer at key, or to 0 if there is none, and returns the sum. It changes
 // the store at once, so no count is lost, even if the request fails later. ErrNotNumber: the value
 // is not an integer; this error alone does not replace the answer.
 func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
@@ -107,9 +107,10 @@ func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, err
 	return n, err
 }
 
-// Watch makes the commit depend on keys that this request read and does not write: if one of them
-// has changed, the commit fails with ErrConflict. Keys that are read and written, and the mode
-// Exclusive, do not need it. A request that writes nothing depends on nothing.
+// Watch makes the commit depend on keys that this request reads and does not write: if one of them
+// has changed, the commit fails with ErrConflict. It is not needed for keys that the request also
+// writes, nor in the mode Exclusive. A request that writes nothing commits nothing, so it cannot
+// conflict.
 func (s *Session) Watch(keys ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *Session) Keys() ([]string, error) {
 	return s.seeAll(), nil
 }
 
-// A Value is an encoded value of a session.
+// A Value is one encoded value of a session.
 type Value struct {
 	raw   []byte
 	codec Codec
@@ -143,7 +144,8 @@ func (v Value) Decode(to any) error { return v.codec.Unmarshal(v.raw, to) }
 // Bytes returns the value as it is stored.
 func (v Value) Bytes() []byte { return bytes.Clone(v.raw) }
 
-// All lists keys and values as they are now. It counts as reading them all, as Keys does.
+// All lists the keys and values as the request sees them now. It counts as reading every key, as
+// Keys does.
 func (s *Session) All() (iter.Seq2[string, Value], error) {
 	keys, err := s.Keys()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// TestNewerFormat is an older padlock beside a newer one, in a rolling deploy or after going back: it
-// neither reads nor changes a session that the newer one wrote, and says why.
+// TestNewerFormat: during a rolling deploy, or after a downgrade, an older padlock meets sessions
+// of a newer one. It neither reads nor changes them, and its error says why.
 func TestNewerFormat(t *testing.T) {
 	for name, newer := range map[string]string{"session": "PLS\x02something new", "tombstone": "PLM\x02something new"} {
 		blobs := sessiontest.NewBlobs()

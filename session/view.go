@@ -1,27 +1,27 @@
 package session
 
-// view is what a request sees of its session: the values that were loaded, with
-// what the request wrote on top. It also knows what the request has read, since
-// that is what a commit may depend on. It never asks the store.
+// view is what a request sees of its session: the values that were loaded, changed by the writes of
+// the request. It also records what the request has read, because a commit may depend on that. It
+// never calls the store.
 type view struct {
-	values  ordered[[]byte] // as loaded, and as this request saved them since
+	values  ordered[[]byte] // as loaded, updated by the commits of this request
 	pending ordered[Op]     // Puts and Deletes that wait for the commit, at most one for a key
 	read    map[string]bool // keys that were read since the load
-	readAll bool            // every key was read, by Keys
-	earlier earlier         // what was read before the load was repeated
-	watched map[string]bool // by Watch
-	handed  []handedOut     // for Development
-	size    int             // of keys and values, as the request sees them
+	readAll bool            // Keys was called
+	earlier earlier         // values read before the session was loaded again
+	watched map[string]bool // the keys given to Watch
+	handed  []handedOut     // values for Development to check
+	size    int             // of keys and values in bytes, as the request sees them
 }
 
-// handedOut is a value that Development watches.
+// handedOut is a value that Development checks for changes in place.
 type handedOut struct {
 	key   string
 	value any
 	was   string
 }
 
-// at returns what the request sees at key.
+// at returns the value of key as the request sees it.
 func (v *view) at(key string) ([]byte, bool) {
 	if op, ok := v.pending.get(key); ok {
 		return op.Value, op.Kind == OpPut
@@ -29,8 +29,7 @@ func (v *view) at(key string) ([]byte, bool) {
 	return v.values.get(key)
 }
 
-// see is at, and notes that the key was read, unless this request wrote it
-// itself.
+// see is like at, and notes that the key was read, unless this request wrote it itself.
 func (v *view) see(key string) ([]byte, bool) {
 	if !v.pending.has(key) {
 		if v.read == nil {
@@ -70,10 +69,10 @@ func (v *view) watch(keys []string) {
 	}
 }
 
-// replace takes over what was loaded from the store.
+// replace makes the loaded fields the values of the view.
 func (v *view) replace(fields []Field) {
 	v.values, v.size = ordered[[]byte]{}, 0
-	for key := range v.pending.all() { // after a change of the mode there may be some
+	for key := range v.pending.all() { // if the mode was changed, some writes may be pending
 		v.size += v.sizeOf(key)
 	}
 	for _, f := range fields {
@@ -81,14 +80,13 @@ func (v *view) replace(fields []Field) {
 	}
 }
 
-// reload keeps what was read for the commit, because the values are about to be
-// loaded again.
+// reload prepares for another load: it moves what was read into earlier, for the commit.
 func (v *view) reload() {
 	v.earlier.add(v)
 	v.read, v.readAll = nil, false
 }
 
-// store notes the value that key has in the store now.
+// store notes that key has this value in the store now.
 func (v *view) store(key string, value []byte) {
 	was := v.sizeOf(key)
 	v.values.set(key, value)
@@ -102,7 +100,7 @@ func (v *view) unstore(key string) {
 	v.size += v.sizeOf(key) - was
 }
 
-// plan notes an op that waits for the commit.
+// plan adds an op to those that wait for the commit.
 func (v *view) plan(op Op) {
 	was := v.sizeOf(op.Key)
 	v.pending.set(op.Key, op)
@@ -123,7 +121,7 @@ func (v *view) committed(op Op, value []byte) {
 	}
 }
 
-// sizeOf is what a key counts, as the request sees it.
+// sizeOf returns the size of a key and its value, as the request sees it.
 func (v *view) sizeOf(key string) int {
 	if value, ok := v.at(key); ok {
 		return len(key) + len(value)
@@ -131,12 +129,12 @@ func (v *view) sizeOf(key string) int {
 	return 0
 }
 
-// clear forgets all values and what waits for the commit.
+// clear forgets all values and all pending ops.
 func (v *view) clear() {
 	v.pending, v.values, v.size = ordered[Op]{}, ordered[[]byte]{}, 0
 }
 
-// ops lists what waits for the commit, in order, and whether a Put is among it.
+// ops lists the ops that wait for the commit, in order. puts reports whether one of them is a Put.
 func (v *view) ops() (ops []Op, puts bool) {
 	ops = make([]Op, 0, v.pending.len())
 	for _, op := range v.pending.all() {
@@ -146,7 +144,7 @@ func (v *view) ops() (ops []Op, puts bool) {
 	return ops, puts
 }
 
-// was is the condition that key has the value that was loaded.
+// was returns the condition that key has the value that was loaded.
 func (v *view) was(key string) Condition {
 	value, ok := v.values.get(key)
 	return Condition{Key: key, Absent: !ok, Value: value}

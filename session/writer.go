@@ -22,7 +22,7 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 	}
 }
 
-// run lets the handler work once. If the handler is to work again, run returns the request for it,
+// run runs the handler once. If the handler has to run again, run returns the request for that,
 // else nil.
 func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
@@ -32,15 +32,15 @@ func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler,
 		rw.begin(http.StatusOK)
 	}
 	if rw.again != nil {
-		rw.resetHeader() // also of what the handler set after it was refused
+		rw.resetHeader() // removes headers that the handler set after the refusal too
 		s.m.dropOwnCookie(w.Header())
 	}
 	return rw.again
 }
 
-// end drops the unsaved writes. After a panic the session may have an id that the client does not
-// know, from Regenerate or Incr; a handler outside that recovers the panic sends it with its
-// answer.
+// end drops the unsaved writes. If the handler panicked, Regenerate or Incr may have made an id
+// that the client does not know. end sets its cookie, so that an outer handler that recovers the
+// panic sends it.
 func (w *writer) end() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())
@@ -56,23 +56,23 @@ func (s *state) sendID(h http.Header) {
 	}
 }
 
-// writer saves the session before the first byte. It is used by one goroutine
-// at a time, as every ResponseWriter.
+// writer saves the session before the first byte is written. Like every ResponseWriter, it is used
+// by one goroutine at a time.
 type writer struct {
 	http.ResponseWriter
 	s       *state
 	r       *http.Request
 	attempt int
-	before  http.Header // before the handler ran
-	begun   bool        // the session is saved, or was refused
-	refused error       // the handler's answer is dropped
+	before  http.Header // the header from before the handler ran
+	begun   bool        // the session was saved, or saving it failed
+	refused error       // the reason for which the handler's answer is dropped
 	again   *http.Request
 }
 
 // Unwrap lets http.ResponseController find the ResponseWriter inside.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader saves the session, unless it is an interim answer.
+// WriteHeader saves the session, unless the code is that of an interim answer.
 func (w *writer) WriteHeader(code int) {
 	if code < 200 && code >= 100 && code != http.StatusSwitchingProtocols {
 		if w.refused == nil {
@@ -172,7 +172,7 @@ func (w *writer) resetHeader() {
 	}
 }
 
-// publicText is the text of the answer: it tells the client no more than it may know.
+// publicText returns the text of the answer. It contains nothing that the client must not know.
 func publicText(err error) string {
 	var busy *BusyError
 	if errors.As(err, &busy) && busy.Foreign {

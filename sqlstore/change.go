@@ -121,8 +121,10 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		}
 		saved, err := s.rows.save(ctx, name, st, res.grant)
 		switch {
-		case errors.Is(err, errRowLocked) && locked < 3 && s.pause(ctx, locked+1):
-			locked++ // another grant has the row for a moment
+		case errors.Is(err, errRowLocked) && locked < 3 && s.pause(ctx, locked+2):
+			// Not a transaction, perhaps, but a grant that is being written: even one of this
+			// caller, whose reply was lost.
+			locked++
 			handOver = true
 			continue
 		case errors.Is(err, errRowLocked) && handOver:

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -123,8 +124,9 @@ func judge(err error) verdict {
 	if n, ok := sqliteCode(err); ok {
 		return judgeSQLite(n, err.Error())
 	}
-	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) {
-		return refused
+	var dial *net.OpError
+	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) || errors.As(err, &dial) && dial.Op == "dial" {
+		return refused // there was no connection, so nothing was sent
 	}
 	return unknown
 }

@@ -173,33 +173,22 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	return int(removed), err
 }
 
-// removeOne deletes both rows of a name on MySQL. It locks the rows in the order in which a grant
-// does, each by its key, so that it locks no gap and no two of them wait for each other.
+// removeOne deletes both rows of a name on MySQL, each by its key, so that it locks no gap. On
+// MariaDB it waits for nobody.
 func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	tx, err := t.db.BeginTx(ctx, nil)
-	if err != nil {
-		return false, err
+	text := t.sql.prune.remove
+	if t.mariaDB.Load() {
+		text = noLockWait + text
 	}
-	defer tx.Rollback()
-	var fence int64
-	if err := tx.QueryRowContext(ctx, t.sql.lockGrant, r.name).Scan(&fence); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return false, err
-	}
-	if ok, err := changed(tx.ExecContext(ctx, t.sql.prune.remove, r.name, r.version)); !ok || err != nil {
-		return false, err
-	}
-	if _, err := tx.ExecContext(ctx, t.sql.prune.removeGrant, r.name); err != nil {
-		return false, err
-	}
-	return true, tx.Commit()
+	return changed(t.db.ExecContext(ctx, text, r.name, r.version))
 }
 
 // pruneStatements are for removing rows.
 type pruneStatements struct {
-	list, remove, removeGrant string
-	begin, again              string
+	list, remove string
+	begin, again string
 }
 
 func newPruneStatements(d *dialect, t tables) pruneStatements {
@@ -218,8 +207,7 @@ func newPruneStatements(d *dialect, t tables) pruneStatements {
 			"d AS (DELETE FROM " + t.grants + " WHERE name IN (SELECT name FROM g)), " +
 			"e AS (DELETE FROM " + t.locks + " WHERE name IN (SELECT name FROM g) RETURNING 1) SELECT count(*) FROM e")
 	case dialects[MySQL]:
-		st.remove = "DELETE FROM " + t.locks + " WHERE name = ? AND version = ?"
-		st.removeGrant = "DELETE FROM " + t.grants + " WHERE name = ?"
+		st.remove = "DELETE l, g FROM " + t.grants + " AS g STRAIGHT_JOIN " + t.locks + " AS l ON l.name = g.name WHERE g.name = ? AND l.version = ?"
 	case dialects[SQLite]:
 		st.remove = "DELETE FROM " + t.locks + " WHERE " + names + " AND " + old
 	}

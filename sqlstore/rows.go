@@ -159,7 +159,7 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 		return t.saveInOne(ctx, name, st, values)
 	}
 	if t.sql.saveGrant == "" {
-		return t.saveInTx(ctx, name, st, values)
+		return t.saveBoth(ctx, name, st, values)
 	}
 	args := append([]any{[]byte(name)}, append(values, st.version)...)
 	var locked, saved int
@@ -194,7 +194,7 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 // saveInOne is save with a grant on MariaDB, where one statement can write to both tables and does
 // not wait for either row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
-	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
+	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
 		return false, errRowLocked
 	}
@@ -208,15 +208,13 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveInTx is save with a grant where no single statement can write to both tables.
-func (t *table) saveInTx(ctx context.Context, name string, st *state, values []any) (bool, error) {
-	tx, err := t.db.BeginTx(ctx, nil)
-	if err != nil {
-		return false, err
-	}
-	defer tx.Rollback()
+// saveBoth is save with a grant where one statement cannot look past a row that is locked. The
+// first statement sees whether a transaction has the row; the second writes to both tables at once.
+// There is no transaction that could stay open in the server, and keep the name, when the
+// connection is lost between two statements.
+func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
-	switch err := tx.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
+	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, t.makeRows(ctx, name)
 	case err != nil && judge(err) == rowLocked:
@@ -224,14 +222,11 @@ func (t *table) saveInTx(ctx context.Context, name string, st *state, values []a
 	case err != nil:
 		return false, err
 	}
-	ok, err := changed(tx.ExecContext(ctx, t.sql.save, append(values, []byte(name), st.version)...))
-	if !ok || err != nil {
-		return false, err
+	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
+	if err != nil && judge(err) == rowLocked {
+		return false, errRowLocked
 	}
-	if _, err := tx.ExecContext(ctx, t.sql.setGrant, int64(st.fence), []byte(name)); err != nil {
-		return false, err
-	}
-	return true, tx.Commit()
+	return ok, err
 }
 
 // changed reports whether a statement changed a row.

@@ -34,9 +34,9 @@ import (
 
 // statements are the texts for one store, made once.
 type statements struct {
-	load, ensure, ensureGrant, save, saveGrant, lockGrant, setGrant string
+	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
-	acquire, acquireBoth, saveBoth                                  string // *Both: MariaDB's, which write to both tables
+	acquire, acquireBoth                                            string // *Both: MariaDB's, which write to both tables
 	claim, extend, release, notify                                  string
 	prune                                                           pruneStatements
 	tx                                                              txStatements
@@ -69,17 +69,17 @@ func newStatements(d *dialect, t tables) statements {
 		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
 		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
-		st.setGrant = b("UPDATE " + t.grants + " SET fence = " + d.max("fence + 1", "?") + " WHERE name = ?")
+	}
+	if d == dialects[MySQL] {
+		set := strings.ReplaceAll(", "+assignment, ", ", ", l.")
+		st.saveBoth = "UPDATE " + t.grants + " g STRAIGHT_JOIN " + t.locks + " l ON l.name = g.name SET " +
+			strings.TrimPrefix(set, ", ") + ", g.fence = " + d.max("g.fence + 1", "?") + " WHERE g.name = ? AND l.version = ?"
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = "SELECT pg_notify($1, $2)"
 		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
 			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
-	}
-	if d == dialects[MySQL] {
-		st.saveBoth = noLockWait + "UPDATE " + t.locks + " AS l JOIN " + t.grants + " AS g ON g.name = l.name SET " +
-			strings.Replace(strings.ReplaceAll(assignment, "fence = ", "l.fence = "), "version =", "l.version =", 1) + ", g.fence = " + d.max("g.fence + 1", "?") + " WHERE l.name = ? AND l.version = ?"
 	}
 	st.fast(d, t)
 	st.tx = newTxStatements(d, t)

@@ -222,15 +222,21 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	return min(max(time.Duration(ahead)*step/3, headPause), most)
 }
 
-// leave gives the place up, on a context of its own.
+// leave gives the place up, on a context of its own. It tries again while the server cannot be
+// reached; a place that is left behind delays others for up to placeFor.
 func (w *wait) leave(ctx context.Context) {
 	if !w.reserve {
 		return
 	}
 	ctx, cancel := bound(context.WithoutCancel(ctx))
 	defer cancel()
-	_, _, _, _ = w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
-		st.release(opaque(w.r.Token), 0, now)
-		return result{write: true}
-	})
+	for try := 0; ; try++ {
+		_, _, _, err := w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
+			st.release(opaque(w.r.Token), 0, now)
+			return result{write: true}
+		})
+		if err == nil || !w.s.pause(ctx, try) {
+			return
+		}
+	}
 }

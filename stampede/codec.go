@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// Codec makes bytes of values and back. It is safe for concurrent use. Every session.Codec is one.
+// Codec encodes values to bytes and decodes them. It is safe for concurrent use. Every
+// session.Codec is a Codec.
 type Codec interface {
 	// Marshal encodes v.
 	Marshal(v any) ([]byte, error)
-	// Unmarshal decodes data into what v points to.
+	// Unmarshal decodes data into the variable that v points to.
 	Unmarshal(data []byte, v any) error
 }
 
-// JSON is the default codec: encoding/json.
+// JSON is the default codec. It uses encoding/json.
 func JSON() Codec { return jsonCodec{} }
 
 type jsonCodec struct{}
@@ -22,7 +23,7 @@ type jsonCodec struct{}
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-// encode never returns nil bytes without an error, because nil means that nothing is kept.
+// encode returns non-nil bytes or an error, because nil bytes mean that no value is kept.
 func encode(c Codec, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case []byte:

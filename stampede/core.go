@@ -9,20 +9,20 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// core is a Cache without the type of its values.
+// core is a Cache without its type parameter.
 type core struct {
 	locker   *padlock.Locker
 	values   Values
 	prefix   string // of the names of values and locks
 	settings settings
 
-	ctx     context.Context // of refreshes in the background; ends with close
+	ctx     context.Context // for refreshes in the background; close ends it
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu          sync.Mutex
 	closed      bool
-	flights     map[string]*flight // of each key the one that callers join
+	flights     map[string]*flight // by key: the flight that new callers join
 	refreshing  map[string]time.Time
 	failed      *lru[failure]
 	local       *lru[localValue]
@@ -59,6 +59,6 @@ func (c *core) invalidate(ctx context.Context, key string) error {
 	name := c.prefix + key
 	c.forget(name)
 	err := c.values.Discard(ctx, name)
-	c.forget(name) // also a flight that began before the Discard
+	c.forget(name) // again, for a flight that began before the Discard
 	return err
 }

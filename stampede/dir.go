@@ -17,22 +17,22 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Dir keeps values in the files of a directory, one for each key, for the processes of one machine.
-// Readers take no lock. A value that is out of date is replaced when it is asked for, and removed
-// by Clean.
+// Dir keeps values in the files of a directory, one for each key. The processes of one machine can
+// share it. Readers take no lock. A value that is out of date is replaced when a caller asks for
+// it, and is removed by Clean.
 //
 // Changes are made under one of 256 locks of each directory, however many keys there are. But the
 // Cache takes a lock for each key, and a filestore keeps a small file for every name that was ever
-// locked. So do not combine Dir and filestore for keys that visitors make up, or give the filestore
-// a directory that is emptied at each start of the machine, such as /run.
+// locked. So do not combine Dir and filestore if visitors can choose the keys, or give the
+// filestore a directory that is emptied at each start of the machine, such as /run.
 type Dir struct {
 	path   string
 	locker *padlock.Locker
 }
 
-// dirHeader is the first line of a file; the value follows.
+// dirHeader is the first line of a file. The value follows it.
 type dirHeader struct {
-	Format  int           `json:"format,omitempty"` // 0 is the first one; others are those of newer versions
+	Format  int           `json:"format,omitempty"` // 0 is the first; newer versions have others
 	Key     []byte        `json:"key"`
 	Fence   uint64        `json:"fence"`
 	Version uint64        `json:"version"`
@@ -42,14 +42,14 @@ type dirHeader struct {
 	Size    int           `json:"size"` // -1: no value, only the version
 }
 
-// NewDir returns values in the directory at path, which it makes if it is not
-// there, for this user only. Changes are made under locks of locker, which is
-// to have a store that the same processes share: filestore, for example.
+// NewDir returns values in the directory at path. If the directory does not exist, NewDir makes it,
+// with access for this user only. Changes are made under locks of locker. Its store must be shared
+// by the same processes, for example a filestore.
 func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
 	if locker == nil {
 		return nil, errors.New("stampede: NewDir: the Locker is nil")
 	}
-	path, err := filepath.Abs(path) // it is in the names of the locks
+	path, err := filepath.Abs(path) // the path is part of the locks' names
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
 	return &Dir{path, locker}, nil
 }
 
-// file is where the value of key is; two keys never share it.
+// file returns the path of the file for key. Two keys never share a file.
 func (d *Dir) file(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(d.path, hex.EncodeToString(sum[:]))
@@ -77,8 +77,8 @@ func (d *Dir) Load(_ context.Context, key string) (Entry, error) {
 	return parseFile(data, key, age), nil
 }
 
-// readAged returns the content of a file and the age of that content: of the
-// same file, even if it is replaced meanwhile.
+// readAged returns the content of a file and the age of that content. Both are from the same file,
+// even if it is replaced meanwhile.
 func readAged(name string) (data []byte, age time.Duration, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -102,7 +102,7 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 	switch {
 	case age >= h.Keep:
 		return Entry{Version: h.Version}
-	case h.Format != 0: // of a newer version: made anew, by a worker with a fence that is as great
+	case h.Format != 0: // a newer version wrote it; it is made again, with a fence at least as great
 		return Entry{Version: h.Version, Fence: h.Fence}
 	case h.Size != len(value):
 		return Entry{Version: h.Version}
@@ -122,8 +122,7 @@ func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err er
 	return kept && err == nil, err
 }
 
-// Discard implements Values. The version outlives the value, in a file that
-// Clean leaves alone for a day.
+// Discard implements Values. The version outlives the value: Clean leaves its file alone for a day.
 func (d *Dir) Discard(ctx context.Context, key string) error {
 	return d.change(ctx, key, func(old Entry) (*dirHeader, []byte) {
 		version := max(old.Version+1, uint64(time.Now().UnixMicro()))
@@ -131,8 +130,8 @@ func (d *Dir) Discard(ctx context.Context, key string) error {
 	})
 }
 
-// change calls f with the old entry and replaces the file of key by the result; a nil header
-// changes nothing.
+// change calls f with the old entry and replaces the file of key by the result. If f returns a nil
+// header, nothing is changed.
 func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHeader, []byte)) error {
 	name := d.file(key)
 	return d.locked(ctx, name, func(ctx context.Context) error {
@@ -152,11 +151,11 @@ func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHea
 	})
 }
 
-// locked calls f under the lock of the file called name. It is one of 256, by
-// the first byte of the name's hash, so that the number of locks has a bound.
+// locked calls f under the lock of the file called name. The first byte of the name's hash selects
+// one of 256 locks, so that the number of locks is bounded.
 func (d *Dir) locked(ctx context.Context, name string, f func(context.Context) error) error {
 	dir, hash := filepath.Split(name)
-	return d.locker.Do(ctx, lockName("stampede-dir:"+dir+hash[:2]), f)
+	return d.locker.Do(ctx, lockName(d.locker, "stampede-dir:"+dir+hash[:2]), f)
 }
 
 func replaceFile(name string, data []byte) error {
@@ -176,7 +175,7 @@ func replaceFile(name string, data []byte) error {
 	return nil
 }
 
-// Clean removes the files of values that are out of date, and files that a process that died left
+// Clean removes the files of values that are out of date, and files that a dead process left
 // behind. It may be called at any time, for example by cron.
 func (d *Dir) Clean(ctx context.Context) error {
 	files, err := os.ReadDir(d.path)
@@ -194,14 +193,14 @@ func (d *Dir) Clean(ctx context.Context) error {
 	return nil
 }
 
-// clean removes one file, if it is out of date. It looks again under the lock: the file may have
-// been replaced, and the version of a Discard must stay for its time.
+// clean removes one file, if it is out of date. It checks again under the lock, because the file
+// may have been replaced. The version of a Discard must stay for its time.
 func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 	name := filepath.Join(d.path, f.Name())
 	switch {
 	case !f.Type().IsRegular():
 		return nil
-	case f.Name()[0] == '.': // a new file, which nobody else uses
+	case f.Name()[0] == '.': // a new file that its writer left behind
 		info, err := f.Info()
 		if err != nil || time.Since(info.ModTime()) < time.Hour {
 			return nil
@@ -218,8 +217,8 @@ func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 	})
 }
 
-// outOfDate reports whether a file is older than it says it is to be kept. A
-// damaged one always is, and one that cannot be read never.
+// outOfDate reports whether a file is older than its header allows. A damaged file is always out of
+// date. A file that cannot be read never is.
 func outOfDate(name string) bool {
 	data, age, err := readAged(name)
 	if err != nil {

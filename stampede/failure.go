@@ -12,29 +12,28 @@ import (
 	"time"
 )
 
-// failure is the error of a function that failed a moment ago.
+// failure is the error of a function that failed recently.
 type failure struct {
 	err   error
 	at    time.Time
-	until time.Time // the function is not called before
+	until time.Time // the function is not called before this time
 }
 
-// recent reports whether the failure is young enough for a caller not to wait
-// for the next try.
+// recent reports whether the failure is so recent that a caller need not wait for the next try.
 func (f *failure) recent(now time.Time) bool {
 	return now.Sub(f.at) < 10*f.until.Sub(f.at)
 }
 
-// backOff makes this process return err for the key, without calling the
-// function, until the time is over.
+// backOff makes this process return the error of f for the key, without calling the function, until
+// the time of f is over.
 func (c *core) backOff(name string, f failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed.put(name, f)
 }
 
-// backingOff returns the error that is to be returned without calling the
-// function, or nil. It is called with mu held.
+// backingOff returns the error that a caller gets while the function must not be called, or nil.
+// c.mu is held.
 func (c *core) backingOff(name string) error {
 	if f := c.failed.get(name); f != nil && time.Now().Before(f.until) {
 		return f.err
@@ -42,10 +41,9 @@ func (c *core) backingOff(name string) error {
 	return nil
 }
 
-// failing reports whether the function is not to be called now, or failed a
-// moment ago and no value was stored since: age is that of the value that is
-// kept. Then a stale value is served at once, and the next try runs in the
-// background.
+// failing reports whether a stale value is to be served at once. That is the case while the
+// function must not be called. It is also the case if the function failed recently and no value was
+// stored since; the next try then runs in the background. age is the age of the stored value.
 func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,10 +60,10 @@ func (c *core) succeeded(name string) {
 	c.failed.remove(name)
 }
 
-// RemoteError is the error of a function that failed in another process a moment ago. It has the
-// text of the original error. errors.Is finds the errors in it that the original wrapped, compared
-// by type and text: so package-level errors such as sql.ErrNoRows keep their meaning. errors.As
-// finds the RemoteError only.
+// RemoteError is the error of a function that failed recently in another process. It has the text
+// of the original error. errors.Is finds the errors that the original wrapped, compared by type and
+// text. So package-level errors such as sql.ErrNoRows keep their meaning. errors.As finds only the
+// RemoteError.
 type RemoteError struct {
 	Text string // of the original error
 
@@ -82,14 +80,14 @@ func (e *RemoteError) Is(target error) bool {
 	return slices.Contains(e.wrapped, identity(target))
 }
 
-// identity is the type and the text of an error, by which another process recognises it.
+// identity returns the type and the text of an error. Another process recognises the error by them.
 func identity(err error) string {
 	return reflect.TypeOf(err).String() + ":" + cut(err.Error())
 }
 
 func cut(text string) string { return text[:min(len(text), 1000)] }
 
-// maxWrapped bounds how many errors of a tree other processes learn of.
+// maxWrapped bounds how many of the wrapped errors are shared with other processes.
 const maxWrapped = 32
 
 func identities(err error, into []string) []string {
@@ -109,11 +107,11 @@ func identities(err error, into []string) []string {
 }
 
 // A mark in Values lets other processes know that the function of a key failed. It is an ordinary
-// value, fresh for ErrorTTL. Marks have a bounded number of keys: two keys that fail at the same
-// time may share one, and then other processes do not learn of the earlier failure. A mark holds
-// the version of its key, so that an Invalidate ends it too.
+// value, fresh for ErrorTTL. The number of keys for marks is bounded. If two keys that share one
+// fail at the same time, other processes do not learn of the earlier failure. A mark holds the
+// version of its key, so that an Invalidate ends it too.
 type mark struct {
-	Format  int      `json:"format,omitempty"` // 0 is the first one; others are those of newer versions
+	Format  int      `json:"format,omitempty"` // 0 is the first; newer versions have others
 	Name    []byte   `json:"name"`
 	Version uint64   `json:"version"`
 	Text    string   `json:"text"`
@@ -128,7 +126,7 @@ func markKey(name string) string {
 	return fmt.Sprintf("\x00stampede-failure:%d", h.Sum32()%markSlots)
 }
 
-// markName is name, or a hash of it if it is long.
+// markName returns name, or a hash of it if it is long.
 func markName(name string) []byte {
 	if len(name) <= 200 {
 		return []byte(name)
@@ -137,14 +135,14 @@ func markName(name string) []byte {
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-// marks reports whether other processes learn of failures. A Memory is seen by this process only,
-// which remembers its failures itself.
+// marks reports whether failures are shared with other processes. Only this process sees a Memory,
+// and it remembers its failures itself.
 func (j *job) marks() bool {
 	_, private := j.c.values.(*Memory)
 	return j.s.errorTTL > 0 && !private
 }
 
-// tell leaves a mark. It is called under the lock of the key.
+// tell leaves a mark. The lock of the key is held.
 func (j *job) tell(ctx context.Context, version uint64, err error) {
 	if !j.marks() {
 		return
@@ -164,8 +162,8 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	j.s.report(ctx, j.key, failed)
 }
 
-// told returns the failure of a mark that another process has left, if it is still in force. It is
-// called under the lock of the key.
+// told returns the failure of a mark that another process has left, if the mark still applies. The
+// lock of the key is held.
 func (j *job) told(ctx context.Context, version uint64) *failure {
 	if !j.marks() {
 		return nil

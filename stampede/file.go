@@ -15,10 +15,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Files makes files and keeps them up to date, for example pages that a web server sends: one caller
-// at a time for each file, over all processes that share the lock store. Readers need no lock, since
-// a file is replaced in one step and never seen half written. Files is safe for concurrent use and
-// needs no Close.
+// Files makes files and keeps them up to date, for example pages that a web server sends. For each
+// file, one caller at a time does so, over all processes that share the lock store. Readers need no
+// lock: a file is replaced in one step, so they never see a partial one. Files is safe for
+// concurrent use and need not be closed.
 type Files struct {
 	locker   *padlock.Locker
 	maxAge   time.Duration
@@ -26,23 +26,24 @@ type Files struct {
 	settings settings
 
 	mu         sync.Mutex
-	backingOff *lru[failure] // by the names of locks
+	backingOff *lru[failure] // by lock name
 }
 
-// NewFiles returns Files that are at most maxAge old and are written by write, under locks of
-// locker. write gets the path that was given to Ensure, and a writer into a new file in the same
-// directory. Its context ends when the lock is lost and when TimeLimit is over. If write fails, the
-// old file stays; StaleIfError lets it serve. For ErrorTTL after a failure write is not called again
-// for that file in this process.
+// NewFiles returns Files that are at most maxAge old. write makes them, under locks of locker.
+// write gets the path that was given to Ensure, and a writer into a new file in the same directory.
+// Its context ends when the lock is lost and when TimeLimit is over. If write fails, the old file
+// stays; with StaleIfError, Ensure accepts it. For ErrorTTL after a failure, this process does not
+// call write again for that file.
 //
-// The new file has the permissions of the old one; if there is none, those that the umask leaves of
-// 0666.
+// The new file has the permissions of the old one. If there is no old file, it gets 0666 reduced by
+// the umask.
 //
-// A file system checks no fences, so whether a lost lock is noticed before the file is replaced
-// depends on timing. A process that is killed while it writes leaves its new file behind, whose name
-// begins with a dot.
+// A file system does not check fences. So if the lock is lost just before the file is replaced,
+// that may go unnoticed. A process that is killed while it writes leaves its new file behind. The
+// name of that file begins with a dot.
 //
-// The Locker is not closed by Files. The error is about arguments and options.
+// Files does not close the Locker. NewFiles returns an error if the arguments or options are
+// invalid.
 func NewFiles(locker *padlock.Locker, maxAge time.Duration, write func(ctx context.Context, path string, w io.Writer) error, opts ...FileOption) (*Files, error) {
 	s := defaults()
 	s.ttl = maxAge
@@ -65,9 +66,10 @@ func NewFiles(locker *padlock.Locker, maxAge time.Duration, write func(ctx conte
 	return &Files{locker: locker, maxAge: maxAge, write: write, settings: s, backingOff: newLRU[failure](maxRemembered)}, nil
 }
 
-// Ensure makes sure that the file at path exists and is up to date. After nil the file can be read.
-// If another caller is renewing the file, the old one serves meanwhile, and Ensure returns at once.
-// If there is none, Ensure waits for it; if that takes longer than MaxWait it returns ErrNotReady.
+// Ensure makes sure that the file at path exists and is up to date. If it returns nil, the file can
+// be read. If another caller is renewing the file, Ensure returns nil at once and the old file can
+// be read. If there is no old file, Ensure waits for the new one. After MaxWait it returns
+// ErrNotReady.
 func (s *Files) Ensure(ctx context.Context, path string) error {
 	f, err := s.file(path)
 	if err != nil {
@@ -85,7 +87,7 @@ func (s *Files) Ensure(ctx context.Context, path string) error {
 		wait = 0
 	}
 	wrote := false
-	err = s.locker.Do(ctx, lockName(f.lock), func(ctx context.Context) error {
+	err = s.locker.Do(ctx, lockName(s.locker, f.lock), func(ctx context.Context) error {
 		wrote = true
 		return f.renew(ctx)
 	}, lockOptions(s.locker, s.settings.lease, padlock.Wait(wait))...)
@@ -99,8 +101,8 @@ func (s *Files) Ensure(ctx context.Context, path string) error {
 	return err
 }
 
-// Remove removes the file at path, so that the next Ensure makes it anew, even after a failure. It
-// is no error if the file is gone already.
+// Remove removes the file at path, so that the next Ensure makes it again, even after a failure. If
+// the file does not exist, Remove returns nil.
 func (s *Files) Remove(path string) error {
 	f, err := s.file(path)
 	if err != nil {
@@ -122,9 +124,9 @@ func remove(path string) error {
 // file is one call of Ensure.
 type file struct {
 	*Files
-	given string // as the caller named it
-	path  string // absolute
-	lock  string // its name
+	given string // the path that the caller gave
+	path  string // the absolute path
+	lock  string // the lock's name
 }
 
 func (s *Files) file(path string) (*file, error) {
@@ -156,8 +158,7 @@ func (f *file) age() (age time.Duration, exists bool, err error) {
 	return time.Since(info.ModTime()), true, nil
 }
 
-// renew is called under the lock. It looks again, since another caller may
-// have been faster.
+// renew runs under the lock. It checks the file again, since another caller may have been faster.
 func (f *file) renew(ctx context.Context) error {
 	age, exists, err := f.age()
 	if err != nil || exists && age < f.maxAge {
@@ -181,7 +182,7 @@ func (f *file) renew(ctx context.Context) error {
 	return f.serveOld(ctx, age, exists, err, true)
 }
 
-// serveOld is nil if the old file may serve instead of err.
+// serveOld returns nil if the old file may be used instead of the error.
 func (f *file) serveOld(ctx context.Context, age time.Duration, exists bool, err error, report bool) error {
 	if !exists || age >= f.maxAge+f.settings.staleIfError {
 		return err
@@ -200,7 +201,7 @@ func (f *file) replace(ctx context.Context) error {
 		return err
 	}
 	replaced := false
-	defer func() { // even if write panics
+	defer func() { // runs even if write panics
 		if !replaced {
 			tmp.Close()
 			os.Remove(tmp.Name())
@@ -210,7 +211,7 @@ func (f *file) replace(ctx context.Context) error {
 		return err
 	}
 	if old {
-		if err := tmp.Chmod(mode); err != nil { // the umask may have taken some of it
+		if err := tmp.Chmod(mode); err != nil { // the umask may have removed some permissions
 			return err
 		}
 	}
@@ -218,7 +219,7 @@ func (f *file) replace(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // the lock is lost: a newer file may be there
+		return context.Cause(ctx) // the lock is lost; a newer file may exist
 	}
 	if err := os.Rename(tmp.Name(), f.path); err != nil {
 		return err
@@ -227,7 +228,7 @@ func (f *file) replace(ctx context.Context) error {
 	return nil
 }
 
-// mode returns the permissions of the old file, if there is one, and else 0666, which the umask
+// mode returns the permissions of the old file. If there is none it returns 0666, which the umask
 // reduces.
 func (f *file) mode() (mode fs.FileMode, old bool) {
 	if info, err := os.Stat(f.path); err == nil {

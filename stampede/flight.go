@@ -32,12 +32,13 @@ type flight struct {
 
 	// Guarded by core.mu.
 	waiters int
-	wanted  bool // a caller left because of MaxWait
+	wanted  bool // a caller left because of MaxWait, so the value is still wanted
 }
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// leave takes a caller off that no longer waits. wanted: it left because of MaxWait.
+// leave removes a caller that no longer waits from the flight. wanted says that the caller left
+// because of MaxWait.
 func (c *core) leave(name string, f *flight, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +63,8 @@ func (c *core) remove(name string, f *flight) {
 	}
 }
 
-// forget lets no caller from now on join a flight that is under way, and removes the local copy and
-// the failure of the key.
+// forget prevents new callers from joining the current flight of the key. It also removes the key's
+// local copy and its failure.
 func (c *core) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

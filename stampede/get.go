@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// get returns a copy of this process or the value that is kept, if either can be served, and else
-// waits for a flight.
+// get returns a local copy or the stored value, if it can be served. Otherwise it waits for a
+// flight.
 func (j *job) get(ctx context.Context) (any, error) {
 	if v, ok := j.c.fromLocal(j.name); ok {
 		return v, nil
@@ -50,7 +50,7 @@ func (j *job) early(e *Entry) bool {
 }
 
 // fly waits for the value that a flight of this process makes. After MaxWait it returns the stale
-// value that the caller had found before, if there is one.
+// value that the caller found before, if there is one.
 func (j *job) fly(ctx context.Context) (any, error) {
 	f, err := j.board(ctx)
 	if err != nil {
@@ -105,13 +105,13 @@ func (j *job) board(ctx context.Context) (*flight, error) {
 	return f, nil
 }
 
-// takeOff is the flight's goroutine.
+// takeOff runs in the flight's goroutine.
 func (j *job) takeOff(ctx context.Context, f *flight) {
 	defer j.c.running.Done()
 	defer f.cancel(nil)
 	defer context.AfterFunc(j.c.ctx, func() { f.cancel(ErrClosed) })()
 	defer j.c.land(j.name, f)
-	f.err = errGoexit // of the Codec, say: then the next lines set nothing
+	f.err = errGoexit // for a Goexit, for example in the Codec, which skips the next lines
 	v, err := j.fill(ctx, true)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

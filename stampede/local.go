@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// maxRemembered bounds what a Cache remembers in this process, of each kind.
+// maxRemembered bounds the number of local copies, and of failures, that a Cache keeps in this
+// process.
 const maxRemembered = 10_000
 
-// localValue is a decoded value kept for a moment.
+// localValue is a decoded value that is kept for a short time.
 type localValue struct {
 	v     any
 	until time.Time
 }
 
-// generations count the Invalidates of this process, for groups of keys. A
-// value that was loaded before an Invalidate must not become a local copy
-// after it: its reader remembers the generation from before its Load.
+// generations count the Invalidates of this process, for groups of keys. A value that was loaded
+// before an Invalidate must not become a local copy after it. So a reader notes the generation
+// before its Load.
 type generations struct {
 	seed   maphash.Seed
 	counts [256]uint64
@@ -46,8 +47,8 @@ func (c *core) fromLocal(name string) (any, bool) {
 	return l.v, true
 }
 
-// toLocal keeps v for as long as Local and the rest of its time allow, unless the key was
-// invalidated since gen.
+// toLocal keeps v as a local copy, unless the key was invalidated since gen. It keeps v for the
+// time that Local allows, and at most for left.
 func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {

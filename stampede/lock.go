@@ -10,19 +10,29 @@ import (
 
 const (
 	defaultLease = 2 * time.Second
-	maxLockName  = 1024 // driver.MaxName
+	maxLockName  = 1024 // same as driver.MaxName
+	keptOfName   = 200  // bytes of a name that is too long
 )
 
-// lockName returns name. If name is longer than padlock allows, a hash takes the place of its end.
-func lockName(name string) string {
-	if len(name) <= maxLockName {
+// lockName returns name. If name is longer than the store of l allows, its end is replaced by a
+// hash. If there is no room for the hash either, the store refuses name.
+func lockName(l *padlock.Locker, name string) string {
+	most := l.Guarantees().MaxName
+	if most == 0 {
+		most = maxLockName
+	}
+	if len(name) <= most {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return name[:200] + "…sha256:" + hex.EncodeToString(sum[:])
+	hash := "…sha256:" + hex.EncodeToString(sum[:])
+	if most < len(hash) {
+		return name
+	}
+	return name[:min(keptOfName, most-len(hash))] + hash
 }
 
-// lockOptions puts the short renewed lease before the caller's options.
+// lockOptions returns the options of a short, renewed lease, followed by opts.
 func lockOptions(l *padlock.Locker, lease time.Duration, opts ...padlock.Option) []padlock.Option {
 	all := make([]padlock.Option, 0, len(opts)+1)
 	if l.Guarantees().Lease {

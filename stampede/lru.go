@@ -2,12 +2,12 @@ package stampede
 
 import "container/list"
 
-// lru is a map of bounded size that forgets the key that was not used for
-// longest. All its methods take constant time. Its user guards it.
+// lru is a map of bounded size. If it is full, it forgets the key that has not been used for the
+// longest time. All its methods take constant time. Its user must guard it with a mutex.
 type lru[V any] struct {
 	max     int
-	entries map[string]*list.Element // of *lruItem[V]
-	recent  *list.List               // the last used in front
+	entries map[string]*list.Element // the elements' values are *lruItem[V]
+	recent  *list.List               // the most recently used item is in front
 }
 
 type lruItem[V any] struct {
@@ -19,7 +19,7 @@ func newLRU[V any](max int) *lru[V] {
 	return &lru[V]{max: max, entries: make(map[string]*list.Element), recent: list.New()}
 }
 
-// get returns the value of key, to be read or changed, or nil.
+// get returns a pointer to the value of key, or nil. The caller may change the value.
 func (l *lru[V]) get(key string) *V {
 	el := l.entries[key]
 	if el == nil {

@@ -13,21 +13,21 @@ import (
 // job is one call of Get.
 type job struct {
 	c      *core
-	key    string // as the caller calls it
-	name   string // with the prefix: the name of the value, the lock and the flight
+	key    string // the key that the caller gave
+	name   string // prefix and key: the name of the value, the lock and the flight
 	s      settings
 	fn     func(context.Context) (any, error)
 	decode func(Codec, []byte) (any, error)
 
-	old   found         // by the caller, before anything was made
-	ahead bool          // renews a value that is fresh still,
-	seen  time.Duration // and had this age when that was decided
+	old   found         // what the caller found in Values at first
+	ahead bool          // this is a refresh of a value that is still fresh …
+	seen  time.Duration // … and had this age when the refresh was decided
 }
 
 // found is the result of a look at Values.
 type found struct {
 	Entry
-	gen uint64 // of local copies, from before the look
+	gen uint64 // the generation from before the look, for local copies
 }
 
 func (j *job) load(ctx context.Context) (found, error) {
@@ -39,8 +39,8 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
-// read decodes the value that is kept. If it cannot be decoded, for example after a change of the
-// program, it counts as absent.
+// read decodes the stored value. If it cannot be decoded, for example because the program has
+// changed, it counts as absent.
 func (j *job) read(ctx context.Context, e *found) (v any, ok bool) {
 	err := func() (err error) {
 		defer caught(&err)
@@ -57,10 +57,10 @@ func (j *job) read(ctx context.Context, e *found) (v any, ok bool) {
 	return v, true
 }
 
-// errElsewhere: a refresh found that another caller makes the value.
+// errElsewhere: a refresh found that another caller is making the value.
 var errElsewhere = errors.New("stampede: the value is being made elsewhere")
 
-// errLockLost: the function failed and the lock was gone.
+// errLockLost: the function failed, and by then the lock was lost.
 type errLockLost struct{ err error }
 
 func (e *errLockLost) Error() string {
@@ -68,9 +68,9 @@ func (e *errLockLost) Error() string {
 }
 func (e *errLockLost) Unwrap() error { return e.err }
 
-// fill takes the lock, looks again, and makes the value. If the function fails and the lock was
-// lost meanwhile, fill begins again, at most three times in all: then another caller makes the
-// value, or this one does. Without wait it returns errElsewhere if the lock is held.
+// fill takes the lock, checks Values again, and makes the value. If the function fails and the lock
+// was lost meanwhile, fill tries again, at most three times in all: another worker may have made
+// the value by then. If wait is false and the lock is held, fill returns errElsewhere.
 func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 	defer caught(&err)
 	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
@@ -78,7 +78,7 @@ func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 		opts = append(opts, padlock.Wait(forever))
 	}
 	for try := 1; ; try++ {
-		lock, err := j.c.locker.Acquire(ctx, lockName(j.name), opts...)
+		lock, err := j.c.locker.Acquire(ctx, lockName(j.c.locker, j.name), opts...)
 		switch down := errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain); {
 		case err == nil:
 		case !wait && errors.Is(err, padlock.ErrHeld):
@@ -101,7 +101,7 @@ func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
 	}
 }
 
-// unlocked makes a value while the lock store cannot be reached. The value is not kept, because
+// unlocked makes a value when the lock store cannot be reached. The value is not kept, because
 // without a fence it could overwrite a newer one.
 func (j *job) unlocked(ctx context.Context) (any, error) {
 	v, err := j.call(ctx)
@@ -115,7 +115,7 @@ func (j *job) unlocked(ctx context.Context) (any, error) {
 	return j.failed(ctx, &j.old, failure{err: err})
 }
 
-// locked looks again, makes the value if it is still needed, and releases the lock.
+// locked checks Values again, makes the value if it is still needed, and releases the lock.
 func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
 	defer func() { j.s.report(ctx, j.key, lock.Release()) }()
 	e, down := j.load(ctx)
@@ -136,7 +136,7 @@ func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
 	return j.make(ctx, lock, &e, down == nil)
 }
 
-// make calls the function under the lock and keeps the value, if Values can.
+// make calls the function under the lock. It stores the value if keep is set.
 func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool) (any, error) {
 	within, stop := join(lock.Context(), ctx)
 	defer stop()
@@ -154,7 +154,7 @@ func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool)
 		}
 	}
 	switch {
-	case ctx.Err() != nil: // nobody waits any more: that says nothing of the function
+	case ctx.Err() != nil: // no caller waits any more, so the error may not be the function's fault
 		return nil, err
 	case lock.Expired():
 		return nil, &errLockLost{err}
@@ -164,7 +164,7 @@ func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool)
 	return j.failed(ctx, e, failure{err: err})
 }
 
-// join returns a context with the values of ctx that ends with ctx or other.
+// join returns a context that has the values of ctx and ends when ctx or other ends.
 func join(ctx, other context.Context) (context.Context, func()) {
 	joined, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
@@ -181,11 +181,11 @@ func (j *job) encode(v any) (data []byte, err error) {
 	return encode(j.s.codec, v)
 }
 
-// storeTimeout bounds how long callers wait for a value that is made already.
+// storeTimeout bounds how long callers wait while a finished value is stored.
 const storeTimeout = 5 * time.Second
 
-// keep stores v, even if no caller waits for it any more. If it is not kept, OnError gets an error,
-// and the callers get the value.
+// keep stores v, even if no caller waits for it any more. If v is not kept, OnError gets an error,
+// and the callers get v all the same.
 func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -202,8 +202,8 @@ func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
 	}
 }
 
-// failed begins the back-off, and serves a stale value if StaleIfError allows it. f has times only
-// if it came from another process.
+// failed begins the back-off, and serves a stale value if StaleIfError allows it. The times in f
+// are set only if it came from another process.
 func (j *job) failed(ctx context.Context, e *found, f failure) (any, error) {
 	remote := !f.at.IsZero()
 	if !remote {

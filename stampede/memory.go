@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// Memory keeps values in this process, and forgets those not used for longest
-// when there are too many.
+// Memory keeps values in this process. If there are too many, it forgets those that have not been
+// used for the longest time.
 //
-// Versions come from one counter that every Discard raises. An absent key has
-// the present value of the counter as its version. So a worker whose key is
-// absent when it stores may store unless a Discard of its key came after its
-// Load. If Memory has forgotten that Discard, it is one of those at or below
-// floor: a worker with a smaller version is refused.
+// Versions come from one counter that every Discard raises. The version of an absent key is the
+// current value of the counter. So a worker that loaded an absent key may store its value unless a
+// Discard of that key came after the Load. Memory may have forgotten that Discard. Forgotten
+// Discards have versions of at most floor, so a worker with a smaller version is refused.
 type Memory struct {
 	mu    sync.Mutex
 	kept  *lru[kept]
-	last  uint64 // the version that the last Discard gave
-	floor uint64 // the greatest version given by a Discard that is forgotten
+	last  uint64 // the version of the last Discard
+	floor uint64 // the greatest version of a forgotten Discard
 }
 
 type kept struct {
 	entry     Entry
-	discarded uint64 // the version that the last Discard of the key gave
+	discarded uint64 // the version of the last Discard of the key
 	stored    time.Time
 }
 
@@ -51,7 +50,7 @@ func (m *Memory) Load(_ context.Context, key string) (Entry, error) {
 	return e, nil
 }
 
-// over reports whether there is no value, or no longer.
+// over reports whether there is no value, or its time is over.
 func (k *kept) over() bool {
 	return k.entry.absent() || time.Since(k.stored) >= k.entry.Keep
 }

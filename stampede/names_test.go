@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 	}
 	defer guard.Release()
 	if v, err := posts.Get(ctx, "8"); v != "new post 8" || err != nil {
-		t.Errorf("beside the lock of another name: %q, %v", v, err)
+		t.Errorf("while the lock of another name is held: %q, %v", v, err)
 	}
 }
 
@@ -124,6 +124,43 @@ func TestNilBytes(t *testing.T) {
 		v, err := stampede.Remember(t.Context(), c, "k", time.Hour, func(context.Context) ([]byte, error) { return nil, nil })
 		if v == nil || len(v) != 0 || err != nil {
 			t.Errorf("%#v, %v", v, err)
+		}
+	}
+}
+
+// TestLongNamesBehindAPrefix uses names that are too long for the store, which has less room for
+// them than others. Two names that differ at the end are two locks.
+func TestLongNamesBehindAPrefix(t *testing.T) {
+	ctx := t.Context()
+	for _, prefix := range []string{"p:", strings.Repeat("p", 900), strings.Repeat("p", driver.MaxName-75)} {
+		l := padlock.New(driver.WithPrefix(memstore.New(), prefix))
+		defer l.Close(context.Background())
+		for _, n := range []int{driver.MaxName - len(prefix), driver.MaxName - len(prefix) + 1, driver.MaxName, 5000} {
+			name := strings.Repeat("k", n-1)
+			a, err := stampede.Prevent(ctx, l, name+"a")
+			if err != nil {
+				t.Errorf("a prefix of %d bytes, a name of %d: %v", len(prefix), n, err)
+				continue
+			}
+			if b, err := stampede.Prevent(ctx, l, name+"b"); err != nil {
+				t.Errorf("a prefix of %d bytes: another name of %d bytes: %v", len(prefix), n, err)
+			} else if err := b.Release(); err != nil {
+				t.Error(err)
+			}
+			if b, err := stampede.Prevent(ctx, l, name+"a"); err == nil {
+				b.Release()
+				t.Errorf("a prefix of %d bytes: a name of %d bytes is locked twice", len(prefix), n)
+			}
+			if err := a.Release(); err != nil {
+				t.Error(err)
+			}
+		}
+		c, err := stampede.New(l, stampede.NewMemory(0), "pages", time.Hour, func(_ context.Context, key string) (string, error) { return key[:1], nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := c.Get(ctx, strings.Repeat("k", driver.MaxName)); v != "k" || err != nil {
+			t.Errorf("a prefix of %d bytes: a long key of a Cache: %q, %v", len(prefix), v, err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type settings struct {
 	onError      func(ctx context.Context, key string, err error)
 }
 
-// forever leaves it to the context how long a caller waits.
+// forever means that only the context bounds how long a caller waits.
 const forever = time.Duration(math.MaxInt64)
 
 func defaults() settings {
@@ -56,7 +56,7 @@ func defaults() settings {
 	}
 }
 
-// check returns an error about an option that is not possible.
+// check returns an error if an option is invalid.
 func (s *settings) check() error {
 	for name, d := range map[string]time.Duration{
 		"the time for which a value is fresh": s.ttl, "Stale": s.stale, "StaleIfError": s.staleIfError,
@@ -83,68 +83,73 @@ func (s *settings) check() error {
 // function runs. A worker that dies is replaced when its lease has run out.
 func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.lease = d }) }
 
-// Stale serves a value up to d older than fresh, at once, while one caller makes a new one in the
-// background (stale-while-revalidate).
+// Stale allows a value to be served for d after it has ceased to be fresh. It is returned at once,
+// while one caller makes a new one in the background (stale-while-revalidate).
 func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
 
-// StaleIfError serves a value up to d older than fresh when the function fails. Its first failure
-// makes callers wait for it. For ErrorTTL after that the function is not called, and the stale
-// value is served at once; then the function is tried again, in the background for a Cache.
+// StaleIfError allows a value to be served for d after it has ceased to be fresh, if the function
+// fails. Callers wait for the first failure. For ErrorTTL after that, the function is not called
+// and the stale value is served at once. Then the function is tried again; a Cache does that in the
+// background.
 func StaleIfError(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.staleIfError = d })
 }
 
-// Early renews a fresh value before its time (probabilistic early refresh): a caller begins to
-// renew it in the background, with a chance that grows towards the end and with the time that the
-// function takes. beta 1 is usual, more is earlier, 0 is off. The refresh tries the lock and does
-// not wait for it, so there is still one worker. (Vattani, Chierichetti, Lowenstein: Optimal
-// Probabilistic Cache Stampede Prevention, 2015.)
+// Early renews a value before it ceases to be fresh (probabilistic early refresh). A caller that
+// gets a fresh value may begin to renew it in the background. The probability grows towards the end
+// and with the time that the function takes. beta is usually 1, a greater beta renews earlier, and
+// 0 turns it off. The refresh tries the lock and does not wait for it, so there is still one
+// worker. (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention,
+// 2015.)
 func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
-// Jitter spreads the time for which a value is fresh by up to the given share of it, 0 to 1, to
-// either side. So values that were made together do not go stale together.
+// Jitter varies at random the time for which a value is fresh. share is the greatest deviation, as
+// a share of that time from 0 to 1, in both directions. So values that were made together do not go
+// stale together.
 func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
 // ErrorTTL sets for how long after a failure the error is returned without calling the function
-// again. The default is 1 s, 0 turns it off. A caller of another process gets a *RemoteError: the
-// text of the error is kept in Values for that time. A Memory keeps no errors, since no other
-// process sees it. With Files only this process knows of the failure.
+// again. The default is 1 s; 0 turns it off. A Cache shares the failure through Values for that
+// time, so a caller in another process gets a *RemoteError with the text of the error. A Memory
+// keeps no errors, since no other process sees it. With Files only this process knows of the
+// failure.
 func ErrorTTL(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.errorTTL = d })
 }
 
-// TimeLimit bounds one run of the function. The default is 5 minutes, 0 is no limit. When the time
-// is over, the function's context ends, and the callers get an error that answers errors.Is for
-// ErrTimeLimit. If the function of a Cache ignores the end of its context for a Lease longer, it is
-// given up: its lock is released and its value is dropped, so it may still run when the next one
+// TimeLimit bounds one run of the function. The default is 5 minutes; 0 means no limit. When the
+// time is over, the function's context ends, and the callers get an error that wraps ErrTimeLimit.
+// If the function of a Cache does not return within another Lease, the Cache stops waiting for it:
+// the lock is released and the value is dropped, so the function may still run when the next one
 // begins.
 func TimeLimit(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.timeLimit = d })
 }
 
 // MaxWait bounds how long a caller waits for a value that is being made. After that the caller gets
-// a stale value if there is one, else ErrNotReady. The function goes on, even if no caller waits
-// any more, and its value is kept. Without MaxWait only the caller's context bounds the wait.
+// a stale value if there is one, else ErrNotReady. The function still runs to its end, even if no
+// caller waits any more, and its value is kept. Without MaxWait only the caller's context bounds
+// the wait.
 func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
 
-// Local keeps a value in this process too, for at most d, so that not every call for a key in heavy
-// use asks Values. At most 10,000 keys are kept. An Invalidate by another process is noticed that
-// much later.
+// Local keeps a copy of a value in this process, for at most d, so that not every Get of a popular
+// key has to ask Values. At most 10,000 keys are kept. An Invalidate by another process may take
+// effect that much later.
 func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
 
-// Strict makes an error of Values or of the lock store an error of Get. Without it the function is
-// called then, by one caller of this process at a time: a cache that is down should not take the
-// site down.
+// Strict makes Get fail if Values or the lock store fails. Without it, the function is called in
+// that case, by one caller of this process at a time, so that the site stays up while the cache is
+// down.
 func Strict() Option { return cacheOption(func(s *settings) { s.strict = true }) }
 
-// ValueCodec sets how values become bytes; JSON is the default. Values of type []byte and string
-// are kept as they are; a nil []byte is returned as an empty one, to all callers.
+// ValueCodec sets how values are encoded; JSON is the default. Values of type []byte and string are
+// kept as they are. A nil []byte becomes an empty one, for all callers.
 func ValueCodec(c Codec) Option { return cacheOption(func(s *settings) { s.codec = c }) }
 
 // OnError calls f for errors that no caller gets: failed refreshes in the background, stores that
-// cannot be reached, values that were not kept (ErrNotKept), values that cannot be decoded. ctx has
-// the values of the caller's context, key is the caller's key, or the path of a file. f is called
-// from several goroutines. A panic in f goes to slog's default logger.
+// cannot be reached, values that were not kept (ErrNotKept), and values that cannot be decoded. ctx
+// has the values of the caller's context. key is the caller's key, or the path of a file. f is
+// called from several goroutines. If f panics, the panic is written to slog's default logger.
 func OnError(f func(ctx context.Context, key string, err error)) SharedOption {
 	return sharedOption(func(s *settings) { s.onError = f })
 }

@@ -15,13 +15,14 @@ import (
 //	a moment ahead    another process renews it: leave the   absent, after heldPause
 //	                  key alone
 //
-// A refresh does not wait for the lock. It does not begin while ErrorTTL keeps
-// the function from being called, nor while maxBehind others are under way.
+// A refresh does not wait for the lock. It does not begin while ErrorTTL forbids to call the
+// function, nor while maxBehind other refreshes are under way.
 
-// heldPause is how long a key that another process renews is left alone.
+// heldPause is how long this process leaves a key alone after it found that another process renews
+// it.
 const heldPause = 50 * time.Millisecond
 
-// refresh begins a refresh with the values of ctx, if it may.
+// refresh starts a refresh with the values of ctx, if one may begin.
 func (c *core) refresh(ctx context.Context, j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,12 +32,13 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// A function that runs meanwhile does not wait for this one.
+	// This marks the goroutine as independent: a function that runs meanwhile does not wait for the
+	// refresh.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }
 
-// renew is the refresh's goroutine.
+// renew runs in the refresh's goroutine.
 func (j *job) renew(ctx context.Context) {
 	defer j.c.running.Done()
 	held := false
@@ -46,7 +48,7 @@ func (j *job) renew(ctx context.Context) {
 	_, err := j.fill(ctx, false)
 	var remote *RemoteError
 	if held = errors.Is(err, errElsewhere); held || errors.As(err, &remote) || ctx.Err() != nil {
-		return // other processes report their errors themselves
+		return // errors of other processes are reported there
 	}
 	j.s.report(ctx, j.key, err)
 }

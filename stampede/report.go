@@ -6,7 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// report calls OnError. If OnError panics in the background, nobody else could recover the panic.
+// report calls OnError and recovers its panics, because nobody else could recover them in the
+// background.
 func (s *settings) report(ctx context.Context, key string, err error) {
 	if s.onError == nil || err == nil {
 		return

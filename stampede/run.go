@@ -11,7 +11,7 @@ import (
 
 // PanicError is the error of a function, or of a Codec, that panicked.
 type PanicError struct {
-	Value any // what it panicked with
+	Value any // the value that it panicked with
 	Stack []byte
 }
 
@@ -31,15 +31,15 @@ var ErrTimeLimit = errors.New("stampede: the function took longer than TimeLimit
 
 var errGoexit = errors.New("stampede: the function called runtime.Goexit")
 
-// caught is deferred; it turns a panic into an error.
+// caught turns a panic into an error. It must be deferred.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = &PanicError{p, debug.Stack()}
 	}
 }
 
-// inside marks the context of a function with the key that it makes, so that a Get of the same key
-// in it does not wait for itself.
+// inside marks a function's context with the key whose value the function makes, so that a Get of
+// the same key in the function does not wait for itself.
 type inside struct {
 	c     *core
 	name  string
@@ -69,9 +69,8 @@ type outcome struct {
 	err error
 }
 
-// call runs the function in a goroutine of its own. So a Goexit ends that
-// goroutine only, and a function that ignores the end of its context can be
-// given up: a Lease after TimeLimit call returns without it.
+// call runs the function in a goroutine of its own. So a Goexit ends only that goroutine. If the
+// function ignores the end of its context, call returns without it, one Lease after TimeLimit.
 func (j *job) call(ctx context.Context) (any, error) {
 	var late <-chan time.Time
 	if limit := j.s.timeLimit; limit > 0 && limit < forever-j.s.lease {
@@ -102,8 +101,8 @@ func (j *job) call(ctx context.Context) (any, error) {
 	}
 }
 
-// guarded calls the function and turns a panic into an error. A nil []byte becomes an empty one, as
-// it does when it is kept, so that all callers get the same.
+// guarded calls the function and turns a panic into an error. It turns a nil []byte into an empty
+// one, as storing it does, so that all callers get the same.
 func (j *job) guarded(ctx context.Context) (o outcome) {
 	defer caught(&o.err)
 	o.v, o.err = j.fn(ctx)

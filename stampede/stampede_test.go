@@ -251,8 +251,8 @@ func TestPanicIsAnError(t *testing.T) {
 	})
 }
 
-// What was being made when the key was invalidated is not kept, here or
-// elsewhere; later callers get a new one.
+// A value that is being made when its key is invalidated is not kept, in any process. Later callers
+// get a new one.
 func TestInvalidateDiscardsAFillUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told []error

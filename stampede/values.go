@@ -5,44 +5,42 @@ import (
 	"time"
 )
 
-// Values is where values are kept: Memory and Dir in this package, Redis in
-// module redissession. It is safe for concurrent use.
+// Values is the storage of a Cache. This package has Memory and Dir, and module redissession has
+// one in Redis. Values is safe for concurrent use.
 //
-// Keys have any length and any bytes, and begin with the Prefix of the Cache.
-// The Cache also keeps failures there, as values of at most 1,024 keys of its
-// own, to share them with other processes.
+// Keys have any length and any bytes, and begin with the Cache's prefix "stampede:NAME:". The Cache
+// also shares failures through Values, under at most 1,024 keys of its own.
 type Values interface {
-	// Load returns the value of key. If none is kept, Value is nil and only
-	// Version is set; that is no error.
+	// Load returns the value of key. If none is kept, Load returns no error, Value is nil, and only
+	// Version is set.
 	Load(ctx context.Context, key string) (Entry, error)
 
-	// Store keeps e for e.Keep from now on, and returns true. It changes
-	// nothing and returns false if e.Version is no longer the version of key, or
-	// if the value that is kept has a greater fence. Store is one step: nothing
-	// comes between the look and the change.
+	// Store keeps e for e.Keep from now on, and returns true. If e.Version is no longer the version
+	// of key, or if the stored value has a greater fence, Store changes nothing and returns false.
+	// The check and the change are one atomic step.
 	Store(ctx context.Context, key string, e Entry) (bool, error)
 
-	// Discard removes the value and gives key a version that it never had, so
-	// that a value made of older data is not kept.
+	// Discard removes the value and gives key a new version that it never had before. So a value
+	// that was made from older data is not kept.
 	Discard(ctx context.Context, key string) error
 }
 
 // Entry is a value with its fence, version and times.
 type Entry struct {
 	Value   []byte
-	Fence   uint64        // of the lock under which it was made; 0 where the lock store has none
-	Version uint64        // of the key: changed by Discard
+	Fence   uint64        // of the lock under which it was made; 0 if the lock store has no fences
+	Version uint64        // of the key; Discard changes it
 	Age     time.Duration // since it was stored, by the clock of Values; set by Load
-	Fresh   time.Duration // how old it may be and count as fresh
-	Keep    time.Duration // after which it is gone
-	Took    time.Duration // how long it took to make
+	Fresh   time.Duration // up to this age it counts as fresh
+	Keep    time.Duration // after this time it is removed
+	Took    time.Duration // how long the function took
 }
 
-// absent reports whether nothing is kept.
+// absent reports whether no value is kept.
 func (e *Entry) absent() bool { return e.Value == nil }
 
 // fresh reports whether e needs no renewal.
 func (e *Entry) fresh() bool { return !e.absent() && e.Age < e.Fresh }
 
-// within reports whether e is at most d older than fresh.
+// within reports whether e has ceased to be fresh at most d ago, or is fresh.
 func (e *Entry) within(d time.Duration) bool { return !e.absent() && e.Age < e.Fresh+d }

@@ -8,20 +8,20 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Prevent keeps a piece of work from being done twice at the same time. The first caller gets the
-// lock called name, and releases it when the work is done. Every other caller gets, at once, an
-// error that answers errors.Is for padlock.ErrHeld, and skips the work. The lease is 2 s unless opts
-// say otherwise; it is renewed while the lock is held.
+// Prevent keeps two callers from doing the same work at the same time. The first caller gets the
+// lock called name, and releases it when the work is done. Every other caller gets at once an error
+// for which errors.Is finds padlock.ErrHeld, and skips the work. The lease is 2 s unless opts set
+// another; it is renewed while the lock is held.
 func Prevent(ctx context.Context, locker *padlock.Locker, name string, opts ...padlock.Option) (*padlock.Lock, error) {
-	return locker.TryAcquire(ctx, lockName(name), lockOptions(locker, defaultLease, opts...)...)
+	return locker.TryAcquire(ctx, lockName(locker, name), lockOptions(locker, defaultLease, opts...)...)
 }
 
-// Do calls fn under the lock called name, unless another caller runs it already, in this process or
-// another; then Do returns false. The context of fn ends when the lock is lost. The lease is 2 s
-// unless opts say otherwise; it is renewed while fn runs.
+// Do calls fn under the lock called name. If another caller already runs it, in this process or
+// another, Do returns false. The context of fn ends when the lock is lost. The lease is 2 s unless
+// opts set another; it is renewed while fn runs.
 func Do(ctx context.Context, locker *padlock.Locker, name string, fn func(context.Context) error, opts ...padlock.Option) (ran bool, err error) {
 	opts = append(lockOptions(locker, defaultLease, opts...), padlock.Wait(0))
-	err = locker.Do(ctx, lockName(name), func(ctx context.Context) error {
+	err = locker.Do(ctx, lockName(locker, name), func(ctx context.Context) error {
 		ran = true
 		return fn(ctx)
 	}, opts...)
@@ -31,9 +31,9 @@ func Do(ctx context.Context, locker *padlock.Locker, name string, fn func(contex
 	return ran, err
 }
 
-// DoPer calls fn at most once per period, over all processes that share the lock store: the name
-// stays taken for period from the start of fn, even if fn fails or its process dies. DoPer returns
-// false if fn was called less than a period ago.
+// DoPer calls fn at most once per period, over all processes that share the lock store. The lock
+// called name is held for at least period from the start of fn, even if fn fails or its process
+// dies. DoPer returns false if fn was called less than a period ago.
 func DoPer(ctx context.Context, locker *padlock.Locker, name string, period time.Duration, fn func(context.Context) error, opts ...padlock.Option) (ran bool, err error) {
 	opts = append(opts[:len(opts):len(opts)], padlock.HoldAtLeast(period))
 	return Do(ctx, locker, name, fn, opts...)

@@ -170,8 +170,8 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// TestNowhereToWrite: a directory that is gone is an error of Ensure, since no file can be served. It
-// is no error of Get, since the value can.
+// TestNowhereToWrite: a directory that is gone is an error of Ensure, since no file can be served.
+// It is no error of Get, since the value can.
 func TestNowhereToWrite(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
@@ -188,7 +188,7 @@ func TestNowhereToWrite(t *testing.T) {
 	}
 	v, err := stampede.Remember(ctx, c, "k", time.Hour, func(context.Context) (string, error) { return "made", nil })
 	if v != "made" || err != nil || told.Load() != 1 {
-		t.Errorf("%q, %v, OnError was told %d times", v, err, told.Load())
+		t.Errorf("%q, %v, OnError was called %d times", v, err, told.Load())
 	}
 	page := filepath.Join(dir, "page.html")
 	pages := filesOf(t, l, time.Hour, func(context.Context, string, io.Writer) error { t.Error("it writes nowhere"); return nil })

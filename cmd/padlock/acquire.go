@@ -88,7 +88,7 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	lock, err := l.Acquire(ctx, name, set.options()...)
 	if s := stop(); s != nil {
 		if err == nil {
-			_ = lock.Release() // otherwise its lease runs out
+			_ = lock.Release() // if that fails, its lease runs out
 		}
 		return interruptedBy(s, name)
 	}
@@ -115,7 +115,7 @@ func (set *taking) options() []padlock.Option {
 	return opts
 }
 
-// notTaken says why there is no lock.
+// notTaken returns the failure to take a lock.
 func (a *app) notTaken(set *taking, name string, err error) *failure {
 	why := a.unsuccessful(name, "taken", err)
 	if why.status != exitHeld {

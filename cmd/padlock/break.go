@@ -35,8 +35,8 @@ Exit status:
 type broken struct {
 	named
 	Broken  bool   `json:"broken"`
-	Fence   uint64 `json:"fence,omitempty"` // above those of the holds that were ended
-	Holders []hold `json:"holders"`         // the holders before
+	Fence   uint64 `json:"fence,omitempty"` // greater than the fences of the holds that were ended
+	Holders []hold `json:"holders"`         // the holders before the break
 }
 
 // breaking holds the flags of break.
@@ -44,7 +44,7 @@ type breaking struct {
 	fence    uint64
 	fenced   bool // --fence was given
 	yes      bool
-	question func(text string) bool // nil without a terminal
+	question func(text string) bool // nil if there is no terminal
 }
 
 func (a *app) breakCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (a *app) breakCommand() *cobra.Command {
 	return c
 }
 
-// asker asks a person. Only the whole word is a yes.
+// asker returns a function that asks a person. Only the whole word "yes" counts as consent.
 func asker(in io.Reader, out io.Writer) func(text string) bool {
 	return func(text string) bool {
 		fmt.Fprint(out, text)
@@ -143,7 +143,7 @@ func (a *app) tellBroken(out broken, text string) error {
 	return err
 }
 
-// notThatOne is the failure to break a hold that has ended.
+// notThatOne is the failure to break a hold that has already ended.
 func notThatOne(name string, fence uint64) *failure {
 	text := "its fence is a different one"
 	if fence != 0 {
@@ -152,7 +152,7 @@ func notThatOne(name string, fence uint64) *failure {
 	return fail(exitHeld, "changed", name, "%s has changed hands: %s now; nothing was broken (see padlock status %s)", show(name), text, show(name))
 }
 
-// unbreakable says how to end a hold that only its holder can end.
+// unbreakable is the failure to break a hold that only its holder can end. It says how.
 func (a *app) unbreakable(s *padlock.State) *failure {
 	how := "a file lock ends only when its processes end"
 	var pids []string

@@ -12,11 +12,11 @@ import (
 // completePatience bounds how long a person waits for the names of locks after pressing Tab.
 const completePatience = 2 * time.Second
 
-// completeName completes NAME with the locks that padlock ls lists. It prints no errors, which
-// would disturb the line that the person types.
+// completeName completes NAME with the locks that padlock ls lists. It prints no errors, because
+// they would disturb the line that the user is typing.
 func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault // COMMAND and its arguments
+		return nil, cobra.ShellCompDirectiveDefault // the shell completes COMMAND and its arguments
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
 	defer cancel()
@@ -31,7 +31,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	}
 	var names []string
 	for _, s := range states {
-		if s.Name != "" && plain.MatchString(s.Name) { // others need quotes
+		if s.Name != "" && plain.MatchString(s.Name) { // other names would need quotes
 			names = append(names, s.Name)
 		}
 	}

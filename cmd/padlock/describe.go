@@ -12,10 +12,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// named is a name in JSON. Names may hold any bytes and JSON cannot.
+// named is a name in JSON. A name may contain any bytes, but a JSON string may not.
 type named struct {
 	Name  string `json:"name,omitempty"`
-	Bytes []byte `json:"name_base64,omitempty"` // if it is not UTF-8
+	Bytes []byte `json:"name_base64,omitempty"` // only if the name is not UTF-8
 }
 
 func newNamed(name string) named {
@@ -54,7 +54,7 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// sentence says what a hold is, after "NAME is".
+// sentence describes a hold. The text follows "NAME is".
 func sentence(h padlock.Hold, now time.Time) string {
 	if h.Cooling {
 		line := "cooling down" + endText(h.Until, now)
@@ -110,7 +110,7 @@ func who(h padlock.Hold) string {
 
 var plain = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
 
-// show makes a text that others wrote safe to print on a terminal.
+// show makes a foreign text safe to print on a terminal.
 func show(s string) string {
 	if plain.MatchString(s) {
 		return s
@@ -137,7 +137,7 @@ func visible(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
 }
 
-// clock is a time of day, with the date unless it is today.
+// clock returns a time of day, with the date unless it is today.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {

@@ -32,10 +32,10 @@ Exit status:
   64   the command line or the store's URL is wrong
   74   the output could not be written`
 
-// diagnosis is a finding in JSON.
+// diagnosis is one finding in JSON.
 type diagnosis struct {
 	Check string `json:"check"`
-	Store string `json:"store"`         // the store, or the server of several, without secrets
+	Store string `json:"store"`         // the store, or one of its servers, without secrets
 	State string `json:"state"`         // good, problem, unknown or accepted
 	Seen  string `json:"seen"`          // what was seen
 	Why   string `json:"why,omitempty"` // why that matters for a lock
@@ -73,7 +73,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
-// quickPatience bounds doctor --quick.
+// quickPatience is the time limit of doctor --quick.
 const quickPatience = 5 * time.Second
 
 func (a *app) doctor(ctx context.Context, set *examination) error {
@@ -123,7 +123,7 @@ func (a *app) tellFindings(found []doctor.Finding, accept []string) error {
 	return err
 }
 
-// tellFinding prints a finding, under the name of its store if that is new.
+// tellFinding prints a finding. If heading is set, it prints the name of the store first.
 func (a *app) tellFinding(d *diagnosis, heading bool) error {
 	if a.json {
 		return a.print(a.stdout, d)

@@ -1,11 +1,11 @@
 package main
 
-// Exit statuses of padlock itself. run also passes on those of its command,
-// and 128 + N when signal N killed it.
+// Exit statuses of padlock itself. run also returns the exit status of its command, or 128 + N if
+// signal N killed the command.
 const (
 	exitUsage       = 64  // the command line or the URL of the store is wrong
-	exitUnavailable = 69  // the store cannot be reached, or cannot tell
-	exitSystem      = 71  // the system does not let padlock work: no process, no memory
+	exitUnavailable = 69  // the store cannot be reached, or cannot answer the question
+	exitSystem      = 71  // the system lacks processes or memory for padlock
 	exitHeld        = 75  // the lock is held, or was not free in time
 	exitLost        = 79  // the lock was lost while the command ran
 	exitTimeout     = 124 // --at-most was reached
@@ -25,7 +25,7 @@ const exitStatuses = `  COMMAND's own, or 128+N if signal N killed it
 If COMMAND itself exits with 75 or 79, a message says so; -E and --lost-exit-code
 choose other statuses.`
 
-// failure ends a verb, with a message and an exit status.
+// failure ends a verb with a message and an exit status.
 type failure struct {
 	status int
 	note   note

@@ -22,7 +22,7 @@ Exit status:
 // extended is what extend prints in JSON.
 type extended struct {
 	named
-	Seconds float64   `json:"seconds"` // that the lock is good for
+	Seconds float64   `json:"seconds"` // remaining time for which the lock is held
 	Until   time.Time `json:"until"`
 }
 

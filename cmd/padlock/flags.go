@@ -34,7 +34,7 @@ func (s *seconds) Set(text string) error {
 	return nil
 }
 
-// aYear bounds durations on the command line, so that none overflows.
+// aYear is the maximum of durations on the command line, so that none overflows.
 const aYear = 366 * 24 * time.Hour
 
 func parseSeconds(text string) (time.Duration, error) {
@@ -45,7 +45,7 @@ func parseSeconds(text string) (time.Duration, error) {
 			d, err = aYear+1, nil
 		case n >= 0:
 			d, err = time.Duration(n*float64(time.Second)), nil
-		default: // negative, or no number
+		default: // negative, or not a number
 			d, err = -1, nil
 		}
 	}
@@ -91,8 +91,8 @@ func (e *exitStatus) Set(text string) error {
 	return nil
 }
 
-// choice is a flag that sets a variable to one of its values. Of two such flags the last one
-// counts, as in flock(1).
+// choice is a flag that sets a variable to one of its values. If two such flags are given, the last
+// one counts, as in flock(1).
 type choice struct {
 	variable *bool
 	value    bool
@@ -139,7 +139,8 @@ func (s *signalFlag) Set(text string) error {
 // policyFlag is the flag --wait-policy.
 type policyFlag string
 
-// policySkip does not wait for a holder that plans to hold the lock for longer.
+// policySkip gives up at once if the holder plans to hold the lock longer than the caller would
+// wait.
 const policySkip policyFlag = "skip"
 
 func (p *policyFlag) String() string { return string(*p) }
@@ -154,7 +155,7 @@ func (p *policyFlag) Set(text string) error {
 	return nil
 }
 
-// flockNames maps other names of flags, from flock(1) or elsewhere, to padlock's.
+// flockNames maps names of flags in flock(1) and elsewhere to padlock's names.
 var flockNames = map[string]string{
 	"nb": "nonblock", "nonblocking": "nonblock", "timeout": "wait",
 	"holder": "label", "holder-label": "label", "command": "shell",

@@ -21,7 +21,7 @@ COMMAND continues, and keeps the lock unless it has closed the file.
 
 "padlock flock --help" lists the options.`
 
-// flockCommand is flock mode as a verb.
+// flockCommand is the verb for flock mode.
 func (a *app) flockCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "flock [OPTIONS] FILE COMMAND [ARGUMENTS…]",
@@ -31,7 +31,7 @@ func (a *app) flockCommand() *cobra.Command {
   (padlock flock 9; ./report.sh) 9>/run/lock/report.lock
   ln -s "$(command -v padlock)" ~/bin/flock`,
 		DisableFlagsInUseLine: true,
-		DisableFlagParsing:    true, // flock(1) has its own
+		DisableFlagParsing:    true, // flock mode parses its own flags
 		RunE: func(_ *cobra.Command, args []string) error {
 			a.status = a.flock("padlock flock", args)
 			return nil

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends when this program is asked to end. So a wait ends
-// cleanly, and a lock that is granted at that moment is released. stop returns the signal that
+// interruptible returns a context that ends when this program gets a signal to end. A wait then
+// ends cleanly, and a lock that is granted at that moment is released. stop returns the signal that
 // came, or nil.
 func interruptible(from context.Context) (ctx context.Context, stop func() os.Signal) {
 	ctx, cancel := context.WithCancel(from)
 	c := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // nohup means it
+		if !signal.Ignored(s) { // an ignored signal, as with nohup, stays ignored
 			signal.Notify(c, s)
 		}
 	}

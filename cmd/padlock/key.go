@@ -32,7 +32,7 @@ Exit status:
 
 // conversion holds the flags of key.
 type conversion struct {
-	token              bool // from a key to its token
+	token              bool // --token: convert a key to its token
 	shared             bool
 	tokenFile, keyFile string
 }
@@ -63,7 +63,7 @@ func (a *app) keyCommand() *cobra.Command {
 			return oneName(c, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			signal.Ignore(syscall.SIGPIPE) // a reader that is gone is an error, not the end of this process
+			signal.Ignore(syscall.SIGPIPE) // a closed pipe must cause an error and not end this process
 			if set.token {
 				return a.tokenOf(set)
 			}
@@ -124,7 +124,8 @@ func (a *app) tokenOf(set *conversion) error {
 	return a.printSecret(converted{named: newNamed(key.Name()), Token: key.Token(), Shared: key.Shared()}, key.Token())
 }
 
-// printSecret prints a line, unless it went to a file, or everything in JSON.
+// printSecret prints a line, unless the secret was written to a file. With --json it prints all of
+// out.
 func (a *app) printSecret(out converted, line string) error {
 	switch {
 	case a.json:

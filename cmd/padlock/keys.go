@@ -23,10 +23,10 @@ standard input. It is never read from the command line, which every user of the
 machine can see. The key is all that is needed to take over, extend or release the
 lock.`
 
-// maxKey is more than the text of any key.
+// maxKey is more than the length of any key's text.
 const maxKey = 8192
 
-// readKey reads a key from the place where the user keeps it.
+// readKey reads a key from file, the environment or standard input.
 func (a *app) readKey(file string) (padlock.Key, error) {
 	var key padlock.Key
 	text, from, err := keyText(file)
@@ -49,7 +49,7 @@ func keyText(file string) (text []byte, from string, err error) {
 			return []byte(env), "in PADLOCK_KEY", nil
 		}
 		if isTerminal(os.Stdin) {
-			return nil, "on standard input", nil // do not seem to hang
+			return nil, "on standard input", nil // a person must not think that padlock hangs
 		}
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
 		return text, "on standard input", err
@@ -68,16 +68,16 @@ func keyFlag(c *cobra.Command, file *string, what string) {
 	c.Flags().StringVar(file, "key-file", "", what)
 }
 
-// keyPlace is where the key of a new hold will be written. It is made before the lock is taken, so
-// that no lock is left behind without its key.
+// keyPlace is where the key of a new hold will be written. It is prepared before the lock is taken,
+// so that no lock is left behind without its key.
 type keyPlace struct {
 	file string
-	tmp  *os.File // nil: standard output
+	tmp  *os.File // nil means standard output
 }
 
 func newKeyPlace(file string) (*keyPlace, error) {
 	if file == "" {
-		// A closed pipe must be an error, not the end of this process.
+		// A closed pipe must cause an error and not end this process.
 		signal.Ignore(syscall.SIGPIPE)
 		return &keyPlace{}, nil
 	}
@@ -85,15 +85,15 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	if err != nil {
 		return nil, fail(exitUsage, "usage", "", "--key-file %s: %s", show(file), err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // with mode 0600
 	if err != nil {
 		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken", show(file), pathReason(err))
 	}
 	return &keyPlace{target, tmp}, nil
 }
 
-// regularFile follows links to the file that a key is written to. It refuses a device, a pipe or a
-// directory, which the key would replace.
+// regularFile follows links to the file for a key. It refuses a device, a pipe or a directory,
+// because the key would replace that.
 func regularFile(file string) (string, error) {
 	st, err := os.Stat(file)
 	switch {
@@ -101,7 +101,7 @@ func regularFile(file string) (string, error) {
 		if _, err := os.Lstat(file); err == nil {
 			return "", errors.New("the link leads nowhere")
 		}
-		return file, nil // it will be made, or its directory is missing
+		return file, nil // it will be created, or its directory is missing
 	case err != nil:
 		return "", errors.New(pathReason(err))
 	case !st.Mode().IsRegular():
@@ -114,15 +114,15 @@ func regularFile(file string) (string, error) {
 	return target, nil
 }
 
-// stillHeld refuses a file with the key of a lock that is still held: without its key nobody could
-// release that lock.
+// stillHeld refuses a file that contains the key of a lock that is still held: without its key
+// nobody could release that lock.
 func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
 	text, err := os.ReadFile(file)
 	var key padlock.Key
 	if err != nil || key.UnmarshalText(bytes.TrimSpace(text)) != nil {
-		return nil // there is no key in it
+		return nil // the file contains no key
 	}
-	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // which never makes a lease shorter
+	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // this never shortens a lease
 	if err != nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) err
 		show(file), show(key.Name()), span(left), show(file))
 }
 
-// drop removes the temporary file, unless it has become the file.
+// drop removes the temporary file, unless it was already renamed to its final name.
 func (p *keyPlace) drop() {
 	if p.tmp != nil {
 		_ = p.tmp.Close()
@@ -138,7 +138,7 @@ func (p *keyPlace) drop() {
 	}
 }
 
-// write puts the whole key in its place, or nothing.
+// write writes the whole key to its place, or nothing.
 func (p *keyPlace) write(word string) error {
 	_, err := p.tmp.WriteString(word + "\n")
 	if err == nil {
@@ -156,16 +156,16 @@ func (p *keyPlace) write(word string) error {
 // handedOver is what acquire and adopt print in JSON.
 type handedOver struct {
 	named
-	Key     string    `json:"key,omitempty"`      // unless it is in a file
-	KeyFile string    `json:"key_file,omitempty"` // that one
+	Key     string    `json:"key,omitempty"`      // empty if the key is in a file
+	KeyFile string    `json:"key_file,omitempty"` // the file with the key
 	Shared  bool      `json:"shared"`
 	Fence   uint64    `json:"fence,omitempty"`
-	Seconds float64   `json:"seconds"` // that the lock is good for
+	Seconds float64   `json:"seconds"` // remaining time for which the lock is held
 	Until   time.Time `json:"until"`
 }
 
 // handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
-// else could.
+// else could do so.
 func (a *app) handOver(lock *padlock.Lock, place *keyPlace) error {
 	word, err := exported(lock)
 	if err == nil {

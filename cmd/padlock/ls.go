@@ -91,7 +91,7 @@ func (a *app) table(states []padlock.State) error {
 	return w.Flush()
 }
 
-// end is when a hold is planned to end, or when its lease ends.
+// end returns the planned end of a hold, or else the end of its lease.
 func end(h padlock.Hold) time.Time {
 	if !h.PlannedEnd.IsZero() {
 		return h.PlannedEnd

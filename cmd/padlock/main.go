@@ -17,7 +17,7 @@ func main() {
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// superviseJob runs the supervisor, the other process of a run.
+// superviseJob runs the supervisor, which is the second process of a run.
 func superviseJob() {
 	signals := make(chan os.Signal, 64)
 	catch(signals, fromStart)

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The manual page consists of the help of the verbs, so that the two cannot differ, and of these
-// texts.
+// The manual page consists of the help texts of the verbs and of the texts below. So the page and
+// the help cannot differ.
 
 const manEnvironment = `PADLOCK_STORE
 The URL of the store, unless --store is given. A URL with a password belongs here or into PADLOCK_STORE_FILE, not on the command line.
@@ -46,14 +46,14 @@ func (a *app) manCommand() *cobra.Command {
 	}
 }
 
-// manPage is the page of padlock and its verbs.
+// manPage returns the manual page of padlock and its verbs.
 func manPage(root *cobra.Command) string {
 	var p page
 	p.whole(root)
 	return p.String()
 }
 
-// page is a manual page under construction.
+// page builds a manual page.
 type page struct{ strings.Builder }
 
 // macro writes a line with a roff macro and its quoted arguments.
@@ -65,7 +65,7 @@ func (p *page) macro(name string, args ...string) {
 	p.WriteByte('\n')
 }
 
-// line writes text.
+// line writes one line of text.
 func (p *page) line(text string) {
 	text = roff(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
@@ -108,12 +108,12 @@ func (p *page) whole(root *cobra.Command) {
 	p.line("flock(1), timeout(1), https://github.com/padlock-go/padlock")
 }
 
-// verbs are the verbs that a user calls.
+// verbs returns the verbs that a user calls.
 func verbs(root *cobra.Command) []*cobra.Command {
 	var list []*cobra.Command
 	for _, verb := range root.Commands() {
 		if verb.IsAvailableCommand() && verb.Name() != "help" {
-			verb.DisableFlagsInUseLine = true // the flags follow
+			verb.DisableFlagsInUseLine = true // the flags are listed separately
 			list = append(list, verb)
 		}
 	}
@@ -139,7 +139,7 @@ func (p *page) verb(c *cobra.Command) {
 	}
 }
 
-// flags lists flags as their help does, except those that were listed before.
+// flags lists flags as their help does, except those that before contains.
 func (p *page) flags(f, before *pflag.FlagSet) {
 	f.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || before != nil && before.Lookup(f.Name) != nil {
@@ -187,7 +187,7 @@ func (p *page) literal(text string) {
 	p.macro("RE")
 }
 
-// entries writes terms, each on a line of its own, with its text below.
+// entries writes terms, each on its own line, with its text below.
 func (p *page) entries(text string) {
 	for _, entry := range strings.Split(text, "\n\n") {
 		term, about, _ := strings.Cut(entry, "\n")

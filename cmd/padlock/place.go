@@ -8,18 +8,18 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// schemes are the kinds of stores that the command knows.
+// schemes are the kinds of stores that the command supports.
 var schemes = open.Schemes(all.Schemes()...)
 
 // openStore opens a store; tests replace it.
 var openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
-	if dir, err := open.DefaultDir(); err == nil { // else the store remembers nothing
+	if dir, err := open.DefaultDir(); err == nil { // otherwise the store remembers nothing
 		opts = append(opts, open.StateDir(dir))
 	}
 	return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses())...)
 }
 
-// url returns the URL of the store: that of --store, of the environment, or the default one.
+// url returns the URL of the store: from --store, from the environment, or the default.
 func (a *app) url() (string, error) {
 	if a.storeURL != "" {
 		return a.storeURL, nil
@@ -28,7 +28,7 @@ func (a *app) url() (string, error) {
 	return url, err
 }
 
-// place names the store as it may be shown.
+// place returns the name of the store, without secrets.
 func (a *app) place() string {
 	url, err := a.url()
 	if err != nil {

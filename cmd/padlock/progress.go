@@ -16,26 +16,26 @@ import (
 const (
 	// showAfter is how long a wait may last before it is shown.
 	showAfter = time.Second
-	// askEvery is how often the store is asked for the current holder.
+	// askEvery is how often padlock asks the store for the current holder.
 	askEvery = 3 * time.Second
 )
 
-// progress shows the holder of the lock on a terminal while padlock waits. Elsewhere it is silent,
-// because cron would send mail.
+// progress shows the holder of the lock on a terminal while padlock waits. Without a terminal it
+// prints nothing, because cron would mail the output.
 type progress struct {
 	app    *app
 	name   string
 	locker *padlock.Locker
-	shown  bool // whether there is a terminal to show it on
-	redraw bool // one line, again and again
+	shown  bool // there is a terminal
+	redraw bool // the line may be overwritten in place
 
 	once   sync.Once
-	cancel context.CancelFunc // nil: not begun
+	cancel context.CancelFunc // nil before begin
 	done   chan struct{}
 
 	begun time.Time
 	held  *padlock.HeldError
-	ahead int // in the queue at most, or -1 if that is not known
+	ahead int // upper bound of the waiters ahead in the queue, or -1 if unknown
 	drawn bool
 }
 
@@ -59,7 +59,7 @@ func (p *progress) begin(held *padlock.HeldError) {
 	})
 }
 
-// end removes the line. Nothing is shown afterwards.
+// end removes the line. Nothing is shown after that.
 func (p *progress) end() {
 	p.once.Do(func() {})
 	if p.cancel != nil {
@@ -90,7 +90,7 @@ func (p *progress) show(ctx context.Context) {
 	}
 }
 
-// ask updates the holder and the queue. If the store cannot tell, they stay as they are.
+// ask updates the holder and the queue. If the store cannot report them, they stay as they are.
 func (p *progress) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askEvery)
 	defer cancel()
@@ -101,7 +101,7 @@ func (p *progress) ask(ctx context.Context) {
 	case len(s.Holds) > 0:
 		p.held = &padlock.HeldError{Holds: s.Holds}
 	}
-	// Waiters get the lock in order of arrival, so no waiter that comes later is ahead.
+	// Waiters get the lock in order of arrival, so later waiters are never ahead.
 	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
 		p.ahead = s.Waiters - 1
 	}
@@ -119,7 +119,7 @@ func (p *progress) text(now time.Time) string {
 }
 
 func (p *progress) draw() {
-	if !atTerminal() { // in the background now
+	if !atTerminal() { // padlock is in the background now
 		return
 	}
 	line := p.text(time.Now())
@@ -138,7 +138,8 @@ func (p *progress) wipe() {
 	}
 }
 
-// fit cuts a line that does not fit in a row, because it could not be removed.
+// fit shortens a line to the width of the terminal. A line of more than one row could not be
+// removed.
 func fit(line string, width int) string {
 	if width <= 1 || utf8.RuneCountInString(line) < width {
 		return line

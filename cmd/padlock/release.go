@@ -22,7 +22,7 @@ tell, it keeps the file, and you can call it again.
 Exit status:
 ` + verbStatuses
 
-// released is the output of release in JSON.
+// released is what release prints in JSON.
 type released struct {
 	named
 	Released bool `json:"released"`
@@ -75,11 +75,12 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 	return nil
 }
 
-// usedKey is the file of a key that is about to become invalid. It is moved away before the lock is
-// released, because the next holder may write its key to the same place, and that key must stay.
+// usedKey is the file of a key that is about to become invalid. The file is moved away before the
+// lock is released, because the next holder may write its key to the same place. That new key must
+// stay.
 type usedKey struct{ file, aside string }
 
-// setAside moves the file of a key away. It follows a link. A file that is not regular, such as
+// setAside moves the file of a key away. It follows links. A file that is not regular, such as
 // /dev/stdin or a pipe, stays where it is.
 func setAside(file string) (usedKey, error) {
 	if file == "" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") {
@@ -100,8 +101,8 @@ func (u usedKey) settle(useless bool) {
 	}
 	if !useless {
 		if err := os.Link(u.aside, u.file); err != nil {
-			return // another key is there now, and stays
+			return // a new key is at this place, and stays
 		}
 	}
-	_ = os.Remove(u.aside) // an invalid key may stay
+	_ = os.Remove(u.aside) // if that fails, an invalid key stays, which does no harm
 }

@@ -17,10 +17,10 @@ type app struct {
 	stdout, stderr io.Writer
 	storeURL       string // as given by --store
 	json           bool
-	status         int // exit status of a verb that succeeded
+	status         int // the exit status of a verb that did not fail
 }
 
-// ownFiles is the largest number of files that a verb has open at once.
+// ownFiles is the maximum number of files that a verb has open at the same time.
 const ownFiles = 5
 
 // execute runs the command line and returns the exit status.
@@ -34,10 +34,10 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	a.json = asksForJSON(args) // for errors before the flags are read
+	a.json = asksForJSON(args) // errors may occur before the flags are parsed
 	err := root.ExecuteContext(context.Background())
 	var f *failure
-	var file *fs.PathError // a failed write; verbs turn all other errors into failures
+	var file *fs.PathError // this is a failed write, because verbs turn all other errors into failures
 	switch {
 	case err == nil:
 		return a.status
@@ -99,7 +99,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
-	addGroup(root, "Where locks are kept:", a.storesCommand(), a.doctorCommand(), a.verifyCommand())
+	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand())
 	inPadlocksWords(root)
 	return root

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The messages of cobra and pflag, in padlock's words.
+// These are padlock's versions of the messages of cobra and pflag.
 
 // otherWords maps verbs of other programs to padlock's.
 var otherWords = map[string]string{
@@ -17,13 +17,13 @@ var otherWords = map[string]string{
 	"exec": "run", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
 }
 
-// noSuchVerb is the failure of a word that is not a verb.
+// noSuchVerb is the failure for a word that is not a verb.
 func noSuchVerb(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	meant := otherWords[args[0]]
-	if meant == "" && len(args[0]) > 2 { // everything is like a word of two letters
+	if meant == "" && len(args[0]) > 2 { // a word of two letters is similar to everything
 		meant = strings.Join(c.Root().SuggestionsFor(args[0]), " or ")
 	}
 	if meant == "" {
@@ -32,7 +32,7 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 	return usage("padlock has no verb %q; did you mean %s?", args[0], meant)
 }
 
-// flagProblem says what is wrong with a flag.
+// flagProblem describes an error in a flag.
 func flagProblem(err error) string {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {

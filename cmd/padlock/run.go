@@ -67,7 +67,7 @@ func (a *app) runCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("label") {
-				set.label = "" // the command's name will do
+				set.label = "" // the command's name is the default
 			}
 			return a.run(set, args)
 		},
@@ -77,7 +77,7 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// run runs the verb when its flags have been read.
+// run executes the verb after its flags were parsed.
 func (a *app) run(set *runFlags, args []string) error {
 	name, command, err := splitArgs(args, &set.shell)
 	if err == nil && set.shell {
@@ -91,7 +91,7 @@ func (a *app) run(set *runFlags, args []string) error {
 	}
 	path, err := job.Find(command[0])
 	if err != nil {
-		return cannotRun(command[0], err) // before the lock is taken
+		return cannotRun(command[0], err) // this comes before the lock is taken
 	}
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]
@@ -101,7 +101,7 @@ func (a *app) run(set *runFlags, args []string) error {
 	return f.run()
 }
 
-// splitArgs splits the arguments into NAME and the command. As in flock(1), -c may stand between
+// splitArgs splits the arguments into NAME and the command. As in flock(1), -c may come between
 // them.
 func splitArgs(args []string, shell *bool) (name string, command []string, err error) {
 	const form = "padlock run [FLAGS] NAME -- COMMAND"
@@ -126,7 +126,7 @@ func splitArgs(args []string, shell *bool) (name string, command []string, err e
 	return args[0], command, nil
 }
 
-// shellCommand runs a line in the user's shell, as flock(1) does.
+// shellCommand returns the command that runs a line in the user's shell, as flock(1) does.
 func shellCommand(line []string) ([]string, error) {
 	if len(line) != 1 {
 		return nil, usage("-c takes one argument, a line for the shell, but there are %d; put the line in quotes", len(line))

@@ -12,14 +12,14 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// ownVariables are the variables that describe the lock of a command.
+// ownVariables are the environment variables that describe a command's lock.
 var ownVariables = map[string]bool{
 	"PADLOCK_NAME": true, open.EnvStore: true, open.EnvStoreFile: true, "PADLOCK_FENCE": true,
 	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true,
 }
 
-// variables are the variables that describe this lock. Secrets that the job would not have
-// otherwise are passed on with --pass-key only.
+// variables returns the variables that describe this lock. Secrets that the job would not have
+// otherwise are included only with --pass-key.
 func (f *front) variables() ([]string, error) {
 	store, err := f.storeVariable()
 	if err != nil {
@@ -45,8 +45,8 @@ func (f *front) variables() ([]string, error) {
 	return vars, nil
 }
 
-// storeVariable names the store to the job in the same way as it was named to padlock. A password
-// in --store is passed on with --pass-key only.
+// storeVariable names the store to the job in the same way as the user named it to padlock. A
+// password in --store is included only with --pass-key.
 func (f *front) storeVariable() (string, error) {
 	if f.from() == open.EnvStoreFile {
 		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory
@@ -59,7 +59,7 @@ func (f *front) storeVariable() (string, error) {
 	return open.EnvStore + "=" + store, err
 }
 
-// exported is the text of the lock's key, with which another process can take the lock over.
+// exported returns the text of the lock's key. Another process can take over the lock with it.
 func exported(lock *padlock.Lock) (string, error) {
 	key, err := lock.Export(lock.Context())
 	if err != nil {
@@ -70,12 +70,12 @@ func exported(lock *padlock.Lock) (string, error) {
 }
 
 // withoutPassword returns the URL of a store without user, password and secret parameters. The
-// result names the same store or none, never another one.
+// result stands for the same store or is no valid URL. It never stands for another store.
 func withoutPassword(store string) string {
 	name, _, _ := strings.Cut(store, ":")
 	u, s, err := open.Parse(store, schemes)
 	if err != nil || strings.HasPrefix(name, "symfony+") && s.Servers != nil {
-		if strings.ContainsAny(store, "@?") { // a DSN has passwords in many places
+		if strings.ContainsAny(store, "@?") { // a DSN may contain passwords in many places
 			return name + ":"
 		}
 		return store
@@ -93,7 +93,7 @@ func withoutPassword(store string) string {
 		}
 	}
 	if !secret {
-		return store // as it was written
+		return store // return it unchanged
 	}
 	u.User = nil
 	if rest := query.Encode(); rest != u.Query().Encode() {

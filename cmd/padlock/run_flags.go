@@ -22,7 +22,7 @@ type runFlags struct {
 
 func (set *runFlags) define(c *cobra.Command) {
 	f := c.Flags()
-	f.SetInterspersed(false) // arguments after NAME are the command's
+	f.SetInterspersed(false) // all arguments after NAME belong to the command
 	f.SetNormalizeFunc(likeFlock)
 	f.SortFlags = false
 	set.defineWait(f)
@@ -42,11 +42,11 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
 		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
-		f.Lookup(name).Hidden = true // flags of flock(1) that run refuses
+		f.Lookup(name).Hidden = true // run refuses these flags of flock(1)
 	}
 }
 
-// defineWait defines the flags that say how the lock is taken.
+// defineWait defines the flags that control how the lock is taken.
 func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
 	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default; also -e)").NoOptDefVal = "true"
@@ -82,7 +82,7 @@ func (set *runFlags) check() error {
 	return nil
 }
 
-// options are the flags as options of Acquire.
+// options returns the flags as options of Acquire.
 func (set *runFlags) options(grace time.Duration) []padlock.Option {
 	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
 	if set.shared {
@@ -107,13 +107,13 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 		opts = append(opts, padlock.CoolDown(set.coolDown.d))
 	}
 	if set.atMost.given {
-		// The command may use its grace; the lock must last until it is killed.
+		// The lock must last until the command is killed, which may be at the end of its grace.
 		opts = append(opts, padlock.MaxHold(set.atMost.d+grace+time.Second))
 	}
 	return opts
 }
 
-// grace is the time from --signal to KILL.
+// grace returns the time between --signal and KILL.
 func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
 	ttl := padlock.DefaultTTL
 	if set.ttl.given {

@@ -14,14 +14,14 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
-// front is one run. It holds the lock, handles the terminal and the signals, and ends the job
-// before somebody else can get the lock.
+// front is one run. It holds the lock, and handles the terminal and the signals. It ends the job
+// before another process can get the lock.
 type front struct {
 	*app
 	set  *runFlags
 	name string
-	args []string // of the command
-	path string   // of its program
+	args []string // the command and its arguments
+	path string   // path of the command's program
 
 	locker   *padlock.Locker
 	lock     *padlock.Lock
@@ -29,25 +29,25 @@ type front struct {
 	signals  chan os.Signal
 	job      *supervise.Process
 	terminal *terminal     // nil if there is none
-	renewed  chan struct{} // the lease has a new end
+	renewed  chan struct{} // signals that the lease was renewed
 	progress *progress
 
-	why   *failure // why padlock ends the job: the first reason counts
-	stuck alarm    // when to report processes that are still there
-	left  left     // the processes that the command has left running
-	asked bool     // the job was asked to end, by a signal to padlock
+	why   *failure // the first reason for which padlock ends the job
+	stuck alarm    // the time to report processes that are still running
+	left  left     // the processes that the command left running
+	asked bool     // padlock got a signal to end the job
 
-	begun     time.Time     // when the lock was asked for
-	contended chan struct{} // the lock is held, perhaps by the padlock around this one
-	own       bool          // it is held by the padlock around this one
+	begun     time.Time     // when the front began to wait for the lock
+	contended chan struct{} // signals that the lock is held, perhaps by a padlock around this one
+	own       bool          // a padlock around this one holds the lock
 
-	unconfirmed bool         // the store did not answer the release
-	interrupted bool         // padlock itself was, not only the command
-	last        lastOfSignal // that was acted on
+	unconfirmed bool         // the store did not confirm the release
+	interrupted bool         // padlock itself was interrupted, and not only the command
+	last        lastOfSignal // the last signal that was handled
 }
 
-// ownThreads is the number of threads that the front needs at once. A job that uses up all
-// processes of its user must not end padlock.
+// ownThreads is the number of threads that the front needs at the same time. They are started
+// early, so that padlock survives a job that uses up all processes of its user.
 const ownThreads = 10
 
 func (f *front) run() error {
@@ -90,8 +90,8 @@ func (f *front) run() error {
 	return nil
 }
 
-// ambiguous says that the command itself exited with a status that padlock uses, so that nobody
-// takes it for padlock's.
+// ambiguous warns if the command itself exited with a status that padlock uses. Otherwise the user
+// would take it for padlock's status.
 func (f *front) ambiguous() {
 	flag, meaning := "-E", "the lock is held"
 	switch f.status {
@@ -107,7 +107,7 @@ func (f *front) ambiguous() {
 	f.say(n)
 }
 
-// acquire waits for the lock, or for a signal to give up.
+// acquire waits for the lock, or for a signal that ends the wait.
 func (f *front) acquire() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -141,7 +141,7 @@ func (f *front) acquire() error {
 	}
 }
 
-// waits reports whether the lock is waited for.
+// waits reports whether padlock waits for the lock.
 func (f *front) waits() bool {
 	return !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
 }
@@ -150,7 +150,7 @@ func (f *front) waits() bool {
 // yet.
 const guardPause = time.Second
 
-// take takes the lock. It keeps waiting while a server that has restarted grants no locks.
+// take takes the lock. While a restarted server grants no locks yet, it keeps trying.
 func (f *front) take(ctx context.Context) (err error) {
 	for told := false; ; told = true {
 		opts := f.set.options(f.grace)
@@ -174,7 +174,7 @@ func (f *front) take(ctx context.Context) (err error) {
 	}
 }
 
-// guarded reports whether a server grants no lock yet since it has restarted.
+// guarded reports whether a server grants no locks yet because it has restarted.
 func guarded(err error) bool {
 	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
 }
@@ -191,7 +191,7 @@ func (f *front) gaveUp(s os.Signal, err error) error {
 	return fail(status, "interrupted", f.name, "%s while waiting for %s; command not run", s, show(f.name))
 }
 
-// refused says why there is no lock.
+// refused explains why padlock did not get the lock.
 func (f *front) refused(err error) error {
 	why := f.explain(f.name, err)
 	took := time.Since(f.begun)
@@ -216,7 +216,7 @@ func (f *front) refused(err error) error {
 	return why
 }
 
-// heldNow is the failure why, with the current holder.
+// heldNow adds the current holder to the failure why.
 func (f *front) heldNow(why *failure) *failure {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -240,7 +240,7 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	// Not earlier, because many padlocks may be waiting.
+	// This is done only now, because many padlocks may be waiting.
 	if err = errors.Join(limits.KeepThreads(ownThreads), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -250,7 +250,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		workInBackground()
 		if f.terminal.interactive() {
-			f.terminal.give(f.job.Group()) // a command that reads too early is stopped, and padlock notices
+			f.terminal.give(f.job.Group()) // a command that reads before this is stopped; padlock notices
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))
@@ -272,11 +272,11 @@ func (f *front) spec() (supervise.Spec, error) {
 	return spec, nil
 }
 
-// release releases the lock. It returns a failure if the lock did not last as long as the command.
+// release releases the lock. It returns a failure if the lock ended before the command.
 func (f *front) release() *failure {
 	patience := closePatience
 	if f.lock.Expired() {
-		patience = min(patience, lateRelease) // there is nothing left to lose
+		patience = min(patience, lateRelease) // the lock has already ended
 	}
 	released := make(chan error, 1)
 	go func() { released <- errors.Join(f.check(), f.lock.Release()) }()
@@ -291,7 +291,7 @@ func (f *front) release() *failure {
 		f.verbose(0, "released %s", show(f.name))
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
 		return f.lostFailure("%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
-	case f.why != nil && f.lock.Expired(): // it is said already
+	case f.why != nil && f.lock.Expired(): // this was already reported
 		f.unconfirmed = true
 	default:
 		f.unconfirmed = true
@@ -300,13 +300,13 @@ func (f *front) release() *failure {
 	return nil
 }
 
-// lateRelease bounds the release of a lock that is over already.
+// lateRelease is the time limit for the release of a lock that has already ended.
 const lateRelease = 500 * time.Millisecond
 
 var errNoAnswer = errors.New("there was no answer in time")
 
-// check asks a store without leases whether the lock has lasted: its file may have been removed or
-// replaced. Other stores report that at the release.
+// check asks a store without leases whether the lock was held until now. Its file may have been
+// removed or replaced. Other stores report that on release.
 func (f *front) check() error {
 	if f.locker.Guarantees().Lease {
 		return nil
@@ -319,8 +319,8 @@ func (f *front) check() error {
 	return nil
 }
 
-// close waits for background work. It does not wait again for a store that has let the release time
-// out.
+// close waits for background work. If the store did not answer the release in time, close does not
+// wait for it again.
 func (f *front) close() {
 	if f.unconfirmed {
 		closePatience = min(closePatience, 500*time.Millisecond)
@@ -347,7 +347,7 @@ func (f *front) event(e padlock.Event) {
 	if e.Kind == padlock.EventRenewed {
 		select {
 		case f.renewed <- struct{}{}:
-		default: // a report is due already
+		default: // a notice is already pending
 		}
 	}
 	if e.Kind == padlock.EventContended {
@@ -365,8 +365,8 @@ func (f *front) event(e padlock.Event) {
 	}
 }
 
-// environ is the environment of the command. The PADLOCK_ variables of this lock replace those of a
-// padlock around this one.
+// environ returns the environment of the command. The PADLOCK_ variables of this lock replace those
+// of a padlock around this one.
 func (f *front) environ() ([]string, error) {
 	vars, err := f.variables()
 	if err != nil {

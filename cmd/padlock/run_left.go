@@ -18,7 +18,7 @@ const (
 	leftShown = 3
 )
 
-// left is the processes that the command has left running.
+// left describes the processes that the command left running.
 type left struct {
 	all  []supervise.Leftover
 	slow alarm
@@ -30,7 +30,7 @@ func (l *left) found(more []supervise.Leftover) {
 	l.slow.in(slowAfter)
 }
 
-// names lists processes. It is "" on systems that do not tell their names.
+// names lists the processes. It returns "" on systems that do not report names.
 func (l *left) names() string {
 	var names []string
 	for _, p := range l.all[:min(len(l.all), leftShown)] {
@@ -58,17 +58,17 @@ func (l *left) sentence(command string) (text, them string) {
 	return fmt.Sprintf("%s left %d processes running (%s)", show(command), len(l.all), names), "them"
 }
 
-// waitForLeft reports what padlock waits for, so that it does not seem to hang.
+// waitForLeft reports which processes padlock waits for, so that it does not seem to hang.
 func (f *front) waitForLeft() {
 	if f.why != nil {
-		return // the reason for the end of the job was reported already
+		return // the reason for ending the job was already reported
 	}
 	text, them := f.left.sentence(f.args[0])
 	f.say(f.leftNote(fmt.Sprintf("%s; waiting up to %s more for %s to end (--kill-after)", text, span(f.grace-slowAfter), them)))
 }
 
-// tellLeft reports which processes were ended after the command. It is silent about a job that was
-// asked to end, because all its processes are expected to end.
+// tellLeft reports which processes were ended after the command. If the job was asked to end, it
+// reports nothing, because all its processes are expected to end.
 func (f *front) tellLeft() {
 	for more := true; more; {
 		select {
@@ -97,7 +97,7 @@ func (f *front) leftNote(text string) note {
 	return n
 }
 
-// alarm is a timer that may not be set. The earlier of two times counts.
+// alarm is a timer that may be unset. If it is set twice, the earlier time counts.
 type alarm struct {
 	c     <-chan time.Time
 	timer *time.Timer

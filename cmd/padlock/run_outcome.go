@@ -17,7 +17,7 @@ func (f *front) lostFailure(format string, args ...any) *failure {
 	return fail(int(f.set.lost), "lost", f.name, format, args...)
 }
 
-// lossReason says why a lock ended before its release.
+// lossReason explains why a lock ended before its release.
 func lossReason(err error) string {
 	switch {
 	case err == nil, errors.Is(err, padlock.ErrExpired):
@@ -31,7 +31,7 @@ func lossReason(err error) string {
 	return reason(err)
 }
 
-// shellHint helps if a whole line was passed as the command.
+// shellHint returns a hint for the case that a whole shell line was given as the command.
 func shellHint(command string) string {
 	if !strings.ContainsAny(command, " |;&") {
 		return ""
@@ -39,7 +39,7 @@ func shellHint(command string) string {
 	return " (for a line of the shell write padlock run NAME -c LINE)"
 }
 
-// cannotRun is the failure to find or start a command.
+// cannotRun is the failure to find or to start a command.
 func cannotRun(command string, err error) *failure {
 	switch {
 	case errors.Is(err, limits.ErrThreads), errors.Is(err, syscall.EAGAIN):

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// lossGrace is how long the command has to end when the lock is gone already and others may
-	// have it.
+	// lossGrace is how long the command has to end when the lock is already lost and others may
+	// hold it.
 	lossGrace = 500 * time.Millisecond
-	// stuckAfter is how long after KILL processes that survive are reported.
+	// stuckAfter is the time after KILL at which surviving processes are reported.
 	stuckAfter = 5 * time.Second
 )
 
@@ -27,7 +27,7 @@ func (f *front) watch() {
 	if f.set.atMost.given {
 		atMost.in(f.set.atMost.d)
 	}
-	f.job.Lease(f.lock.Remaining()) // it may have been renewed since the job's start
+	f.job.Lease(f.lock.Remaining()) // the lock may have been renewed since the job's start
 	for {
 		select {
 		case s := <-f.signals:
@@ -45,7 +45,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, supervisorLost = f.lastNews(low, supervisorLost) // which knows more
+			low, supervisorLost = f.lastNews(low, supervisorLost) // Low and SupervisorLost know the reason
 			f.lockOver()
 		case <-supervisorLost:
 			supervisorLost = nil
@@ -66,7 +66,7 @@ func (f *front) watch() {
 	}
 }
 
-// lastNews reads the news that came together with the end of the job.
+// lastNews reads news that arrived together with the end of the job.
 func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft <-chan struct{}) {
 	for low != nil || supervisorLost != nil {
 		select {
@@ -83,7 +83,7 @@ func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft
 	return nil, nil
 }
 
-// leaseLow says why the supervisor ends the job: it needs the rest of the lease for that.
+// leaseLow reports why the supervisor ends the job: the lease is about to end.
 func (f *front) leaseLow() {
 	what := "could not be renewed in time"
 	if f.set.noRenewal {
@@ -92,8 +92,8 @@ func (f *front) leaseLow() {
 	f.because(f.lostFailure("%s %s; ending %s", show(f.name), what, show(f.args[0])))
 }
 
-// lockOver is called when somebody else may have the lock. A job that was asked to end before has
-// had its time.
+// lockOver is called when another process may have the lock. If the job was already asked to end,
+// it is killed now.
 func (f *front) lockOver() {
 	if f.why != nil {
 		f.killNow()
@@ -103,23 +103,24 @@ func (f *front) lockOver() {
 	f.end(f.lostFailure("%s is lost: %s; ending %s", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
 }
 
-// supervisorLost is called when somebody killed the supervisor.
+// supervisorLost is called when another process killed the supervisor.
 func (f *front) supervisorLost() {
 	f.because(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
 	f.stuck.in(stuckAfter)
 }
 
-// because notes why the job is ended, and reports whether that is the first reason.
+// because records why the job is ended, and prints it. It returns false if there was already a
+// reason.
 func (f *front) because(why *failure) bool {
 	if f.why != nil {
 		return false
 	}
 	f.say(why.note)
-	f.why = &failure{status: why.status} // the reason has been printed
+	f.why = &failure{status: why.status} // without the message, which was just printed
 	return true
 }
 
-// end asks the job to end, says why, and sets the time to kill it.
+// end asks the job to end, reports the reason, and sets the time at which the job is killed.
 func (f *front) end(why *failure, grace time.Duration) {
 	if f.because(why) {
 		f.job.End(grace)
@@ -133,7 +134,7 @@ func (f *front) killNow() {
 }
 
 // tellStuck names processes that survive KILL. They belong to another user, or wait for a disk that
-// does not answer.
+// does not respond.
 func (f *front) tellStuck() {
 	var rest []string
 	for _, pid := range f.job.Rest() {
@@ -151,11 +152,11 @@ type lastOfSignal struct {
 	at      time.Time
 }
 
-// sameOccasion is how close together a signal to both processes counts as one signal. Service
+// sameOccasion is the time within which the same signal to both processes counts as one. Service
 // managers and terminals send a signal to all processes.
 const sameOccasion = 3 * time.Second
 
-// heard passes a signal on.
+// heard handles a signal and passes it on to the job.
 func (f *front) heard(s os.Signal, relayed bool) {
 	last := f.last
 	f.last = lastOfSignal{s, relayed, time.Now()}
@@ -172,8 +173,8 @@ func (f *front) heard(s os.Signal, relayed bool) {
 		f.job.SignalCommand(sig)
 	case f.commandEnded() && ends(s):
 		f.asked = true
-		f.killNow() // a second signal does not wait for the rest
-	default: // a stop too: when the command has stopped, padlock does
+		f.killNow() // a second signal kills the remaining processes at once
+	default: // this includes a stop: when the command has stopped, padlock stops too
 		f.asked = f.asked || ends(s)
 		f.job.Signal(sig)
 	}
@@ -188,8 +189,8 @@ func (f *front) commandEnded() bool {
 	}
 }
 
-// stopped is called when the command was stopped, because it lacks the terminal or by Ctrl-Z. The
-// shell must notice a Ctrl-Z.
+// stopped is called when the command was stopped, by Ctrl-Z or because it does not have the
+// terminal. The shell must notice a Ctrl-Z.
 func (f *front) stopped(sig syscall.Signal) {
 	switch {
 	case f.terminal == nil || !byTerminal(sig):
@@ -200,20 +201,20 @@ func (f *front) stopped(sig syscall.Signal) {
 	}
 }
 
-// pause stops padlock together with its job until somebody wakes it. Without a terminal nobody
-// would, so padlock keeps renewing the lock instead.
+// pause stops padlock together with its job until another process wakes it. Without a terminal
+// nobody would wake padlock, so it continues to renew the lock instead.
 func (f *front) pause() {
 	if f.terminal == nil {
 		return
 	}
 	f.terminal.stopSelf()
-	for s := range f.signals { // the thread that does this may be the last to stop
+	for s := range f.signals { // stopSelf may return before this process has stopped, so wait for SIGCONT
 		if isContinue(s) {
 			break
 		}
 		f.heard(s, false)
 	}
-	f.resume() // before another report that the job is stopped
+	f.resume() // before the next report that the job is stopped is read
 }
 
 // resume wakes the job if the lock has outlived the pause.

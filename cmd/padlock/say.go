@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// exitOutput: the output could not be written.
+// exitOutput means that the output could not be written.
 const exitOutput = 74
 
 // verbStatuses are the exit statuses of the verbs that take or release locks.
@@ -36,18 +36,18 @@ type note struct {
 	Exit    int     `json:"exit,omitempty"`
 	Holders []hold  `json:"holders,omitempty"`
 
-	Do []string `json:"do,omitempty"` // lines to copy
+	Do []string `json:"do,omitempty"` // command lines for the user to copy
 
 	Processes []process `json:"processes,omitempty"`
 }
 
-// process is one that a command has left running, in JSON.
+// process is a process that a command left running, in JSON.
 type process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
 }
 
-// say prints a note. If that fails there is no way to report it.
+// say prints a note. A failure to print it is ignored, because it could not be reported.
 func (a *app) say(n note) {
 	if a.json {
 		_ = a.print(a.stderr, n)
@@ -74,7 +74,7 @@ func usage(format string, args ...any) error {
 	return fail(exitUsage, "usage", "", format, args...)
 }
 
-// fail makes a failure. name is the lock it is about, or "".
+// fail makes a failure. name is the lock that it is about, or "".
 func fail(status int, event, name, format string, args ...any) *failure {
 	return &failure{status, note{Event: event, named: newNamed(name), Message: fmt.Sprintf(format, args...), Exit: status}}
 }
@@ -103,10 +103,10 @@ func (a *app) explain(name string, err error) *failure {
 // limited matches the library's error for a time that a store does not allow.
 var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to (\S+)$`)
 
-// limitFlags maps the library's names to flags.
+// limitFlags maps names in the library's errors to flags.
 var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "MaxHold": "--at-most"}
 
-// limit says which flag has a value that is out of range.
+// limit names the flag whose value is out of range, and the range.
 func (a *app) limit(what string) string {
 	m := limited.FindStringSubmatch(what)
 	if m == nil {
@@ -121,13 +121,13 @@ func (a *app) limit(what string) string {
 		return what
 	case given < low:
 		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, short(given), a.place(), short(low))
-	case high < maxTTL && given <= maxTTL: // the store has a bound of its own
+	case high < maxTTL && given <= maxTTL: // a bound of the store
 		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL", flag, short(given), a.place(), short(high), short(given))
 	}
 	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, short(given), a.place(), short(high))
 }
 
-// short is 10m, where a Duration says 10m0s.
+// short returns 10m for a Duration whose String is 10m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -139,7 +139,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock was not taken, extended or released, as deed says.
+// unsuccessful explains why a lock could not be taken, extended or released. deed is the word for
+// that.
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):
@@ -156,7 +157,7 @@ func (a *app) unsuccessful(name, deed string, err error) *failure {
 	return a.explain(name, err)
 }
 
-// reason is the text of an error without the prefixes of the library.
+// reason returns the text of an error without the library's prefixes.
 func reason(err error) string {
 	var e *padlock.Error
 	if errors.As(err, &e) {
@@ -169,7 +170,7 @@ func reason(err error) string {
 	return what
 }
 
-// heldFailure says who holds the name.
+// heldFailure says who holds the lock.
 func heldFailure(name string, held *padlock.HeldError) *failure {
 	now := time.Now()
 	f := fail(exitHeld, "held", name, "%s", heldText(name, held, now))
@@ -190,14 +191,14 @@ func heldText(name string, held *padlock.HeldError, now time.Time) string {
 	return line
 }
 
-// remark says something to a person. For a script it would be noise.
+// remark prints a note for a person. Scripts do not get it.
 func (a *app) remark(name, format string, args ...any) {
 	if !a.json && isTerminal(os.Stdout) && isTerminal(os.Stderr) {
 		a.say(fail(0, "remark", name, format, args...).note)
 	}
 }
 
-// isTerminal reports whether the file is a terminal, with a person at the other end.
+// isTerminal reports whether the file is a terminal.
 func isTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
@@ -209,8 +210,8 @@ func isNull(st fs.FileInfo) bool {
 	return err == nil && os.SameFile(st, null)
 }
 
-// pathReason is the text of a file system error without the operation, and without the name of a
-// file that only padlock knows.
+// pathReason returns the text of a file system error. It leaves out the operation, and the name of
+// a file that the user does not know.
 func pathReason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -14,19 +14,19 @@ var signalNames = map[string]syscall.Signal{
 	"CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP, "WINCH": syscall.SIGWINCH,
 }
 
-// fromStart are the signals that are caught from the start. A broken pipe must not kill padlock,
-// and with it the command; the other two are for the command once it runs.
+// fromStart are the signals that padlock catches from its start. A broken pipe must not kill
+// padlock, and with it the command. The other two are passed to the command once it runs.
 var fromStart = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
 }
 
-// whileRunning are the signals that are caught from the start of the command on. Until then Ctrl-Z
-// stops padlock as it stops any program.
+// whileRunning are the signals that padlock catches once the command has started. Until then Ctrl-Z
+// stops padlock like any program.
 var whileRunning = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 
 // catch sends signals to c, except those that were ignored when padlock started, as with nohup. The
-// command inherits that.
+// command then ignores them too.
 func catch(c chan<- os.Signal, sigs []os.Signal) {
 	for _, s := range sigs {
 		if !signal.Ignored(s) {
@@ -44,8 +44,8 @@ func ends(s os.Signal) bool {
 	return false
 }
 
-// forCommand reports whether a signal has a meaning for one program only. Sent to a whole group it
-// would kill processes that do not expect it.
+// forCommand reports whether a signal has a meaning only for one program. If it were sent to the
+// whole group, it would kill processes that do not expect it.
 func forCommand(s os.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
 
 func isPipe(s os.Signal) bool     { return s == syscall.SIGPIPE }

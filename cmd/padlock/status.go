@@ -41,7 +41,7 @@ type state struct {
 	Held    bool   `json:"held"`
 	Holders []hold `json:"holders"`
 	Fence   uint64 `json:"fence,omitempty"`
-	Waiters *int   `json:"waiters,omitempty"` // none if it is not known
+	Waiters *int   `json:"waiters,omitempty"` // absent if unknown
 	Path    string `json:"path,omitempty"`
 }
 
@@ -76,8 +76,8 @@ func (a *app) showStatus(ctx context.Context, name string) error {
 	return err
 }
 
-// unknown is the failure to find out who holds a lock. It is not a usage error, even if the store
-// can never tell: the question was right, but there is no answer.
+// unknown is the failure to find out who holds a lock. It is never a usage error, even if the store
+// can never answer that question.
 func (a *app) unknown(name string, err error) *failure {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fail(exitUnavailable, "unknown", name, "%s cannot tell who holds a lock: %s", a.place(), reason(err))
@@ -85,7 +85,7 @@ func (a *app) unknown(name string, err error) *failure {
 	return a.explain(name, err)
 }
 
-// lines describes a lock to a reader.
+// lines describes a lock for a person.
 func lines(s *padlock.State, now time.Time) []string {
 	var out []string
 	for _, h := range s.Holds {
@@ -106,7 +106,7 @@ func lines(s *padlock.State, now time.Time) []string {
 	return out
 }
 
-// oneName wants exactly one argument, the name of a lock.
+// oneName requires exactly one argument, the name of a lock.
 func oneName(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -119,7 +119,7 @@ func oneName(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// onlyKey wants no argument, because the verb gets a key.
+// onlyKey requires that there are no arguments, because the verb uses a key.
 func onlyKey(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes a key and not a name; see %s --help", c.CommandPath(), c.CommandPath())
@@ -127,7 +127,7 @@ func onlyKey(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// noArgs wants no argument.
+// noArgs requires that there are no arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes no arguments; see %s --help", c.CommandPath(), c.CommandPath())

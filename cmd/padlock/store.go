@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// noURL is the failure of url.
+// noURL is the failure when url returns an error.
 func noURL(name string, err error) *failure {
-	if errors.Is(err, padlock.ErrInvalid) { // a variable is wrong
+	if errors.Is(err, padlock.ErrInvalid) { // a variable is invalid
 		return fail(exitUsage, "usage", name, "%s", reason(err))
 	}
 	why := fail(exitUnavailable, "unavailable", name, "there is no default store for this user: %s", reason(err))
@@ -25,8 +25,9 @@ func noURL(name string, err error) *failure {
 	return why
 }
 
-// looker opens the store for verbs that only look. They make no directory, because its name may be
-// misspelt. If there is none, no lock is held, and a remark on the terminal says why.
+// looker opens the store for verbs that only look. It does not create the store's directory,
+// because the name may be misspelt. If there is no directory, no lock is held, and a remark on the
+// terminal says so.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
 	rawURL, err := a.url()
 	if err != nil || a.from() == "" {
@@ -43,7 +44,7 @@ func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) 
 	query.Set("create", "no")
 	u.RawQuery = query.Encode()
 	if _, err := openStore(ctx, u.String()); errors.Is(err, padlock.ErrInvalid) {
-		return a.locker(ctx, name) // its error says what is wrong with the URL
+		return a.locker(ctx, name) // locker reports what is wrong with the URL
 	}
 	a.remark(name, "the directory %s does not exist yet", show(u.Path))
 	empty, err := open.Store(ctx, "memory:")
@@ -74,8 +75,8 @@ func (a *app) opened(ctx context.Context, name, rawURL string, opts ...padlock.L
 	return padlock.New(store, opts...), nil
 }
 
-// ownStore returns the commands that make a store for a user without a home directory, such as
-// www-data.
+// ownStore returns the commands with which a user without a home directory, such as www-data, can
+// create a store.
 func ownStore() []string {
 	name, dir := strconv.Itoa(os.Getuid()), "/var/lib/padlock-"+strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil && u.Username != "" && !strings.ContainsAny(u.Username, "'\\/ ") {
@@ -84,12 +85,12 @@ func ownStore() []string {
 	return []string{"as root:  install -d -o " + name + " -m 700 " + dir, "then:     export PADLOCK_STORE=file://" + dir}
 }
 
-// closePatience is how long a store that does not answer may delay the exit. Locks that are not
+// closePatience is how long a store that does not respond may delay the exit. Locks that are not
 // released by then end with their leases.
 var closePatience = 5 * time.Second
 
 func (a *app) close(l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	_ = l.Close(ctx) // Release has reported what matters
+	_ = l.Close(ctx) // Release has already reported everything that matters
 }

@@ -35,15 +35,15 @@ padlock stores URL explains "partly".`
 
 // kind is a row of the table.
 type kind struct {
-	names      []string // how URLs begin, without the colon
+	names      []string // the schemes of its URLs, without the colon
 	help       string
 	example    string
 	composite  bool
 	guarantees padlock.Guarantees
 }
 
-// kinds are the stores that two processes can share. A store whose promises depend on its URL is
-// opened by its example; no server is asked.
+// kinds returns the stores that several processes can share. A store whose guarantees depend on its
+// URL is opened with its example URL. No server is contacted.
 func kinds(ctx context.Context) ([]kind, error) {
 	var list []kind
 	for _, s := range open.Known(schemes) {
@@ -69,7 +69,7 @@ func kinds(ctx context.Context) ([]kind, error) {
 			return nil, err
 		}
 	}
-	// Stores made of others come last.
+	// Stores made of other stores come last.
 	slices.SortStableFunc(list, func(a, b kind) int { return cmp.Compare(rank(a), rank(b)) })
 	return list, nil
 }
@@ -81,7 +81,7 @@ func rank(k kind) int {
 	return 0
 }
 
-// withLeases lists the stores of which a lock can outlive the process that took it.
+// withLeases lists the stores whose locks can outlive the process that took them.
 func withLeases(ctx context.Context) string {
 	list, err := kinds(ctx)
 	if err != nil {
@@ -98,19 +98,19 @@ func withLeases(ctx context.Context) string {
 
 // promised are guarantees in JSON.
 type promised struct {
-	Schemes  []string  `json:"schemes,omitempty"` // of the table
-	Help     string    `json:"help,omitempty"`    // of the table
-	Example  string    `json:"example,omitempty"` // of the table
-	URL      string    `json:"url,omitempty"`     // of one store, without secrets
+	Schemes  []string  `json:"schemes,omitempty"` // only in the table
+	Help     string    `json:"help,omitempty"`    // only in the table
+	Example  string    `json:"example,omitempty"` // only in the table
+	URL      string    `json:"url,omitempty"`     // only for one store; without secrets
 	Store    string    `json:"store"`
 	Lease    bool      `json:"lease"`
-	EndsWith string    `json:"ends_with"`         // nothing, connection or process
+	EndsWith string    `json:"ends_with"`         // besides the lease: nothing, connection or process
 	Restart  string    `json:"survives_restart"`  // yes, partly or no
-	Failover string    `json:"survives_failover"` // …
+	Failover string    `json:"survives_failover"` // yes, partly or no
 	ClockSet string    `json:"safe_clock_jump"`
 	Eviction string    `json:"safe_eviction"`
 	Fence    string    `json:"fence"`        // none, per session or durable
-	OneFence string    `json:"shared_fence"` // readers that hold together have one fence: yes, partly or no
+	OneFence string    `json:"shared_fence"` // concurrent readers have the same fence: yes, partly or no
 	Shared   bool      `json:"shared"`
 	Promote  string    `json:"promotion"` // none, re-grant or atomic
 	FIFO     bool      `json:"fifo"`
@@ -118,7 +118,7 @@ type promised struct {
 	MinTTL   float64   `json:"min_ttl_seconds,omitempty"`
 	MaxTTL   float64   `json:"max_ttl_seconds,omitempty"`
 	Notes    []string  `json:"notes"`
-	Found    []finding `json:"found,omitempty"` // what the server reports
+	Found    []finding `json:"found,omitempty"` // facts that the server reported
 }
 
 // finding is a fact that a server reports.
@@ -128,7 +128,7 @@ type finding struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// The bounds of a TTL where the store has none of its own.
+// The bounds of a TTL if the store has none.
 const (
 	minTTL = 100 * time.Millisecond
 	maxTTL = 24 * time.Hour

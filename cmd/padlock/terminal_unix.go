@@ -10,13 +10,13 @@ import (
 )
 
 // terminal is the terminal that controls this process. Its foreground is the process group that may
-// read it and that gets Ctrl-C and Ctrl-Z.
+// read from it and that gets Ctrl-C and Ctrl-Z.
 type terminal struct {
 	file  *os.File
-	given bool // the foreground was handed to the command
+	given bool // the command has the foreground
 }
 
-// findTerminal returns nil if there is none.
+// findTerminal returns the controlling terminal, or nil if there is none.
 func findTerminal() *terminal {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -31,15 +31,16 @@ func (t *terminal) ours() bool {
 	return ok && group == syscall.Getpgrp()
 }
 
-// interactive reports whether the command reads and writes the terminal. In a pipeline the terminal
-// belongs to others too, such as a pager, which would be stopped if the command got the terminal.
+// interactive reports whether the command reads and writes the terminal. In a pipeline other
+// programs use the terminal too, such as a pager. If the command got the terminal, these programs
+// would be stopped.
 func (t *terminal) interactive() bool {
 	_, in := foreground(0)
 	_, out := foreground(1)
 	return in && out
 }
 
-// give hands the foreground to the command, if this process has it, and reports whether the command
+// give gives the foreground to the command if this process has it. It reports whether the command
 // has it now.
 func (t *terminal) give(group int) bool {
 	if now, ok := foreground(t.file.Fd()); ok && now == group {
@@ -62,26 +63,27 @@ func (t *terminal) takeBack() bool {
 	return had
 }
 
-// interruptGroup does what Ctrl-C does in a foreground that padlock shares: it also ends the script
-// that padlock is part of.
+// interruptGroup does what Ctrl-C does when padlock shares the foreground. It also ends the script
+// that runs padlock.
 func interruptGroup() {
 	signal.Reset(syscall.SIGINT)
 	_ = syscall.Kill(0, syscall.SIGINT)
 }
 
-// stopSelf stops this process as the command was stopped, so that the shell notices. It may return
-// before that has happened.
+// stopSelf stops this process with the signal that stopped the command, so that the shell notices.
+// It may return before the process has stopped.
 func (t *terminal) stopSelf() {
-	t.given = false // the shell takes it
+	t.given = false // the shell takes the foreground
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
 // workInBackground lets this process write to the terminal, and take it back, while the command has
-// the foreground. Call it after the start of the command, which would inherit it.
+// the foreground. Call it after the command has started, because the command would inherit the
+// setting.
 func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
-// foregroundOfParent returns a function for when the parent is gone. It gives the foreground back
-// to the group that the parent is in now, if another group has it then.
+// foregroundOfParent returns a function to call after the parent has died. If another group has the
+// foreground by then, the function gives it back to the group in which the parent is now.
 func foregroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {
@@ -100,14 +102,14 @@ func foreground(fd uintptr) (group int, ok bool) {
 	return int(g), errno == 0
 }
 
-// atTerminal reports whether standard error is the terminal, and this process may write there
-// without disturbing another.
+// atTerminal reports whether standard error is the terminal and this process is in the foreground,
+// so that its output disturbs no other program.
 func atTerminal() bool {
 	group, ok := foreground(2)
 	return ok && group == syscall.Getpgrp()
 }
 
-// terminalWidth is the number of columns, or 0 if it is not known.
+// terminalWidth returns the number of columns, or 0 if it is unknown.
 func terminalWidth() int {
 	var size struct{ rows, columns, _, _ uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 2, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
@@ -130,5 +132,5 @@ func setForeground(fd uintptr, group int) error {
 // background.
 func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
 
-// byTerminal reports whether a stop is one that the shell must notice.
+// byTerminal reports whether the shell must notice a stop by this signal.
 func byTerminal(s syscall.Signal) bool { return wantsTerminal(s) || s == syscall.SIGTSTP }

@@ -48,7 +48,7 @@ Exit status:
 // verification is one run of verify.
 type verification struct {
 	app   *app
-	url   string // the store's
+	url   string // of the store
 	span  seconds
 	seed  uint64
 	keep  string
@@ -57,7 +57,7 @@ type verification struct {
 }
 
 const (
-	exitViolated = 1  // a promise was broken
+	exitViolated = 1  // the store broke a guarantee
 	exitInternal = 70 // padlock itself failed
 )
 
@@ -90,15 +90,15 @@ func verifyWorkerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(os.Interrupt) // from a terminal all of them get it; verify ends them
+			signal.Ignore(os.Interrupt) // a terminal sends it to all; verify ends the workers
 			soak.PlayWorker(openVerified)
 			return usage("%s is started by padlock verify only", workerVerb)
 		},
 	}
 }
 
-// openVerified opens the store for verify and its processes; tests break it. It remembers nothing
-// of the server from one process to the next, because verify leaves nothing behind.
+// openVerified opens the store for verify and its workers. Tests replace it. The store remembers
+// nothing about the server between processes, because verify leaves no files behind.
 var openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
 	return open.Store(ctx, url, schemes, open.BetweenProcesses(), open.ForgetSoon())
 }
@@ -120,7 +120,7 @@ func (v *verification) do(ctx context.Context) error {
 	defer v.wires.close()
 	early, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(early, stop) // a second signal ends the process, and its workers with it
+	context.AfterFunc(early, stop) // now a second signal ends the process and its workers
 	v.run.Early = early
 	out, err := v.run.Do(ctx)
 	if err != nil {
@@ -134,9 +134,10 @@ func (v *verification) do(ctx context.Context) error {
 	return v.tell(f)
 }
 
-// prepare fills in the run.
+// prepare sets up the run.
 func (v *verification) prepare(ctx context.Context) error {
-	// Without proxies, which would accept connections for a server that is away.
+	// This does not use the proxies, because they would accept connections even if the server is
+	// down.
 	store, err := openVerified(ctx, v.url)
 	if err != nil {
 		return v.app.explain("", err)
@@ -177,7 +178,7 @@ func (v *verification) prepare(ctx context.Context) error {
 	return nil
 }
 
-// failed is the end without a judgement.
+// failed ends the run without a verdict.
 func (v *verification) failed(err error) error {
 	if errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
 		return v.app.explain("", err)
@@ -185,7 +186,7 @@ func (v *verification) failed(err error) error {
 	return fail(exitInternal, "error", "", "verify failed: %s", reason(err))
 }
 
-// judge runs all checkers, and keeps the history if one of them finds a violation.
+// judge runs all checkers. If one of them finds a violation, it keeps the history.
 func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
 	if err := v.reachable(ctx); err != nil {
 		return nil, err
@@ -202,7 +203,8 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 	return f, v.keepHistory(f, out)
 }
 
-// reachable distinguishes a store that went away during the run from one that broke its promises.
+// reachable distinguishes a store that went away during the run from a store that broke its
+// guarantees.
 func (v *verification) reachable(ctx context.Context) error {
 	store, err := openVerified(ctx, v.url)
 	if err != nil {
@@ -215,12 +217,12 @@ func (v *verification) reachable(ctx context.Context) error {
 		return err
 	}
 	if err == nil {
-		_ = lock.Release() // that it is reached is all that is asked
+		_ = lock.Release() // only whether the store can be reached matters
 	}
 	return nil
 }
 
-// keepHistory writes history, report and pictures into a directory.
+// keepHistory writes the history, the report and the pictures into a directory.
 func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
 	f.kept = v.keep
 	var err error

@@ -21,7 +21,7 @@ var lockModel = porcupine.Model{
 	DescribeState:     func(s any) string { return s.(linear.State).String() },
 }
 
-// porcupineJudge is a linear.Judge.
+// porcupineJudge implements linear.Judge with porcupine.
 func porcupineJudge(piece []linear.Operation, limit time.Duration, picture string) (linear.Result, error) {
 	ops := make([]porcupine.Operation, len(piece))
 	for i, o := range piece {

@@ -22,7 +22,7 @@ type measured struct {
 	kept      string
 }
 
-// promise is a row of the table.
+// promise is one row of the table.
 type promise struct {
 	Invariant string `json:"invariant"`
 	Promised  string `json:"promised"`
@@ -33,7 +33,7 @@ type promise struct {
 // verified is the result of verify in JSON.
 type verified struct {
 	Store       string           `json:"store"`
-	Kept        bool             `json:"kept"` // every promise
+	Kept        bool             `json:"kept"` // the store kept every promise
 	Seconds     float64          `json:"seconds"`
 	Seed        uint64           `json:"seed"`
 	Grants      int              `json:"grants"`
@@ -51,10 +51,10 @@ type verified struct {
 	History     string           `json:"history,omitempty"`
 }
 
-// fine reports whether every promise was kept, as far as it could be judged.
+// fine reports whether the store kept every promise, as far as that could be judged.
 func (f *measured) fine() bool { return f.Sum() == 0 && f.verdict.Illegal+f.verdict.Unknown == 0 }
 
-// promises are the rows of the table.
+// promises returns the rows of the table.
 func (f *measured) promises() (rows []promise) {
 	for _, id := range slices.Sorted(maps.Keys(soak.Meaning)) {
 		n := f.Violations[id]
@@ -98,7 +98,7 @@ func (f *measured) json() verified {
 	}
 }
 
-// write prints the result for people.
+// write prints the result as text.
 func (f *measured) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %v, seed %d\n", f.url, f.For.Round(time.Second), f.Seed)
 	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", f.Grants, f.PerSecond, f.P50.Round(10*time.Microsecond), f.P99.Round(10*time.Microsecond), f.Ambiguous)
@@ -127,7 +127,7 @@ func (f *measured) write(w io.Writer) error {
 	return f.writeViolations(w)
 }
 
-// maxShown is how many violations are printed; the history has all.
+// maxShown is how many violations are printed. The history contains all of them.
 const maxShown = 10
 
 func (f *measured) writeViolations(w io.Writer) error {
@@ -160,7 +160,7 @@ func faultList(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// folded breaks a text into lines of about the width.
+// folded breaks a text into lines of roughly the given width.
 func folded(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

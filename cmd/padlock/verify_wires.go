@@ -19,15 +19,15 @@ import (
 // wires are the proxies between verify's processes and the servers.
 type wires struct {
 	all       []*lossy.Proxy
-	unproxied []string // stores on a server that are used without a proxy, redacted
+	unproxied []string // stores that are used without a proxy, with secrets removed
 }
 
 func newWires() *wires { return &wires{} }
 
-// close ends all of them.
+// close closes all proxies.
 func (w *wires) close() {
 	for _, p := range w.all {
-		_ = p.Close() // nobody uses it any more
+		_ = p.Close() // nobody uses the proxy any more
 	}
 }
 
@@ -64,7 +64,7 @@ func (w *wires) through(rawURL string) (string, error) {
 	return rawURL, nil
 }
 
-// faults are the faults that the proxies can make.
+// faults returns the faults that the proxies can cause.
 func (w *wires) faults() []soak.Fault {
 	if len(w.all) == 0 {
 		return nil
@@ -83,8 +83,8 @@ func (w *wires) faults() []soak.Fault {
 	return []soak.Fault{lose("lost replies", lossy.Replies), lose("cut", lossy.Everything), reset}
 }
 
-// sweep removes the lock files of verify's own names, which nobody uses any more. A file that
-// cannot be removed is reported; it does no harm.
+// sweep removes the lock files for verify's own names, which nobody uses any more. If a file cannot
+// be removed, that is reported; the file does no harm.
 func (v *verification) sweep(ctx context.Context) {
 	if err := v.removeFiles(ctx); err != nil {
 		v.app.say(note{Event: "left", Message: "some lock files of " + v.run.Load.Prefix + "… could not be removed: " + reason(err)})
@@ -101,13 +101,13 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	name := v.run.Load.Prefix + "gate"
 	state, err := l.Inspect(ctx, name)
 	if state.Path == "" {
-		return nil // no store of files, or none that can tell
+		return nil // not a file store, or one that does not report its path
 	}
-	_ = err // the path is known all the same
+	_ = err // the path is known even so
 	_, stem, _ := strings.Cut(filepath.Base(state.Path), ".")
 	stem, _, _ = strings.Cut(stem, "gate")
 	dir := filepath.Dir(state.Path)
-	files, err := os.ReadDir(dir) // not Glob, for which a [ in the directory's name is a pattern
+	files, err := os.ReadDir(dir) // Glob would treat a [ in the directory's name as a pattern
 	for _, file := range files {
 		if strings.HasPrefix(file.Name(), "sf."+stem) {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, file.Name())))

@@ -39,7 +39,7 @@ func (a *app) printVersion() error {
 // release is the version of a release build, set by the linker.
 var release string
 
-// build is the version that go install …@version, or git, left in the program.
+// build returns the version that go install …@version, or git, recorded in the program.
 func build() about {
 	v := about{Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	if release != "" {

@@ -25,7 +25,7 @@ Exit status:
 // waited is what wait prints in JSON.
 type waited struct {
 	state
-	Seconds float64 `json:"seconds"` // that it took
+	Seconds float64 `json:"seconds"` // the duration of the wait
 }
 
 func (a *app) waitCommand() *cobra.Command {
@@ -77,13 +77,13 @@ func (a *app) wait(ctx context.Context, bound seconds, name string) error {
 	return nil
 }
 
-// watcher looks at a name until it is free.
+// watcher asks for the state of a name until it is free.
 type watcher struct {
 	l     *padlock.Locker
 	name  string
-	until time.Time // zero: for ever
+	until time.Time // zero means no limit
 	pause time.Duration
-	since time.Time // of the first failure in a row
+	since time.Time // when the current series of failures began
 }
 
 const (
@@ -93,7 +93,7 @@ const (
 	outage = 30 * time.Second
 )
 
-// free returns the last state that it saw: free, or still held when the time was over.
+// free returns the last state that it saw. That is free, or still held if the time was over.
 func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 	first := true
 	for {
@@ -104,7 +104,7 @@ func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 			if len(s.Holds) == 0 || w.over() {
 				return s, nil
 			}
-		case guarded(err): // the server gives no locks yet; that ends
+		case guarded(err): // this is temporary: the server grants no locks yet
 			if w.over() {
 				return s, err
 			}
@@ -120,8 +120,8 @@ func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 
 func (w *watcher) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }
 
-// givesUp reports whether the store has been silent for too long, or for longer than the caller
-// waits.
+// givesUp reports whether the store has failed for longer than outage, or for longer than the
+// caller waits.
 func (w *watcher) givesUp() bool {
 	if w.since.IsZero() {
 		w.since = time.Now()
@@ -129,7 +129,7 @@ func (w *watcher) givesUp() bool {
 	return w.over() || time.Since(w.since) > outage
 }
 
-// rest pauses before the next look, each time for longer.
+// rest pauses before the next request. Each pause is longer than the last.
 func (w *watcher) rest(ctx context.Context) error {
 	w.pause = min(max(w.pause*3/2, firstPause), lastPause)
 	d := w.pause - time.Duration(rand.Int64N(int64(w.pause/4)))

@@ -2,23 +2,23 @@
 //
 //	go run ./examples/shop
 //
-// It needs nothing else: locks, sessions and values are kept in memory. Open it
-// in two tabs, and add things in both at once.
+// It needs nothing else: locks, sessions and values are kept in memory. Open it in two tabs, and
+// add things in both at once.
 //
-// With Redis, several servers are one shop:
+// With Redis, several servers can run the same shop:
 //
 //	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8080
 //	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8081
 //
-// Open one tab on each, add things in both, and end one server with kill -9:
-// the other one has everything.
+// Open one tab on each, add things in both, and end one server with kill -9: the other one has
+// everything.
 //
-//   - The cart is counted in the session, without a lock (mode Delta): what two
-//     tabs add at once is all there. A second button writes the cart as most
-//     shops do (mode LastWriteWins), and shows how much of it is lost.
+//   - The cart is counted in the session, without a lock (mode Delta). If two
+//     tabs add things at once, nothing is lost. A second button writes the cart
+//     as most shops do (mode LastWriteWins), and shows how much that loses.
 //   - The order is placed under the session's lock (mode Exclusive): a second
 //     click finds an empty cart. It is charged at the prices that were shown,
-//     and counts when the session is saved.
+//     and is complete once the session is saved.
 //   - The catalogue comes from a supplier who takes 400 ms. One request asks the
 //     supplier, however many visitors come at once, and while the catalogue is
 //     renewed the old one is shown.
@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// patience is how long the shop waits, when it is closed, for requests that are under way.
+// patience is how long the shop waits for requests under way when it shuts down.
 const patience = 10 * time.Second
 
 // serve runs the shop until ctx ends.
@@ -89,11 +89,11 @@ func serve(ctx context.Context, addr, redis string) (err error) {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return <-stopped // Serve returns at once; only now have the requests ended
+	return <-stopped // Serve returns at once; this waits for the requests
 }
 
-// close ends what the requests used, each thing before those that it uses itself: the values that
-// are being made, then the locks, then the connections.
+// close closes the things that requests use. Each thing is closed before the things that it uses
+// itself: first the values that are being made, then the locks, then the connections.
 func (s *shop) close(locker *padlock.Locker, b *backing) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *shop) close(locker *padlock.Locker, b *backing) error {
 	return err
 }
 
-// backing is where locks, sessions and values are kept.
+// backing is the storage for locks, sessions and values.
 type backing struct {
 	locks    padlock.Store
 	sessions session.Store
@@ -110,14 +110,14 @@ type backing struct {
 	close    func()
 }
 
-// openBacking opens the Redis at the URL, or memory without one.
+// openBacking opens the Redis at the URL. Without a URL it uses memory.
 func openBacking(ctx context.Context, redis string) (*backing, error) {
 	if redis == "" {
 		return &backing{memstore.New(), session.NewMemory(), stampede.NewMemory(100), func() {}}, nil
 	}
 	u, err := url.Parse(redis)
 	if err != nil {
-		return nil, errors.New("-redis is not a URL") // it may have a password in it
+		return nil, errors.New("-redis is not a URL") // the text of the error might contain a password
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -135,7 +135,7 @@ func openBacking(ctx context.Context, redis string) (*backing, error) {
 
 func newShop(locker *padlock.Locker, store session.Store, values stampede.Values) (*shop, error) {
 	sessions, err := session.New(store, session.Locker(locker),
-		session.Cookie{Insecure: true}) // plain HTTP is for examples
+		session.Cookie{Insecure: true}) // because the example uses plain HTTP
 	if err != nil {
 		return nil, err
 	}

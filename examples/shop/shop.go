@@ -25,12 +25,12 @@ func money(cents int) string { return fmt.Sprintf("€ %d.%02d", cents/100, cent
 
 // shop serves the pages.
 type shop struct {
-	server     string // its address
+	server     string // its address, shown on the page
 	sessions   *session.Manager
 	catalogues *stampede.Cache[Catalogue]
 	supplier   supplier
-	served     atomic.Int64 // pages
-	placed     atomic.Int64 // orders
+	served     atomic.Int64 // number of pages
+	placed     atomic.Int64 // number of orders
 }
 
 func (s *shop) handler() http.Handler {
@@ -45,11 +45,11 @@ func (s *shop) handler() http.Handler {
 	mux.HandleFunc("POST /logout", s.logout)
 	mux.HandleFunc("POST /rush", s.rushHour)
 	mux.Handle("GET /web/", http.FileServerFS(files))
-	// Browsers say from which site a request comes: others may not send any.
+	// Browsers report which site a request comes from. Requests from other sites are refused.
 	return http.NewCrossOriginProtection().Handler(s.sessions.Middleware(mux))
 }
 
-// view is what the templates show.
+// view is the data for the templates.
 type view struct {
 	Catalogue
 	Lines        []line
@@ -67,18 +67,18 @@ type line struct {
 	Count int
 }
 
-// shownKey is the key of the catalogue that the visitor was shown last: an
-// order is charged at its prices.
+// shownKey is the key of the catalogue that was last shown to the visitor. An order is charged at
+// its prices.
 const shownKey = "shown"
 
-// notices are what a page can be asked to say, by the parameter note.
+// notices are the messages that a page can show, by the parameter note.
 var notices = map[string]string{
 	"empty":   "The cart is empty. Nothing was ordered.",
 	"changed": "The cart or its prices have changed since you saw them. Nothing was ordered: please look again.",
 }
 
-// page also begins the session by storing a value in it. Otherwise two tabs that put their first
-// things into a cart at once would begin one session each.
+// page also stores a value, which begins the session. Otherwise two tabs that add their first
+// things at the same time would begin two sessions.
 func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
 	catalogue, err := s.catalogue(r.Context())
@@ -87,7 +87,7 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := ses.Put(shownKey, catalogue); err != nil {
-		return // the answer is 503, by the middleware
+		return // the middleware answers 503
 	}
 	notice, found, err := session.TakeFlash[string](r.Context(), ses, "notice")
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	show(w, "page", v)
 }
 
-// cart is the part of the page that scripts fetch.
+// cart serves the part of the page that scripts fetch.
 func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
 	v, err := s.shown(r.Context())
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
 }
 
 func show(w http.ResponseWriter, name string, v *view) {
-	var text strings.Builder // an error in the middle of a page could not be reported any more
+	var text strings.Builder // after the page has begun, an error could not be reported any more
 	if err := pages.ExecuteTemplate(&text, name, v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -126,7 +126,7 @@ func show(w http.ResponseWriter, name string, v *view) {
 	fmt.Fprint(w, text.String())
 }
 
-// shown is the cart at the prices that the visitor was shown.
+// shown returns the cart at the prices that the visitor was shown.
 func (s *shop) shown(ctx context.Context) (*view, error) {
 	ses := session.From(ctx)
 	catalogue, found, err := session.Lookup[Catalogue](ses, shownKey)
@@ -159,7 +159,7 @@ func viewOf(ses *session.Session, catalogue Catalogue) (_ *view, err error) {
 
 func cartKey(sku string) string { return "cart:" + sku }
 
-// sells reports whether there is such a product; if not, it answers.
+// sells reports whether the product exists. If not, it writes the answer.
 func sells(w http.ResponseWriter, r *http.Request) (sku string, ok bool) {
 	sku = r.PathValue("sku")
 	for _, p := range products {
@@ -171,8 +171,8 @@ func sells(w http.ResponseWriter, r *http.Request) (sku string, ok bool) {
 	return sku, false
 }
 
-// add counts in the store: however many requests come at once, none of them
-// waits, and none is lost.
+// add increments a number in the store. However many requests come at once, none waits and no count
+// is lost.
 func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	if sku, ok := sells(w, r); ok {
 		if _, err := session.From(r.Context()).Incr(r.Context(), cartKey(sku), 1); err == nil {
@@ -181,9 +181,9 @@ func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addCarelessly is how a cart is often written: read it all, work for a while,
-// write it all. Of requests that come at once the last one wins, and what the
-// others added is lost.
+// addCarelessly writes the cart as many shops do: it reads everything, works for a while, and
+// writes everything. If several requests come at once, the last one wins and the additions of the
+// others are lost.
 func (s *shop) addCarelessly(w http.ResponseWriter, r *http.Request) {
 	sku, ok := sells(w, r)
 	if !ok {
@@ -198,7 +198,7 @@ func (s *shop) addCarelessly(w http.ResponseWriter, r *http.Request) {
 		}
 		counts[p.SKU] = n
 	}
-	time.Sleep(50 * time.Millisecond) // the work
+	time.Sleep(50 * time.Millisecond) // stands for work
 	counts[sku]++
 	for sku, n := range counts {
 		if err := ses.Put(cartKey(sku), n); err != nil {
@@ -216,8 +216,8 @@ func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// order runs under the session's lock. A request that adds something waits for the lock, and its
-// article is in the next cart. The form says which total the visitor saw.
+// order runs under the session's lock. If another request adds something meanwhile, it waits for
+// the lock, and its article is in the next cart. The form contains the total that the visitor saw.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	v, err := s.shown(r.Context())
 	switch {
@@ -230,7 +230,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/?note=changed", http.StatusSeeOther)
 		return
 	}
-	time.Sleep(300 * time.Millisecond) // the bank
+	time.Sleep(300 * time.Millisecond) // stands for the bank
 	ses := session.From(r.Context())
 	number, err := ses.Incr(r.Context(), "orders", 1)
 	if err != nil {
@@ -240,15 +240,14 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 		err = errors.Join(err, ses.Delete(cartKey(l.SKU)))
 	}
 	err = errors.Join(err, ses.Flash("notice", fmt.Sprintf("Order %d is placed: %d things for %s. Thank you!", number, v.Count, money(v.Total))))
-	// If the session cannot be saved, the cart stays full: then it is no order.
+	// If the session cannot be saved, the cart stays full and the order does not count.
 	if errors.Join(err, ses.Commit(r.Context())) == nil {
 		s.placed.Add(1)
 		home(w, r)
 	}
 }
 
-// login gives the session a new id, so that nobody who knew the old one is
-// logged in too.
+// login gives the session a new id. If somebody else knew the old id, that person is not logged in.
 func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimSpace(r.FormValue("name"))
 	if name == "" || len(name) > 40 {
@@ -263,8 +262,8 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	home(w, r)
 }
 
-// logout ends the session; a request under way cannot bring it back. The pages
-// of other tabs notice, by the script.
+// logout ends the session. A request under way cannot bring it back. A script in the other tabs
+// notices the logout.
 func (s *shop) logout(w http.ResponseWriter, r *http.Request) {
 	if err := session.From(r.Context()).Destroy(r.Context()); err == nil {
 		home(w, r)
@@ -289,5 +288,5 @@ func times(n int64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// home is where forms go when they are done.
+// home is the page to which forms return.
 func home(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) }

@@ -17,13 +17,13 @@ type Product struct {
 	Cents           int
 }
 
-// Catalogue is the answer of the supplier.
+// Catalogue is the supplier's answer.
 type Catalogue struct {
 	Products []Product
 	At       time.Time
 }
 
-// supplier is slow, and has new prices each time it is asked.
+// supplier is slow, and has new prices every time that it is asked.
 type supplier struct {
 	delay time.Duration
 	asked atomic.Int64
@@ -38,7 +38,7 @@ var products = []Product{
 	{"safe", "Small safe", "Survives a restart. And the fire brigade.", 12900},
 }
 
-// ask makes a catalogue. There is one for all visitors, so the key does not matter.
+// ask makes a catalogue. All visitors share one, so the key does not matter.
 func (s *supplier) ask(ctx context.Context, _ string) (Catalogue, error) {
 	s.asked.Add(1)
 	select {
@@ -56,8 +56,8 @@ func (s *supplier) ask(ctx context.Context, _ string) (Catalogue, error) {
 
 const catalogueKey = "all"
 
-// newCatalogues returns a cache whose catalogue is at most 10 s old. For a minute more an old one
-// is shown while one request asks for a new one.
+// newCatalogues returns a cache for a catalogue that is at most 10 s old. For another minute the
+// old one is shown while one request asks for a new one.
 func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
 	return stampede.New(locker, values, "catalogue", 10*time.Second, s.ask, stampede.Stale(time.Minute))
 }
@@ -66,10 +66,10 @@ func (s *shop) catalogue(ctx context.Context) (Catalogue, error) {
 	return s.catalogues.Get(ctx, catalogueKey)
 }
 
-// A rush is many visitors at once who find no catalogue.
+// A rush is a crowd of visitors who arrive at once when there is no catalogue.
 type rush struct {
 	Visitors int
-	Asked    int64 // how often the supplier was
+	Asked    int64 // how often the supplier was asked
 	Slowest  time.Duration
 }
 

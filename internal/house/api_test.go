@@ -52,7 +52,12 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// releasedPackages lists the packages of released modules that a user can import.
+// betweenModules lists internal packages that other released modules import. A program may build
+// modules of different versions, so these packages have an API that must not break either.
+var betweenModules = []string{"internal/redisconn"}
+
+// releasedPackages lists the packages of released modules that a user can import, and
+// betweenModules.
 func releasedPackages(files []*houseFile, modules string) []string {
 	released := map[string]bool{}
 	for line := range strings.Lines(modules) {
@@ -65,7 +70,8 @@ func releasedPackages(files []*houseFile, modules string) []string {
 		if f.ast == nil || f.test() || !released[f.module] || f.ast.Name.Name == "main" || slices.Contains(packages, f.pkg()) {
 			continue
 		}
-		if inside := strings.Split(f.pkg(), "/"); !slices.Contains(inside, "internal") && inside[0] != "examples" {
+		inside := strings.Split(f.pkg(), "/")
+		if slices.Contains(betweenModules, f.pkg()) || !slices.Contains(inside, "internal") && inside[0] != "examples" {
 			packages = append(packages, f.pkg())
 		}
 	}

@@ -86,6 +86,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
+		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
@@ -93,7 +94,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},
 		arrowRow{dir: "session/scsstore", code: []string{"session"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "redissession", code: []string{"session", "stampede", "redisstore"}, tests: sessionTests}, // redisstore: options of the locks that it needs
+		arrowRow{dir: "redissession", code: []string{".", "session", "stampede", "redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
 		arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
@@ -120,7 +121,11 @@ func storeRows() []arrowRow {
 		case "quorum", "sqlstore": // a store made of stores, and one whose decisions are compared with the reference
 			tests = append(slices.Clone(tests), "memstore")
 		}
-		rows = append(rows, arrowRow{dir: store, code: []string{"driver"}, tests: tests})
+		code := []string{"driver"}
+		if store == "redisstore" {
+			code = append(code, "internal/redisconn")
+		}
+		rows = append(rows, arrowRow{dir: store, code: code, tests: tests})
 	}
 	return rows
 }

@@ -17,7 +17,7 @@ type bite struct {
 
 var bites = []bite{
 	{"a store knows the face", checkArrows, "memstore/x.go", ".", imports(padlockPath), "imports " + padlockPath},
-	{"a store knows another", checkArrows, "redisstore/x.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only driver;"},
+	{"a store knows another", checkArrows, "redisstore/x.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only driver, internal/redisconn;"},
 	{"a store's test knows the face", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath), ""},
 	{"a store's test knows another", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only"},
 	{"the quorum's test", checkArrows, "quorum/x_test.go", ".", imports(padlockPath + "/memstore"), ""},

@@ -1,2 +1,2 @@
-// Package house has no code. Its tests hold the rules of the tree that CONTRIBUTING.md lists.
+// Package house contains only tests. They check the rules for the tree that CONTRIBUTING.md lists.
 package house

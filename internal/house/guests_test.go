@@ -40,7 +40,7 @@ var guests = []guest{
 	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy wants a logger of this, which says nothing"},
 	{"internal/plots", "gonum.org/v1/plot", false, "draws the charts of docs/performance.md and of the README"},
-	{"redissession", "github.com/redis/rueidis", false, "the client, which an application shares with its sessions and values"},
+	{"redissession", "github.com/redis/rueidis", false, "the client; a redisstore brings it anyway"},
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy asks for a logger of it; it gets one that says nothing"},
 	{"redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},
 	{"sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},

@@ -43,7 +43,7 @@ require (
 	github.com/matttproud/golang_protobuf_extensions v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/padlock-go/padlock/redissession v0.0.0
-	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0 // indirect
+	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0
 	github.com/prometheus/client_golang v1.13.0 // indirect
 	github.com/prometheus/client_model v0.2.0 // indirect
 	github.com/prometheus/common v0.37.0 // indirect

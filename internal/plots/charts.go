@@ -2,26 +2,26 @@ package main
 
 import "image/color"
 
-// A chart is one picture. Each of its series takes one column of one experiment.
+// A chart is one picture. Each of its series shows one column of one experiment.
 type chart struct {
 	file   string
 	title  string
-	axis   string // what the figures are, with the unit
+	axis   string // label of the axis of the figures, with the unit
 	series []source
-	rows   []string // from the top; rows that a run does not have are left out
-	log    bool     // figures that differ by orders of magnitude: dots on a logarithmic axis
-	format string   // of the figure at the end of a bar; dots have none
+	rows   []string // from the top; rows that are not in the run are left out
+	log    bool     // the figures differ by orders of magnitude, so they are dots on a logarithmic axis
+	format string   // format of the figure at the end of a bar; dots have no figure
 }
 
-// A source says where the figures of a series come from.
+// A source is the origin of a series' figures.
 type source struct {
-	label      string // in the legend; "" if there is one series only
+	label      string // name in the legend; "" if there is only one series
 	experiment string
 	column     string
-	shade      color.RGBA // of dots
+	shade      color.RGBA // color of dots
 }
 
-// waiters are the three sizes of the drain experiments.
+// waiters returns the sources for the three sizes of the drain experiments.
 func waiters(kind string) []source {
 	return []source{
 		{"16 waiters", "drain, " + kind + ", 16 waiters", "total_ms", light},
@@ -32,7 +32,7 @@ func waiters(kind string) []source {
 
 const sinceFirstRelease = "milliseconds until every waiter has had the lock once (logarithmic)"
 
-// charts are the pictures of docs/performance.md in its order, and the one of the README.
+// charts are the pictures of docs/performance.md, in its order, and the picture of the README.
 var charts = []chart{
 	{
 		file: "core.svg", title: "Without a server: padlock and what it is compared with",
@@ -102,14 +102,14 @@ type point struct {
 	value float64
 }
 
-// A line of points is what a series has in a run.
+// line holds the points of one series in one run.
 type line struct {
 	label  string
 	shade  color.RGBA
 	points []point
 }
 
-// collect takes a chart's figures out of a run; it returns nothing if the run has none of them.
+// collect takes the figures of a chart from a run. It returns nothing if the run has none of them.
 func (c chart) collect(all run) []line {
 	var lines []line
 	for _, s := range c.series {

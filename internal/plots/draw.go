@@ -18,8 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The colours: padlock's own rows stand out from the others, and the limits, which are no locks,
-// are the palest. Series of dots go from light to dark.
+// The colours. padlock's own rows stand out from the others. The limits are palest, because they
+// are not locks. Series of dots go from light to dark.
 var (
 	own    = color.RGBA{0x1f, 0x6f, 0xb4, 0xff}
 	peer   = color.RGBA{0xa6, 0xa9, 0xae, 0xff}
@@ -33,17 +33,17 @@ var (
 const (
 	width     = 8 * vg.Inch
 	rowHeight = 0.34 * vg.Inch
-	around    = 1.4 * vg.Inch // title, axis and its label
+	around    = 1.4 * vg.Inch // title, and the axis with its label
 	thickness = 0.2 * vg.Inch
 	margin    = 0.1 * vg.Inch
-	axisText  = 0.5 * vg.Inch // with the legend
+	axisText  = 0.5 * vg.Inch // space for the axis label and the legend
 
 	legendStep  = 1.2 * vg.Inch
 	legendAbove = 0.24 * vg.Inch
-	fallback    = 0.25 * vg.Inch // a reader's font may be wider than Liberation Sans
+	fallback    = 0.25 * vg.Inch // for a font that is wider than Liberation Sans
 )
 
-// draw makes the picture of a chart.
+// draw draws a chart and returns the picture.
 func (c chart) draw(lines []line) ([]byte, error) {
 	rows := rowsOf(c.rows, lines)
 	p := c.frame(rows)
@@ -69,8 +69,8 @@ func (c chart) draw(lines []line) ([]byte, error) {
 	return portable(out.Bytes()), err
 }
 
-// nameAxis writes below the axis of the figures what they are. gonum/plot does it too, but with a
-// logarithmic axis it then leaves a third of the picture empty.
+// nameAxis writes the label of the figures' axis. gonum/plot can do that, but with a logarithmic
+// axis it then leaves a third of the picture empty.
 func (c chart) nameAxis(p *plot.Plot, whole draw.Canvas, lines []line) {
 	style := p.X.Tick.Label
 	style.XAlign, style.YAlign = text.XCenter, text.YBottom
@@ -79,7 +79,7 @@ func (c chart) nameAxis(p *plot.Plot, whole draw.Canvas, lines []line) {
 		return
 	}
 	style.XAlign = text.XLeft
-	for i, l := range lines { // the legend
+	for i, l := range lines { // draws the legend
 		at := vg.Point{X: whole.Center().X + vg.Length(i-1)*legendStep, Y: whole.Min.Y + legendAbove}
 		whole.DrawGlyph(dot(l.shade), at.Add(vg.Point{X: -10, Y: 4}))
 		whole.FillText(style, at, l.label)
@@ -90,7 +90,7 @@ func dot(shade color.RGBA) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: shade, Radius: 5, Shape: draw.CircleGlyph{}}
 }
 
-// rowsOf are the rows that have a figure, from the bottom as the axis counts.
+// rowsOf returns the wanted rows that have a figure, in the order of the axis, from the bottom.
 func rowsOf(wanted []string, lines []line) []string {
 	var rows []string
 	for _, row := range wanted {
@@ -102,7 +102,7 @@ func rowsOf(wanted []string, lines []line) []string {
 	return rows
 }
 
-// at is the figure of a row, 0 if there is none.
+// at returns the figure of a row, or 0 if there is none.
 func (l line) at(row string) float64 {
 	for _, p := range l.points {
 		if p.row == row {
@@ -112,7 +112,7 @@ func (l line) at(row string) float64 {
 	return 0
 }
 
-// frame is the empty picture: title, axes and names of rows.
+// frame returns the empty picture, with title, axes and names of rows.
 func (c chart) frame(rows []string) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	plotter.DefaultFont = plot.DefaultFont
@@ -137,7 +137,7 @@ func (c chart) frame(rows []string) *plot.Plot {
 	return p
 }
 
-// span sets the axis of the figures, with room for the numbers at the ends of the bars.
+// span sets the range of the figures' axis. It leaves room for the numbers at the ends of the bars.
 func (c chart) span(p *plot.Plot, lines []line) {
 	low, high := math.Inf(1), 0.0
 	for _, l := range lines {
@@ -155,7 +155,7 @@ func (c chart) span(p *plot.Plot, lines []line) {
 	p.X.Tick.Marker = plot.TickerFunc(decades)
 }
 
-// decades are ticks at the powers of ten, written as plain numbers.
+// decades returns ticks at the powers of ten, written as plain numbers.
 func decades(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	for e := math.Round(math.Log10(low)); e <= math.Round(math.Log10(high)); e++ {
@@ -165,7 +165,7 @@ func decades(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// bars draws one bar for each row, and its figure at its end.
+// bars draws a bar for each row, with its figure at the end.
 func (c chart) bars(p *plot.Plot, rows []string, l line) error {
 	for i, row := range rows {
 		b, err := plotter.NewBarChart(plotter.Values{l.at(row)}, thickness)
@@ -178,7 +178,7 @@ func (c chart) bars(p *plot.Plot, rows []string, l line) error {
 	return c.numbers(p, rows, l)
 }
 
-// dots draws one dot for each row, and its figure where the chart has one series.
+// dots draws a dot for each row. If the chart has only one series, it draws the figures too.
 func (c chart) dots(p *plot.Plot, rows []string, l line) error {
 	var at plotter.XYs
 	for i, row := range rows {
@@ -228,7 +228,8 @@ func colourOf(row string) color.RGBA {
 	return peer
 }
 
-// portable names fonts that a reader's machine may have in place of Liberation Sans.
+// portable adds the names of fonts that may take the place of Liberation Sans on the reader's
+// machine.
 func portable(svg []byte) []byte {
 	return bytes.ReplaceAll(svg, []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 }

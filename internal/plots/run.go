@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// A run is what `-json` printed: the experiments by name.
+// A run is the output of `-json`: the experiments by name.
 type run map[string]experiment
 
-// An experiment is one table of a benchmark. Each row has a trial for every round, and each trial
-// has its figures by column.
+// An experiment is one table of a benchmark. Each row has one trial per round, and each trial has
+// its figures by column.
 type experiment struct {
 	Name   string
 	Rounds int
 	Trials map[string][]map[string]float64
 }
 
-// readRun reads the lines of r that are JSON, one experiment each. make writes other lines too.
+// readRun reads those lines of r that are JSON, one experiment each. Other lines are ignored,
+// because make writes some.
 func readRun(r io.Reader) (run, error) {
 	all := run{}
 	lines := bufio.NewScanner(r)
@@ -40,7 +41,8 @@ func readRun(r io.Reader) (run, error) {
 	return all, lines.Err()
 }
 
-// median returns the median of a row's figure over the rounds, and false if no round has one.
+// median returns the median of a row's figure over the rounds. It returns false if no round has the
+// figure.
 func (e experiment) median(row, column string) (float64, bool) {
 	var values []float64
 	for _, trial := range e.Trials[row] {
@@ -55,11 +57,11 @@ func (e experiment) median(row, column string) (float64, bool) {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2, true
 }
 
-// coreName is an experiment that no benchmark has: it puts pairs of rows from the core's
-// experiments on one axis, in microseconds.
+// coreName is the name of an experiment that is made from others. It puts pairs of rows from the
+// core's experiments on one axis, in microseconds.
 const coreName = "core"
 
-// corePairs are the pairs, with their names in the chart.
+// corePairs are the pairs of rows, with their names in the chart.
 var corePairs = []struct{ label, experiment, column, padlock, other string }{
 	{"file lock | gofrs/flock", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock"},
 	{"400 processes | blocking flock(2)", "file, waiting processes", "µs/hand-over", "padlock over filestore, 400", "blocking flock(2), 400"},
@@ -67,7 +69,7 @@ var corePairs = []struct{ label, experiment, column, padlock, other string }{
 	{"1,000 goroutines | channel", "memory, 1000 waiting goroutines", "ns/hand-over", "padlock over memstore", "unbuffered channel"},
 }
 
-// addCore adds the experiment of that name if the run has any pair.
+// addCore adds the experiment coreName if the run has any of the pairs.
 func (all run) addCore() {
 	core := experiment{Name: coreName, Trials: map[string][]map[string]float64{}}
 	for _, pair := range corePairs {
@@ -84,8 +86,8 @@ func (all run) addCore() {
 	all[coreName] = core
 }
 
-// addShares adds to every trial of the uncontended experiments what share it has of the limit's
-// operations per second in the same round. Published medians have the share already.
+// addShares adds a figure to every trial of the uncontended experiments: its operations per second
+// as a share of the limit's in the same round. Published medians already contain the share.
 func (all run) addShares() {
 	const limit = "limit-rueidis-1conn"
 	for name, e := range all {

@@ -9,13 +9,13 @@ import (
 // Addr returns HOST:PORT. It stays the same over restarts.
 func (s *Server) Addr() string { return s.place.Addr() }
 
-// URL returns the address in the form that clients of this server use.
+// URL returns the server's address in the form that its clients use.
 func (s *Server) URL() string { return s.spec.url(s.place) }
 
 // Place returns where the server lives.
 func (s *Server) Place() Place { return s.place }
 
-// Pid returns the process of the server, or that of the last one if none runs.
+// Pid returns the number of the server's process, or of its last process if none runs.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,15 +29,16 @@ func (s *Server) Kill() {
 	s.do("kill", s.end)
 }
 
-// Stop asks the server to end in order, and returns when it has ended. After Timeout the server is
-// killed. Restart starts it again.
+// Stop asks the server to end cleanly, and returns when it has ended. If it has not ended after
+// Timeout, it is killed. Restart starts it again.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.do("stop", s.stop)
 }
 
-// Restart starts the server again on its port, with the data that it has kept or without data. A
-// server that still runs is stopped in order first; call Kill before Restart to make it crash.
+// Restart starts the server again on the same port, with or without the data that it has kept. If
+// the server still runs, Restart stops it cleanly first. To simulate a crash, call Kill before
+// Restart.
 func (s *Server) Restart(keepData bool) {
 	s.t.Helper()
 	s.do("restart", func() error {
@@ -53,9 +54,9 @@ func (s *Server) Restart(keepData bool) {
 	})
 }
 
-// Pause stops the server and all processes that it has started with SIGSTOP, and returns when all
-// of them stand still. Connections stay open, and the kernel still accepts new ones, but nothing is
-// answered until Resume.
+// Pause stops the server and all processes that it has started with SIGSTOP, and returns when they
+// are all stopped. Connections stay open, and the kernel still accepts new ones, but the server
+// does not respond until Resume.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.do("pause", func() error {
@@ -79,7 +80,7 @@ func (s *Server) Resume() {
 
 var errNotRunning = errors.New("it does not run")
 
-// do makes one change at a time, and ends the test if the change fails.
+// do makes one change at a time. If the change fails, do ends the test.
 func (s *Server) do(what string, change func() error) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -93,9 +94,9 @@ func (s *Server) stop() error {
 	if s.proc.ended() {
 		return nil
 	}
-	_ = s.proc.cont() // a stopped process receives no signal; where nothing can be stopped, this does nothing
+	_ = s.proc.cont() // a stopped process would not handle the signal; on systems without SIGSTOP this does nothing
 	if err := s.proc.cmd.Process.Signal(s.stopSignal()); err != nil {
-		return s.end() // this system has no such signal
+		return s.end() // this system does not have the signal
 	}
 	timeout := time.NewTimer(s.spec.timeout())
 	defer timeout.Stop()

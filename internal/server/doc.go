@@ -1,5 +1,5 @@
-// Package server starts real servers for tests. Each test gets a process of its own on a free port
-// of 127.0.0.1, with a data directory of its own. The server is killed with its test, even if the
+// Package server starts real servers for tests. Each test gets its own server process on a free
+// port of 127.0.0.1, with its own data directory. The server is killed with its test, even if the
 // test's process is killed. The package uses the standard library only, so the tests of any module
 // may import it.
 //
@@ -9,6 +9,6 @@
 //	srv.Restart(true)  // same port, same data
 //
 // [Redis] and [Postgres] are ready-made; [Start] starts any server that a [Spec] describes. If the
-// program is not installed, the test is skipped with that reason, or fails if the environment says
-// CI=true.
+// program is not installed, the test is skipped with that reason. With CI=true in the environment
+// it fails instead.
 package server

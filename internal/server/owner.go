@@ -10,8 +10,8 @@ import (
 // owner is the user that a server runs as if the test runs as root.
 type owner struct{ uid, gid uint32 }
 
-// lookupOwner returns nil, the user of the test, unless name is given and the test runs as root.
-// Then it can and must become another user.
+// lookupOwner returns the user that a server has to run as. If name is empty or the test does not
+// run as root, that is the test's user, and lookupOwner returns nil.
 func lookupOwner(name string) (*owner, error) {
 	if name == "" || os.Geteuid() != 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func lookupOwner(name string) (*owner, error) {
 	return &owner{uint32(uid), uint32(gid)}, nil
 }
 
-// own makes the owner own a path.
+// own makes the owner the owner of a file.
 func (o *owner) own(path string) error {
 	if o == nil {
 		return nil

@@ -9,24 +9,24 @@ import (
 	"sync"
 )
 
-// Ports are taken below the range that kernels use for the local ports of outgoing connections, so
-// that no connection has the port.
+// The ports are below the range that kernels use for the local ports of outgoing connections, so
+// that no connection uses one.
 const (
 	lowestPort  = 10_000
 	highestPort = 31_999
 )
 
-// A reservation is a TCP port that no other test process on this machine takes while the
-// reservation lasts. It holds the UDP port of the same number: servers do not use that port, and it
-// is free again when its process dies in any way. Without reservations two tests could take one
-// port, and the server of one test would answer the readiness probe of the other.
+// A reservation keeps other test processes on this machine from taking a TCP port. It holds the UDP
+// port of the same number. Servers do not use that UDP port, and it becomes free when this process
+// dies in any way. Without reservations two tests could take the same port, and the server of one
+// test would answer the readiness probe of the other.
 type reservation struct {
 	port int
 	held net.PacketConn
 }
 
-// taken are the ports that this process has used. It uses no port twice: a client of one test's
-// server would take the server of the next test for its own one, restarted and empty.
+// taken are the ports that this process has used. It never uses a port twice. Otherwise a client of
+// one test's server could take the next test's server for its own, restarted and empty.
 var taken sync.Map
 
 func reserve() (reservation, error) {

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// PostgresOptions are the settings of a PostgreSQL. With the zero value the user "postgres" needs
-// no password, and nothing is synced, which a crash of the server alone survives.
+// PostgresOptions are the settings of a PostgreSQL server. With the zero value, the user "postgres"
+// needs no password and nothing is synced to disk. The data then survive a crash of the server, but
+// not of the machine.
 type PostgresOptions struct {
 	Args []string // further arguments of postgres ("-c", "max_connections=20"); they override the others
 }
 
-// Postgres starts a PostgreSQL server with a data directory of its own. Its unix socket is in
+// Postgres starts a PostgreSQL server with its own data directory. Its unix socket is in
 // Place().Dir.
 func Postgres(t testing.TB, o PostgresOptions) *Server {
 	t.Helper()
@@ -44,8 +45,8 @@ func postgresSpec(o PostgresOptions) Spec {
 	}
 }
 
-// initdb makes a new cluster. The program is in the directory of postgres, even if postgres was
-// found through a link.
+// initdb creates a new cluster. The program is in the same directory as postgres, even if postgres
+// was found through a link.
 func initdb(ctx context.Context, p Place) error {
 	binary, err := filepath.EvalSymlinks(p.Binary)
 	if err != nil {
@@ -73,14 +74,14 @@ func postgresReady(ctx context.Context, p Place) error {
 	if _, err := io.ReadFull(conn, kind[:]); err != nil {
 		return err
 	}
-	if kind[0] != 'R' { // an authentication request; this one says that the login succeeded
+	if kind[0] != 'R' { // the type of the message that the login succeeded
 		return fmt.Errorf("it answers a start-up message with %q", kind)
 	}
-	_, err = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate
+	_, err = conn.Write([]byte{'X', 0, 0, 0, 4}) // the message Terminate
 	return err
 }
 
-// startupMessage is the first message of PostgreSQL's protocol, version 3.0.
+// startupMessage returns the first message of PostgreSQL's protocol, version 3.0.
 func startupMessage(user string) []byte {
 	msg := binary.BigEndian.AppendUint32(make([]byte, 4), 3<<16)
 	msg = append(msg, "user\x00"+user+"\x00database\x00postgres\x00\x00"...)

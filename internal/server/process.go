@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// starter is the one thread that starts every server. The kernel sends the parent-death signal when
-// the thread that forked ends, not when its process ends, and the Go runtime ends threads at will.
+// starter is the thread that starts every server. The kernel sends the parent-death signal when the
+// forking thread ends, even if its process still runs, and the Go runtime ends threads at any time.
 // This thread is locked and never ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	jobs := make(chan func())
@@ -20,14 +20,14 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return jobs
 })
 
-// begin is cmd.Start on the starter's thread.
+// begin calls cmd.Start on the starter's thread.
 func begin(cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	starter() <- func() { done <- cmd.Start() }
 	return <-done
 }
 
-// A process is a server that was started. done is closed when it has ended.
+// A process is a server process. done is closed when it has ended.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -44,12 +44,12 @@ func launch(p Place, args []string) (*process, error) {
 	proc := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		defer close(proc.done)
-		_ = cmd.Wait() // cmd.ProcessState says how it ended
+		_ = cmd.Wait() // cmd.ProcessState has the result
 	}()
 	return proc, nil
 }
 
-// ended reports, without waiting, whether the process is gone.
+// ended reports whether the process has ended. It does not wait.
 func (p *process) ended() bool {
 	if p == nil {
 		return true

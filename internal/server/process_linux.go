@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// attributes kills the server when the test's process dies. It gives the server a process group of
-// its own, so that a terminal's Ctrl-C does not reach it directly.
+// attributes makes the kernel kill the server when the test's process dies. It puts the server into
+// its own process group, so that a Ctrl-C at the terminal does not reach it directly.
 func attributes(o *owner) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if o != nil {
@@ -22,8 +22,8 @@ func attributes(o *owner) *syscall.SysProcAttr {
 	return attr
 }
 
-// stop stops the process and all its descendants, and returns when they stand still. From then on
-// none of them forks, so none was missed.
+// stop stops the process and all its descendants, and returns when they are all stopped. A stopped
+// process cannot fork, so none was missed.
 func (p *process) stop() error {
 	return until("stop", func() (int, error) {
 		running := 0
@@ -45,9 +45,9 @@ func (p *process) cont() error {
 	return signalAll(tree(p.cmd.Process.Pid), syscall.SIGCONT)
 }
 
-// kill ends the process and all its descendants at one instant, as a crash of the machine would,
-// and returns when all are dead. It stops them first. PostgreSQL needs this: its backends are in
-// sessions of their own and outlive a killed parent for a while.
+// kill ends the process and all its descendants at the same instant, as a crash of the machine
+// would, and returns when all are dead. It stops them first. PostgreSQL needs this, because its
+// backends are in sessions of their own and survive a killed parent for a while.
 func (p *process) kill() error {
 	if err := p.stop(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (p *process) kill() error {
 	})
 }
 
-// until calls left until it returns 0, the number of processes that still have something to do.
+// until calls left until it returns 0. left returns the number of processes that are not done yet.
 func until(what string, left func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -78,7 +78,7 @@ func until(what string, left func() (int, error)) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d processes did not %s", n, what)
 		}
-		time.Sleep(time.Millisecond) // a signal takes effect when the kernel looks next
+		time.Sleep(time.Millisecond) // the kernel needs a moment to deliver a signal
 	}
 }
 
@@ -88,13 +88,13 @@ func still(pid int) bool {
 	return !ok || strings.IndexByte("TtZX", st.state) >= 0
 }
 
-// dead reports whether a process has ended, even if its parent has not waited for it.
+// dead reports whether a process has ended, even if its parent has not reaped it.
 func dead(pid int) bool {
 	st, ok := readStat(pid)
 	return !ok || strings.IndexByte("ZX", st.state) >= 0
 }
 
-// signalAll sends the signal to the last process first.
+// signalAll sends the signal to all processes, to the last one first.
 func signalAll(pids []int, sig syscall.Signal) error {
 	var errs []error
 	for _, pid := range slices.Backward(pids) {
@@ -103,7 +103,7 @@ func signalAll(pids []int, sig syscall.Signal) error {
 	return errors.Join(errs...)
 }
 
-// signal counts a process that is already gone as signalled.
+// signal sends a signal to a process. It is no error if the process is already gone.
 func signal(pid int, sig syscall.Signal) error {
 	if err := syscall.Kill(pid, sig); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -128,7 +128,7 @@ func tree(root int) []int {
 
 // allProcesses lists all processes.
 func allProcesses() []int {
-	entries, _ := os.ReadDir("/proc") // without /proc only the root is known
+	entries, _ := os.ReadDir("/proc") // if there is no /proc, only the root is known
 	var pids []int
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
@@ -144,8 +144,8 @@ type stat struct {
 	state  byte
 }
 
-// readStat reads "pid (name) state ppid …". The name may hold blanks and parentheses, so the fields
-// begin after the last parenthesis. A process that is gone has no such file.
+// readStat parses "pid (name) state ppid …". The name may contain blanks and parentheses, so the
+// other fields begin after the last parenthesis. If the process is gone, the file does not exist.
 func readStat(pid int) (stat, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

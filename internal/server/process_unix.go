@@ -4,8 +4,8 @@ package server
 
 import "syscall"
 
-// attributes gives the server a process group of its own. This system has no parent-death signal,
-// so a test that is killed leaves its server running.
+// attributes puts the server into its own process group. This system has no parent-death signal, so
+// if the test is killed, its server keeps running.
 func attributes(o *owner) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if o != nil {

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// A Proxy stands between a client and its server, and can break what passes. It is safe for
-// concurrent use.
+// A Proxy stands between a client and its server, and can interfere with the connections. It is
+// safe for concurrent use.
 type Proxy struct {
 	to string
 	l  net.Listener
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool         // both ends of all connections
-	lose   func(request []byte) bool // says of which request the reply is to be lost; nil: of none
-	silent bool                      // nothing passes, and nothing is closed
+	lose   func(request []byte) bool // reports whether the reply to a request is to be lost; nil loses no reply
+	silent bool                      // connections stay open, but nothing passes
 	wake   *sync.Cond
 	wg     sync.WaitGroup
 }
 
-// NewProxy starts a proxy to a server, which ends with the test.
+// NewProxy starts a proxy to a server. It ends with the test.
 func NewProxy(t testing.TB, to string) *Proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// Cut closes all connections without a goodbye. New ones are made.
+// Cut closes all connections without warning. New connections are still possible.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Silence makes the connections stand still, or go on.
+// Silence makes all connections stand still, or lets them continue.
 func (p *Proxy) Silence(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,16 +83,15 @@ func (p *Proxy) Silence(on bool) {
 	p.wake.Broadcast()
 }
 
-// LoseReply lets the next request that is chosen pass, loses the reply to it and then closes its
-// connection. chosen is given what one read from the client brought.
+// LoseReply waits for the next request that chosen selects. It lets that request pass, loses the
+// reply, and closes the connection. chosen gets the data that one read from the client returned.
 func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lose = chosen
 }
 
-// pass waits while there is to be silence, and reports whether the reply to
-// this request is to be lost.
+// pass waits while the proxy is silent. It reports whether the reply to this request is to be lost.
 func (p *Proxy) pass(request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

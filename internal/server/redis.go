@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// RedisOptions are the settings of a Redis. The zero value is a plain server that keeps nothing on
-// disk.
+// RedisOptions are the settings of a Redis server. The zero value is a plain server that keeps
+// nothing on disk.
 type RedisOptions struct {
-	Persist  bool     // every write is on disk before its reply, so Restart(true) finds it even after Kill
-	Socket   bool     // listens on a unix socket too, see RedisSocket
+	Persist  bool     // every write is on disk before its reply, so it survives Kill and Restart(true)
+	Socket   bool     // listens on a unix socket too; see RedisSocket
 	Cluster  bool     // a cluster of one node that owns all slots; it is ready after two seconds
-	Password string   // of the user "default"
-	ACL      string   // the text of an ACL file; Password has no effect then
-	TLS      *TLS     // speaks TLS only
+	Password string   // password of the user "default"
+	ACL      string   // text of an ACL file; it overrides Password
+	TLS      *TLS     // accepts only TLS
 	Args     []string // further arguments of redis-server; they override the others
 }
 
-// Redis starts a Redis server. Its URL holds the password if there is one, and has the scheme
-// rediss with TLS.
+// Redis starts a Redis server. Its URL contains the password, if there is one. With TLS its scheme
+// is rediss.
 func Redis(t testing.TB, o RedisOptions) *Server {
 	t.Helper()
 	return Start(t, redisSpec(o))
@@ -82,8 +82,8 @@ func (o RedisOptions) portArgs(p Place) []string {
 		"--tls-cert-file", p.Path("cert.pem"), "--tls-key-file", p.Path("key.pem"), "--tls-ca-cert-file", p.Path("ca.pem")}
 }
 
-// prepare writes the files that the arguments name. A cluster gets its table of nodes here, which
-// saves the commands that would build it.
+// prepare writes the files that are named in the arguments. For a cluster it writes the table of
+// nodes, so that no commands are needed to build the cluster.
 func (o RedisOptions) prepare(_ context.Context, p Place) error {
 	files := map[string]string{}
 	if o.ACL != "" {
@@ -115,8 +115,8 @@ func (o RedisOptions) url(p Place) string {
 	return u.String()
 }
 
-// ready reads a key, because a cluster that is down answers PING too. A refusal for lack of rights
-// also means that the server is up.
+// ready reads a key, because a cluster that is down still answers PING. If the server refuses for
+// lack of rights, it is ready too.
 func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	conn, err := o.dial(ctx, p)
 	if err != nil {
@@ -152,8 +152,8 @@ func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
 	return conn, conn.SetDeadline(time.Now().Add(time.Second))
 }
 
-// ask sends a command in Redis' protocol, RESP, and returns the first line of the reply with its
-// type in front ("+OK", ":1", "-ERR …").
+// ask sends a command in Redis' protocol, RESP. It returns the first line of the reply, which
+// begins with the reply's type ("+OK", ":1", "-ERR …").
 func ask(conn net.Conn, args ...string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))

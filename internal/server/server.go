@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Server is a server that was started for one test. Its methods are safe for concurrent use; those
-// that change the server run one after the other, and an error in them ends the test.
+// Server is a server that was started for one test. Its methods are safe for concurrent use.
+// Methods that change the server run one after another, and an error in them ends the test.
 type Server struct {
 	t     testing.TB
 	spec  Spec
 	place Place
-	root  string // holds the data directory and the log
+	root  string // contains the data directory and the log
 
 	mu   sync.Mutex
 	proc *process
 }
 
-// attempts is how often Start tries: another program may take the port between the look and the
-// start.
+// attempts is how often Start tries to start a server. Another program may take the port after it
+// was chosen.
 const attempts = 3
 
 // Start starts a server and returns when it is ready. t.Cleanup ends it and removes its files. If
-// the test has failed by then, its log gets the output of the server.
+// the test has failed by then, the server's output is added to the test's log.
 func Start(t testing.TB, spec Spec) *Server {
 	t.Helper()
 	binary, err := spec.find()
@@ -48,7 +48,7 @@ func Start(t testing.TB, spec Spec) *Server {
 	}
 }
 
-// missing skips the test, or fails it in CI, where no test may be skipped.
+// missing skips the test. In CI it fails the test, because no test may be skipped there.
 func missing(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -71,9 +71,9 @@ func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 	return s, s.start()
 }
 
-// settle finds ports and makes the directories. The directories are not under t.TempDir, which is
-// closed to other users, who may have to run the server. Its paths are also too long for a unix
-// socket if the test has a long name.
+// settle chooses ports and makes the directories. They are not under t.TempDir for two reasons.
+// Other users cannot read that, and the server may run as another user. Also, if the test has a
+// long name, the paths are too long for a unix socket.
 func (s *Server) settle(binary string) error {
 	root, err := os.MkdirTemp("", "padlock-"+s.spec.Name+"-")
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) reservePorts() error {
 	return nil
 }
 
-// empty makes the data directory anew.
+// empty removes the data directory and makes it again.
 func (s *Server) empty() error {
 	if err := os.RemoveAll(s.place.Dir); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *Server) start() error {
 	return nil
 }
 
-// await asks the server until it is ready.
+// await calls Ready until the server is ready.
 func (s *Server) await(proc *process) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.spec.timeout())
 	defer cancel()
@@ -182,7 +182,7 @@ func (s *Server) clean() {
 		s.t.Logf("%s said:\n%s", s.spec.Name, s.Log())
 	}
 	if s.place.log != nil {
-		_ = s.place.log.Close() // only the server wrote to it
+		_ = s.place.log.Close() // only the server has written to it
 	}
 	if s.root == "" {
 		return
@@ -204,8 +204,8 @@ func (s *Server) end() error {
 	return nil
 }
 
-// Log returns what the server has written to its standard output and error so far, over all
-// restarts.
+// Log returns everything that the server has written to its standard output and error so far, over
+// all restarts.
 func (s *Server) Log() string {
 	data, err := os.ReadFile(s.place.log.Name())
 	if err != nil {

@@ -14,43 +14,45 @@ import (
 // Spec describes how to start one kind of server. Name, Binary, Args and Ready are required.
 type Spec struct {
 	Name    string // the name in messages, such as "redis"
-	Package string // the Debian package that contains Binary, for the message that it is missing
+	Package string // the Debian package that contains Binary, for the message if it is missing
 
-	// Binary lists candidates, and the first one that exists is started: a name in PATH, a path, or
-	// a pattern of a path ("/usr/lib/postgresql/*/bin/postgres", whose highest match counts).
+	// Binary lists candidates; the first one that exists is started. A candidate is a name in PATH,
+	// a path, or a pattern such as "/usr/lib/postgresql/*/bin/postgres", for which the highest
+	// match counts.
 	Binary []string
 
-	// Args returns the command line without the program. It is called for every start.
+	// Args returns the command line without the program. It is called before every start.
 	Args func(Place) []string
 
-	// Ready returns nil when the server answers. It is called until it returns nil or Timeout has
+	// Ready returns nil if the server is ready. It is called until it returns nil or Timeout has
 	// passed.
 	Ready func(context.Context, Place) error
 
-	// Prepare fills a new data directory: before the first start and after Restart(false).
+	// Prepare fills a new data directory. It is called before the first start and after
+	// Restart(false).
 	Prepare func(context.Context, Place) error
 
-	URL        func(Place) string // the result of Server.URL; tcp://HOST:PORT if nil
+	URL        func(Place) string // returns the result of Server.URL; if nil, that is tcp://HOST:PORT
 	Env        []string           // "KEY=value", added to the test's own environment
-	RunAs      string             // the user to run as if the test runs as root, which some servers refuse
-	ExtraPorts int                // how many ports it needs besides the first, as Place.Extra
-	StopSignal os.Signal          // the signal that asks for an orderly end; os.Interrupt if nil
-	Timeout    time.Duration      // from start to ready; 30 s if zero
+	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root
+	ExtraPorts int                // number of ports in addition to the first; see Place.Extra
+	StopSignal os.Signal          // the signal that asks the server to end; os.Interrupt if nil
+	Timeout    time.Duration      // maximum time from start to ready; 30 s if zero
 }
 
-// Place is where one server lives. It stays the same over restarts.
+// Place says where one server runs. It stays the same over restarts.
 type Place struct {
-	Binary string // the program that was found
+	Binary string // path of the program
 	Port   int    // on 127.0.0.1
-	Extra  []int  // as many ports as Spec.ExtraPorts
+	Extra  []int  // as many ports as Spec.ExtraPorts says
 	Dir    string // the data directory, short enough for a unix socket in it
 
-	owner *owner   // the owner of Dir, who runs the server; nil: the test's user
-	env   []string // of the server
+	owner *owner   // owner of Dir; the server runs as this user; nil means the test's user
+	env   []string // environment of the server
 	log   *os.File // the file with the server's output
 }
 
-// Addr is host:port.
+// Addr returns HOST:PORT.
 func (p Place) Addr() string { return fmt.Sprintf("127.0.0.1:%d", p.Port) }
 
 // Path returns the path of a file in the data directory.
@@ -65,8 +67,8 @@ func (p Place) Write(name string, data []byte) error {
 	return p.owner.own(path)
 }
 
-// Run runs a program as the server's user, with its output in the server's log, and returns when it
-// has ended. Prepare uses it.
+// Run runs a program as the server's user and returns when it has ended. Its output goes to the
+// server's log. Prepare uses it.
 func (p Place) Run(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = p.Dir, p.env

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// TLS is a certificate for 127.0.0.1 and localhost, and the authority that signed it, made for one
-// test. All three are PEM.
+// TLS is a certificate for 127.0.0.1 and localhost, with its key and the authority that signed it.
+// It is made for one test. All three are in PEM format.
 type TLS struct{ CA, Cert, Key []byte }
 
-// NewTLS makes a certificate that is its own authority.
+// NewTLS makes a certificate that is signed by itself.
 func NewTLS(t testing.TB) *TLS {
 	t.Helper()
 	c, err := newTLS()
@@ -28,7 +28,7 @@ func NewTLS(t testing.TB) *TLS {
 	return c
 }
 
-// Client returns the configuration of a client that trusts this authority only.
+// Client returns a client's configuration that trusts only this authority.
 func (c *TLS) Client() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(c.CA)

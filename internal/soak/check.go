@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Check looks for violations of I1 to I9. The second result is the longest delay of a loss signal
+// Check looks for violations of I1 to I9. The second result is the longest delay of a loss signal,
 // in processes that did not stand still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
@@ -33,7 +33,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	return c.found, c.late
 }
 
-// windows collects the times in which processes stood still and those in which faults were at work.
+// windows collects the times in which processes stood still, and those in which there was a fault.
 func (c *checker) windows() {
 	for _, e := range c.events {
 		switch e.Op {
@@ -60,7 +60,7 @@ func (c *checker) windows() {
 	c.still, c.faults = c.still.merged(), c.faults.merged()
 }
 
-// overlaps is I1.
+// overlaps checks I1.
 func (c *checker) overlaps(name string, holds []*Hold) {
 	type span struct {
 		Span
@@ -75,7 +75,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
-	var any, writer span // those that end last
+	var any, writer span // the spans that end last so far
 	for _, s := range spans {
 		before := writer
 		if !s.Shared {
@@ -93,7 +93,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 	}
 }
 
-// fences checks I2. Holds with a window come in the order in which their grants were reported.
+// fences checks I2. Grants are compared in the order in which they were reported.
 func (c *checker) fences(name string, holds []*Hold) {
 	var grants []Grant
 	for _, h := range holds {
@@ -115,7 +115,7 @@ func (c *checker) fences(name string, holds []*Hold) {
 	}
 }
 
-// afterLoss is I4.
+// afterLoss checks I4.
 func (c *checker) afterLoss(h *Hold) {
 	for _, e := range h.Events {
 		if e.Err == "" && h.Lost != 0 && e.Call > h.Lost && (e.Op == Verified || e.Op == Promoted || e.Op == Demoted || e.Op == Released) {
@@ -127,7 +127,7 @@ func (c *checker) afterLoss(h *Hold) {
 // signal checks the first half of I5. If nothing renews the hold, its deadline is known exactly.
 func (c *checker) signal(h *Hold) {
 	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
-		return // no deadline, or it passed before the worker could note it
+		return // there is no deadline, or it had passed before the worker could note it
 	}
 	if early := time.Duration(h.Until - h.Lost); h.Cause == "max hold" && early > time.Millisecond {
 		c.say("I5", h.Lost, h.Name, "hold %x reached its longest time %v early", h.ID, early)
@@ -139,7 +139,7 @@ func (c *checker) signal(h *Hold) {
 	}
 }
 
-// told collects the violations that workers and the court saw themselves.
+// told collects the violations that the workers and the court noticed themselves.
 func (c *checker) told() {
 	for _, e := range c.events {
 		if e.Op != Broken {
@@ -152,7 +152,7 @@ func (c *checker) told() {
 		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):
 			continue
 		case invariant == "I8" && c.several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
-			continue // a break is complete when the former holder has no quorum; a member that did not answer keeps the lease until it runs out
+			continue // a member that did not answer the break keeps the lease until it expires, which is allowed
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
 	}

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A Violation is a promise that was not kept.
+// A Violation is a broken promise.
 type Violation struct {
 	Invariant string `json:"invariant"` // "I1" to "I9"
-	At        int64  `json:"at"`        // on the clock of the events
+	At        int64  `json:"at"`        // by the clock of the events
 	Name      string `json:"name"`
 	What      string `json:"what"`
 }
 
 func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }
 
-// Meaning says what each invariant demands.
+// Meaning describes what each invariant demands.
 var Meaning = map[string]string{
 	"I1": "no two holders, one of them exclusive, inside their own windows at the same time",
 	"I2": "fences grow with every exclusive grant of a name, and no two holds share one",
@@ -33,13 +33,13 @@ type checker struct {
 	events  []Event
 	holds   []*Hold
 	names   map[string][]*Hold
-	waits   map[string][]Event // every acquire, granted or not
-	stalls  map[int]spells     // the times in which a worker or the engine stood still
-	still   spells             // when anybody did
+	waits   map[string][]Event // all acquires, granted or not
+	stalls  map[int]spells     // when each worker or the engine stood still
+	still   spells             // when any process stood still
 	faults  spells
 	voting  bool
 	ordered bool
-	several bool // the store is made of several stores
+	several bool // the store is made of other stores
 	found   []Violation
 	late    time.Duration // the longest delay of a loss signal
 }
@@ -48,8 +48,9 @@ func (c *checker) say(invariant string, at int64, name, format string, args ...a
 	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
 }
 
-// stood returns how long worker or the engine stood still between from and to. A process that has
-// just continued has much to catch up with, so a stall that ended shortly before from counts too.
+// stood returns how long worker or the engine stood still between from and to. A stall that ended
+// shortly before from counts too, because a process that has just continued has much to catch up
+// with.
 func (c *checker) stood(worker int, from, to int64) int64 {
 	list, known := c.stalls[worker]
 	if !known {
@@ -61,8 +62,8 @@ func (c *checker) stood(worker int, from, to int64) int64 {
 // catchUp is how long a process may be late after a stall.
 const catchUp = 200 * time.Millisecond
 
-// disturbed reports whether a fault was at work, or any process stood still, between from and to or
-// shortly before.
+// disturbed reports whether, between from and to or shortly before, there was a fault or any
+// process stood still.
 func (c *checker) disturbed(from, to int64) bool {
 	from -= int64(time.Second)
 	return c.faults.within(from, to)+c.still.within(from, to) > 0

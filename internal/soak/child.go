@@ -15,13 +15,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Opener opens the store of a configuration, in the worker's process.
+// Opener opens the store of a configuration in the worker's process.
 type Opener func(ctx context.Context, config string) (driver.Store, error)
 
-// childVariable is the environment variable that makes a process a worker. Its value is the order.
+// childVariable is the environment variable that makes a process a worker. Its value is the
+// worker's order.
 const childVariable = "PADLOCK_SOAK_WORKER"
 
-// order is the task of a worker's process.
+// order describes the task of a worker's process.
 type order struct {
 	Worker, Life, Goroutines int
 	Seed                     uint64
@@ -33,7 +34,7 @@ type order struct {
 var exit = os.Exit
 
 // PlayWorker must be the first call of a program that runs a soak. Such a program starts itself
-// again for each worker; in a worker's process PlayWorker does the work and never returns.
+// again for each worker. In a worker's process PlayWorker does the work and never returns.
 func PlayWorker(open Opener) {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -69,7 +70,7 @@ func (o *order) play(open Opener) error {
 	before := Count()
 	store, err := openPatiently(ctx, open, o.Config)
 	if ctx.Err() != nil && err != nil {
-		return nil // SIGTERM arrived before there was a store to work with
+		return nil // SIGTERM arrived before the store was open
 	}
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (o *order) play(open Opener) error {
 	return o.run(ctx, store, refs, before)
 }
 
-// openPatiently tries again while a fault is at work.
+// openPatiently opens a store. During a fault it tries again.
 func openPatiently(ctx context.Context, open Opener, config string) (driver.Store, error) {
 	for end := time.Now().Add(20 * time.Second); ; {
 		store, err := open(ctx, config)
@@ -88,7 +89,7 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 	}
 }
 
-// run works with a store, closes it, and logs the resources that are left then.
+// run works with a store and closes it. Then it logs which resources are still in use.
 func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
 	main := refs[o.Goroutines]
 	locker := o.locker(store)
@@ -115,10 +116,11 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 	return nil
 }
 
-// batchFor bounds how long a process with PassLocally makes others wait.
+// batchFor bounds the time for which a process with PassLocally passes a lock on internally while
+// others wait.
 const batchFor = 20 * time.Millisecond
 
-// locker makes every second process pass its locks on among its goroutines.
+// locker makes a Locker. In every second process it uses PassLocally.
 func (o *order) locker(store driver.Store) *padlock.Locker {
 	if o.Load.Batch > 1 && o.Worker%2 == 1 {
 		return padlock.New(store, padlock.PassLocally(o.Load.Batch, batchFor))
@@ -128,11 +130,11 @@ func (o *order) locker(store driver.Store) *padlock.Locker {
 
 const (
 	stallLook = 5 * time.Millisecond
-	stallLeft = 15 * time.Millisecond // a longer time between two looks is a stall
+	stallLeft = 15 * time.Millisecond // a longer time between two ticks is a stall
 )
 
-// watchStalls logs the times in which this process did not run. Two goroutines look, one of them on
-// a thread of its own, because a process may starve in either way.
+// watchStalls logs the times in which this process did not run. Two goroutines watch, one of them
+// on its own thread, because either a goroutine or a whole thread may starve.
 func watchStalls(ctx context.Context, ref referee, id, life int) {
 	look := func() {
 		for last := now(); ctx.Err() == nil; {

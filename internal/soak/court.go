@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Court keeps the data that the locks protect, and the history. It is safe for concurrent use.
+// Court keeps the history, and the data that the locks protect. It is safe for concurrent use.
 type Court struct {
 	mu     sync.Mutex
 	things map[string]*thing
@@ -15,14 +15,14 @@ type Court struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // the workers that have begun to work, and in which life
+	atWork map[int]int // by worker: the life in which it has begun to work
 }
 
 // thing is the data that one name protects.
 type thing struct {
-	seen           uint64 // the greatest fence
+	seen           uint64 // the greatest fence that the court has seen
 	fenced, plain  int    // registers; each write stores the value that was read plus one
-	fencedWrites   int    // accepted
+	fencedWrites   int    // number of accepted writes
 	plainWrites    int
 	fencedRejected int
 }
@@ -36,38 +36,38 @@ type Key struct {
 // Value is the result of a read under a lock.
 type Value struct {
 	Fenced, Plain int
-	Stale         bool // the court saw a greater fence before
+	Stale         bool // the court had already seen a greater fence
 }
 
 // Write is a write under a lock.
 type Write struct {
 	Name   string
 	Fence  uint64
-	Value  Value // as read
-	Until  int64 // the end of the window that the writer claims
-	Paused bool  // the writer paused on purpose after its last look at the clock
+	Value  Value // the value that the writer read
+	Until  int64 // the end of the writer's window, as the writer claims
+	Paused bool  // the writer paused on purpose after it last checked the clock
 	Worker int
 	Hold   int64
 }
 
-// referee is the court as a worker sees it, in its own process or in another one.
+// referee is the court as a worker sees it, in the worker's own process or in another.
 type referee interface {
 	Log(Event)
 	Read(name string, fence uint64) Value
 	Write(Write)
 	Offer(Key)
 	Take() (Key, bool)
-	Over() bool // the run is over
+	Over() bool // reports whether the run is over
 }
 
-// lateness is how much later than the holder's own deadline a write may arrive. It may have been on
-// its way.
+// lateness is how long after the holder's own deadline a write may arrive. It may have been sent
+// before.
 const lateness = 50 * time.Millisecond
 
 // NewCourt returns an empty court.
 func NewCourt() *Court { return &Court{things: map[string]*thing{}, atWork: map[int]int{}} }
 
-// Log adds to the history.
+// Log adds an event to the history.
 func (c *Court) Log(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *Court) sums() (grants, faults int) {
 	return c.grants, c.faults
 }
 
-// thing returns the data of a name. The caller holds mu.
+// thing returns the data of a name. c.mu is held.
 func (c *Court) thing(name string) *thing {
 	t := c.things[name]
 	if t == nil {
@@ -107,7 +107,7 @@ func (c *Court) thing(name string) *thing {
 	return t
 }
 
-// Read returns both registers and remembers the fence, as a resource that checks fences does.
+// Read returns both registers and remembers the fence, like a resource that checks fences.
 func (c *Court) Read(name string, fence uint64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *Court) Read(name string, fence uint64) Value {
 	return Value{t.fenced, t.plain, false}
 }
 
-// Write stores the value that was read plus one: always in the plain register, and in the fenced
-// one if the court has seen no greater fence.
+// Write stores the value that was read plus one. It always stores it in the plain register, and in
+// the fenced one only if the court has seen no greater fence.
 func (c *Court) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *Court) Write(w Write) {
 	}
 }
 
-// broken logs a violation. The caller holds mu.
+// broken logs a violation. c.mu is held.
 func (c *Court) broken(w Write, at int64, what string) {
 	c.events = append(c.events, Event{Op: Broken, Worker: w.Worker, Call: w.Until, At: at, Name: w.Name, Hold: w.Hold, Fence: w.Fence, Err: what})
 }
@@ -157,7 +157,7 @@ func (c *Court) Offer(k Key) {
 	c.keys = append(c.keys, k)
 }
 
-// Take returns the oldest key and removes it.
+// Take removes the oldest key and returns it.
 func (c *Court) Take() (Key, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *Court) end() {
 	c.ended = true
 }
 
-// stood returns how long the engine's process has stood still since then.
+// stood returns how long the engine's process has stood still since the given time.
 func (c *Court) stood(since int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,7 @@ func (c *Court) stood(since int64) int64 {
 	return own.merged().within(since, now())
 }
 
-// harm counts the damage in the registers.
+// harm counts the damage to the registers.
 type harm struct {
 	LostPlain      int // lost updates of the plain register
 	LostFenced     int

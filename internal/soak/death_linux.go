@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// launcher is a thread that never ends. The kernel tells a child that its parent is dead as soon as
-// the thread ends that started the child.
+// launcher is a thread that never ends. The kernel regards a child's parent as dead when the thread
+// that started the child ends.
 var launcher = sync.OnceValue(func() chan func() {
 	jobs := make(chan func())
 	go func() {

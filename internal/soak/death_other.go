@@ -4,5 +4,5 @@ package soak
 
 import "os/exec"
 
-// launch starts a worker. The worker ends when it finds that the engine is gone.
+// launch starts a worker. The worker ends when it notices that the engine is gone.
 func launch(cmd *exec.Cmd) error { return cmd.Start() }

@@ -18,38 +18,39 @@ import (
 type Run struct {
 	Name       string // the store and its configuration
 	Seed       uint64
-	For        time.Duration // with faults
-	Tail       time.Duration // after the last fault
+	For        time.Duration // duration of the part with faults
+	Tail       time.Duration // duration of the part after the last fault
 	Workers    int
 	Goroutines int
 	Load       Load
-	Guarantees driver.Guarantees // filled in by Do
+	Guarantees driver.Guarantees // set by Do
 
-	// Stages are the configurations of the stores: in each stage one for each worker. Workers go
-	// from stage to stage one after the other.
+	// Stages are the configurations of the store: in each stage, one for each worker. The workers
+	// move from one stage to the next one after the other.
 	Stages [][]string
-	// Programs are the programs that play the workers: in each stage one for each worker. "" stands
-	// for this program, and if Programs is empty it plays them all. Another build of a program that
-	// calls [PlayWorker] can play a worker as long as both agree on the wire; see wire.go.
+	// Programs are the programs that run the workers: in each stage, one for each worker. "" stands
+	// for this program. If Programs is empty, this program runs all workers. Another build of a
+	// program that calls [PlayWorker] can run a worker if both agree on the wire format; see
+	// wire.go.
 	Programs [][]string
-	// Args are the arguments of this program when it plays a worker; see [PlayWorker].
+	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
 	Args []string
-	// Open opens a store in this process for the last look. Without Stages it opens all stores, and
-	// groups of goroutines stand for processes.
+	// Open opens a store in this process for the check at the end. Without Stages it opens all
+	// stores, and groups of goroutines take the place of processes.
 	Open Opener
 
-	// Voting means that a majority of several servers decides. Release then returns when a majority
-	// has released the lock, so the name may still be held while another server does not answer. I8
-	// is then checked only for times without faults.
+	// Voting means that a majority of several servers decides. Then Release returns when a majority
+	// has released the lock, and the name may still be held on a server that does not answer. So I8
+	// is checked only for times without faults.
 	Voting bool
 
 	Faults []Fault
-	Every  time.Duration   // from the end of one fault to the next, on average; 0 means no faults
-	Lanes  int             // how many faults may be at work at once, each on another target; 0 counts as 1
-	Early  context.Context // ends the work before its time; may be nil
-	Say    func(string)    // progress; nil: silence
+	Every  time.Duration   // mean time from the end of a fault to the next one; 0 means no faults
+	Lanes  int             // how many faults may happen at once, on different targets; 0 counts as 1
+	Early  context.Context // ends the work early; may be nil
+	Say    func(string)    // reports progress; may be nil
 
-	SayEvery time.Duration // 0 counts as 10 s
+	SayEvery time.Duration // interval of progress reports; 0 counts as 10 s
 
 	court    *Court
 	base     int64
@@ -65,12 +66,12 @@ type Run struct {
 type Outcome struct {
 	Events []Event
 	harm
-	From, To int64 // the time of work
-	Quiet    int64 // the time from which on there were no faults
+	From, To int64 // begin and end of the work
+	Quiet    int64 // after this time there were no faults
 }
 
-// GrantsOfBoth counts the grants to workers that this program plays, and those to workers that
-// another program plays; see Run.Programs.
+// GrantsOfBoth counts the grants to workers that this program runs, and those to workers that
+// another program runs; see Run.Programs.
 func (o *Outcome) GrantsOfBoth() (this, other int) {
 	type life struct{ worker, life int }
 	others := map[life]bool{}
@@ -88,14 +89,15 @@ func (o *Outcome) GrantsOfBoth() (this, other int) {
 	return this, other
 }
 
-// Left logs a violation if this process has more descriptors or goroutines than before the run.
+// Left logs a violation if this process now has more descriptors or goroutines than before the run.
 func (o *Outcome) Left(before Inventory) {
 	if what := before.Settle().Beyond(before); what != "" {
 		o.Events = append(o.Events, Event{Op: Broken, Worker: engine, At: now(), Err: "I7 " + what})
 	}
 }
 
-// Do runs the soak and returns its events. An error means that the machine failed, not the store.
+// Do runs the soak and returns its events. An error means that the machine failed. Failures of the
+// store are in the events.
 func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Say == nil {
 		r.Say = func(string) {}
@@ -137,18 +139,18 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	if out.harm = r.court.harm(); out.LostFenced != 0 { // logged as an event, so that the history keeps it
+	if out.harm = r.court.harm(); out.LostFenced != 0 { // as an event, so that it is part of the history
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
 	out.Events = r.court.history()
 	return out, err
 }
 
-// engine is the number that stands for the engine's own process among the workers.
+// engine is the worker number of the engine's own process.
 const engine = -1
 
-// goroutines runs each worker as a group of goroutines in this process. When busy ends, the time
-// for faults and the tail is over.
+// goroutines runs each worker as a group of goroutines in this process. busy ends after the time
+// for faults and the tail.
 func (r *Run) goroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)

@@ -18,67 +18,67 @@ import (
 type Op string
 
 const (
-	// Acquired is a grant. Adopted is a grant that replaces the hold Other.
+	// Acquired is a grant. Adopted is a grant that replaces hold Other.
 	Acquired Op = "acquired"
 	Adopted  Op = "adopted"
-	// Refused is an acquire that failed; Err is the class of its error.
+	// Refused is an acquire that failed. Err is the class of its error.
 	Refused Op = "refused"
 	// Verified is a call of Check or Extend.
 	Verified Op = "verified"
-	// Promoted and Demoted are conversions; Err is empty if they succeeded.
+	// Promoted and Demoted are conversions. Err is empty if they succeeded.
 	Promoted Op = "promoted"
 	Demoted  Op = "demoted"
-	// Exported: the holder stopped working and gave its key away.
+	// Exported: the holder stopped working and offered its key.
 	Exported Op = "exported"
 	// Released: Release was called.
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
-	// Begun means that Release, Demote or Break is about to be called; Err is the kind of event
-	// that follows. A worker that is killed then logs nothing more of the call.
+	// Begun means that Release, Demote or Break is about to be called. Err is the kind of event
+	// that follows. If the worker is killed during the call, there is no other event for it.
 	Begun Op = "begun"
-	// Lost: the hold's context ended although nobody released it.
+	// Lost: the hold's context ended although nobody released the hold.
 	Lost Op = "lost"
 	// Stalled: the process did not run between Call and At.
 	Stalled Op = "stalled"
 	// Killed: the engine killed the worker.
 	Killed Op = "killed"
-	// Faulted is a fault from Call to At; Err is its kind.
+	// Faulted is a fault that lasted from Call to At. Err is its kind.
 	Faulted Op = "fault"
 	// Started and Ended are the beginning and the end of a worker's process. Fence and Until are
-	// its numbers of descriptors and goroutines.
+	// the process's numbers of descriptors and goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
-	// Other: another program plays the worker in this life.
+	// Other: another program runs the worker in this life.
 	Other Op = "other program"
 	// Voting is the first event if a majority of several servers decides.
 	Voting Op = "voting"
-	// Regrants is among the first events if a conversion may let another holder in between.
+	// Regrants is among the first events if another holder may get the lock during a conversion.
 	Regrants Op = "regrants"
-	// Ordered is among the first events if waiters get a name in the order of their arrival.
+	// Ordered is among the first events if waiters get a name in order of arrival.
 	Ordered Op = "ordered"
-	// Several is among the first events if the store is made of several stores.
+	// Several is among the first events if the store is made of other stores.
 	Several Op = "several"
-	// Broken: the worker or the court itself saw a violation; Err begins with the invariant.
+	// Broken: the worker or the court noticed a violation. Err begins with the invariant.
 	Broken Op = "broken"
 )
 
-// Event is one line of a history. Times are nanoseconds since the machine started, on a clock that
-// all its processes share.
+// Event is one line of a history. Times are nanoseconds since the machine started, by a clock that
+// all processes share.
 type Event struct {
 	Op     Op     `json:"op"`
 	Worker int    `json:"w"`
-	Life   int    `json:"life,omitempty"` // how often the worker's process was started before
-	Call   int64  `json:"call,omitempty"` // when it was begun
-	At     int64  `json:"at"`             // when it was known
+	Life   int    `json:"life,omitempty"` // how many times the worker's process was restarted before
+	Call   int64  `json:"call,omitempty"` // when the call began
+	At     int64  `json:"at"`             // when the result was known
 	Name   string `json:"name,omitempty"`
 	Hold   int64  `json:"hold,omitempty"`
 	Other  int64  `json:"other,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
 	Fence  uint64 `json:"fence,omitempty"`
 	TTL    int64  `json:"ttl,omitempty"`
-	Until  int64  `json:"until,omitempty"` // the end of the window that the holder claims
-	Fixed  bool   `json:"fixed,omitempty"` // nothing moves the end, so Until is exact
+	Until  int64  `json:"until,omitempty"` // the end of the holder's window, as the holder claims
+	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
 	Keep   int64  `json:"keep,omitempty"`  // Acquired: HoldAtLeast; Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Err    string `json:"err,omitempty"`
@@ -92,7 +92,8 @@ var clock = driver.SystemClock()
 // now returns the time of the machine's clock.
 func now() int64 { return int64(clock.Now()) }
 
-// claim returns the end of the window in which the holder of l may work, or 0 if it is over.
+// claim returns the end of the window in which the holder of l may work. If the window is over, it
+// returns 0.
 func claim(l *padlock.Lock) int64 {
 	at, rest := now(), l.Remaining()
 	switch {
@@ -104,7 +105,7 @@ func claim(l *padlock.Lock) int64 {
 	return at + int64(rest)
 }
 
-// classes are compared with an error in this order.
+// classes are the classes of errors. An error belongs to the first one that matches.
 var classes = []struct {
 	err  error
 	name string
@@ -123,7 +124,7 @@ var classes = []struct {
 	{context.DeadlineExceeded, "timeout"},
 }
 
-// class returns the kind of an error, or "" for nil.
+// class returns the class of an error, or "" for nil.
 func class(err error) string {
 	if err == nil {
 		return ""
@@ -136,7 +137,7 @@ func class(err error) string {
 	return "other: " + err.Error()
 }
 
-// ReadHistory reads the events that a run has left as JSON lines.
+// ReadHistory reads the events of a run from JSON lines.
 func ReadHistory(r io.Reader) ([]Event, error) {
 	var events []Event
 	d := json.NewDecoder(bufio.NewReader(r))
@@ -164,7 +165,8 @@ func WriteHistory(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Only returns the events of some names, the deaths of workers, and the properties of the store.
+// Only returns the events of the given names, the deaths of workers, and the properties of the
+// store.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
 		if e.Op == Killed || e.Op == Regrants || e.Op == Ordered || e.Op == Several || e.Op == Voting || slices.Contains(names, e.Name) {

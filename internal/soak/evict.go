@@ -10,8 +10,8 @@ import (
 
 const brokenAndHeld = "its lock was broken, and it is held all the same"
 
-// evict breaks the lock that this worker holds on a name of its own, and checks that the break
-// ended that hold and no other. It returns false if the store cannot break locks.
+// evict breaks a lock that this worker holds on a name of its own. It checks that the break ended
+// that hold and no other. It returns false if the store cannot break locks.
 func (w *worker) evict(ctx context.Context, h *held) bool {
 	asking, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -33,8 +33,8 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 	return true
 }
 
-// afterBreak takes the name, which must be free. A second break with the old fence must not end the
-// new hold.
+// afterBreak takes the name, which must be free. Then a second break with the old fence must not
+// end the new hold.
 func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	begun := now()
 	broken := func(what string) {

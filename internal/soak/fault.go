@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// faults makes faults in all lanes until the time for them is over.
+// faults causes faults in all lanes until the time for faults is over.
 func (r *Run) faults(ctx context.Context) error {
 	end := now() + int64(r.For)
 	ctx, stop := context.WithCancel(ctx)
@@ -49,8 +49,8 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 	return nil
 }
 
-// lane makes one fault after the other. Seed and lane decide which ones, when, and for how long,
-// unless another lane is at work on the same target.
+// lane causes one fault after another. The seed and the lane's number decide which ones, when, and
+// for how long. If another lane is busy with the drawn target, the fault is skipped.
 func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	dice := rand.New(rand.NewPCG(r.Seed, 0xfa017+uint64(n)))
 	for {
@@ -75,7 +75,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	}
 }
 
-// fault makes one fault, and undoes it even if the run ends meanwhile.
+// fault causes one fault, and undoes it even if the run ends meanwhile.
 func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) error {
 	e := Event{Op: Faulted, Worker: engine, Call: now(), Err: f.Kind, TTL: int64(f.Grace)}
 	last := f.Last

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// export stops the work, offers the key, waits for a while, and releases the lock. That release
-// must not end the hold of a worker that adopted the key meanwhile.
+// export stops the work, offers the key, waits a while, and releases the lock. If another worker
+// has adopted the key meanwhile, this release must not end that worker's hold.
 func (w *worker) export(ctx context.Context, h *held) bool {
 	if !w.offer(ctx, h) {
 		return false
@@ -16,8 +16,8 @@ func (w *worker) export(ctx context.Context, h *held) bool {
 	return true
 }
 
-// exportBeside demotes the lock and gives its key away at the same time. The adopter must not
-// believe that it is alone while readers are in.
+// exportBeside demotes the lock and offers its key at the same time. The adopter must not believe
+// that it is alone while there are readers.
 func (w *worker) exportBeside(ctx context.Context, h *held) {
 	done := make(chan bool)
 	early := w.dice.between(0, 2*time.Millisecond)
@@ -48,7 +48,7 @@ func (w *worker) offer(ctx context.Context, h *held) bool {
 	return true
 }
 
-// key takes an offered key now and then.
+// key sometimes takes an offered key.
 func (w *worker) key() (Key, bool) {
 	if w.dice.load.HandOff == 0 || !w.dice.percent(20) {
 		return Key{}, false

@@ -6,48 +6,48 @@ import (
 	"slices"
 )
 
-// A Hold is one grant and its history, put together from its events.
+// A Hold is one grant and its history, assembled from its events.
 type Hold struct {
 	ID     int64
 	Worker int
 	Name   string
-	Call   int64 // of the acquire
-	At     int64 // of its reply
+	Call   int64 // time of the acquire call
+	At     int64 // time of its reply
 	TTL    int64
 	Spans  []Span
 	Grants []Grant
-	Ends   int64  // when the release was confirmed, or 0
-	Lost   int64  // when its context ended by itself, or 0
-	Cause  string // the class of the error with which the context ended
-	Until  int64  // the last claim
+	Ends   int64  // when the release was confirmed; 0 if it was not
+	Lost   int64  // when its context ended by itself; 0 if it did not
+	Cause  string // class of the error with which the context ended
+	Until  int64  // the last claim: the end of the holder's window
 	Fixed  bool
-	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker gets the name; 0 if there is none
-	Cools  int64 // how long the name stays taken after the release
+	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
+	Cools  int64 // cool-down after the release
 	Events []Event
-	// Begun is the time at which a worker that was killed had begun to release or demote; BegunOp
-	// says which. It is 0 if no such call was under way.
+	// Begun is the time at which a worker had begun to release or demote when it was killed.
+	// BegunOp says which call it was. If there was none, Begun is 0.
 	Begun   int64
 	BegunOp Op
 	over    bool
 }
 
-// Span is a time in which the holder could work in one mode, by its own window.
+// Span is a time in which the holder could work in one mode, according to its own window.
 type Span struct {
 	Shared   bool
 	From, To int64
 }
 
-// Grant is a fence that the hold got.
+// Grant is a fence that the hold was given.
 type Grant struct {
 	Shared bool
 	At     int64
 	Fence  uint64
 }
 
-// Holds puts together the events of each hold.
+// Holds assembles the events of each hold.
 func Holds(events []Event) []*Hold {
 	byID := map[int64]*Hold{}
-	dead := map[[2]int]bool{} // workers and their lives
+	dead := map[[2]int]bool{} // by worker and life
 	var all []*Hold
 	for _, e := range ordered(events) {
 		switch e.Op {
@@ -57,7 +57,7 @@ func Holds(events []Event) []*Hold {
 				h.Kept = e.Call + e.Keep
 			}
 			h.open(e)
-			if dead[[2]int{e.Worker, e.Life}] { // its last breath
+			if dead[[2]int{e.Worker, e.Life}] { // the worker died before this was logged
 				h.close(e.At)
 			}
 			byID[e.Hold] = h
@@ -98,7 +98,7 @@ func (h *Hold) open(e Event) {
 	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
 }
 
-// close ends the current span at the given time or at the end of the claim.
+// close ends the current span at the given time, or earlier at the end of the claim.
 func (h *Hold) close(at int64) {
 	if h.over {
 		return
@@ -108,8 +108,8 @@ func (h *Hold) close(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
-// killed ends the claim of a worker that is dead. The store may have carried out the call that the
-// worker had begun, even if the hold was lost in between.
+// killed ends the claim of a dead worker. If the worker had begun a call, the store may have
+// carried it out, even if the hold was lost meanwhile.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun
@@ -153,7 +153,7 @@ func (h *Hold) apply(e Event) {
 	}
 }
 
-// released ends the hold. If the name cools down, it stays taken for that long.
+// released ends the hold. A cool-down keeps the name taken after that.
 func (h *Hold) released(e Event) {
 	if !h.over && e.Until > 0 {
 		h.Until = max(h.Until, e.Until)
@@ -178,12 +178,12 @@ func (h *Hold) claims(e Event) {
 	}
 }
 
-// converted begins a span in the other mode. Between the call and the reply the holder works in
+// converted begins a span in the other mode. Between the call and the reply the holder may work in
 // neither mode.
 func (h *Hold) converted(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
-		// The conversion was carried out, or may have been: from the call on the holder cannot rely
-		// on being alone. "Unavailable" means that it was not carried out.
+		// The conversion took effect, or may have. So the holder cannot rely on being alone after
+		// the call. "Unavailable" means that it had no effect.
 		h.cut(e.Call)
 	}
 	switch {
@@ -206,10 +206,10 @@ func (h *Hold) converted(e Event) {
 	}
 }
 
-// mayLive returns the end of the time in which the store may have kept the hold.
+// mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // on the store's clock, where the lease begins later than here
+	kept := int64(0) // by the store's clock; the store may start the lease later than the holder
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

@@ -11,17 +11,17 @@ import (
 
 // Inventory is the number of descriptors and goroutines of a process.
 type Inventory struct {
-	Descriptors int // 0 if the system cannot tell
+	Descriptors int // 0 if the system does not report it
 	Goroutines  int
 	except      []string
 }
 
 // Count counts the descriptors and goroutines of this process. It leaves out goroutines in
-// functions whose names contain one of except, because they belong to other packages or live as
+// functions whose names contain one of except. Such goroutines belong to other packages or live as
 // long as the process.
 func Count(except ...string) Inventory {
 	time.AfterFunc(time.Hour, func() {}).Stop() // the first timer opens descriptors that stay open
-	names, _ := os.ReadDir("/proc/self/fd")     // there are none without /proc
+	names, _ := os.ReadDir("/proc/self/fd")     // empty without /proc
 	return Inventory{Descriptors: len(names), Goroutines: goroutines(except), except: except}
 }
 
@@ -30,7 +30,7 @@ func goroutines(except []string) (n int) {
 		return runtime.NumGoroutine()
 	}
 	stacks := make([]runtime.StackRecord, runtime.NumGoroutine()+100)
-	known, _ := runtime.GoroutineProfile(stacks) // a hundred more goroutines do not start in between
+	known, _ := runtime.GoroutineProfile(stacks) // there is room for a hundred goroutines that start meanwhile
 	for i := range min(known, len(stacks)) {
 		if !within(stacks[i].Stack(), except) {
 			n++
@@ -53,7 +53,7 @@ func within(stack []uintptr, functions []string) bool {
 	}
 }
 
-// Beyond describes what a process has more than before, or returns "".
+// Beyond describes what n has more than before. It returns "" if there is nothing.
 func (n Inventory) Beyond(before Inventory) string {
 	switch {
 	case n.Descriptors > before.Descriptors:
@@ -64,7 +64,8 @@ func (n Inventory) Beyond(before Inventory) string {
 	return ""
 }
 
-// Settle waits for up to ten seconds until the process has no more than n, and counts.
+// Settle counts again, for up to ten seconds, until the process has no more than n. It returns the
+// last count.
 func (n Inventory) Settle() Inventory {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if now := Count(n.except...); now.Beyond(n) == "" || time.Now().After(end) {

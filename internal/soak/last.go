@@ -12,7 +12,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// runShared is run for workers that share a process, whose leaks cannot be told apart.
+// runShared is like run, for workers that share a process. It does not look for leaks, because it
+// cannot tell which worker caused them.
 func (o *order) runShared(ctx context.Context, store driver.Store, refs []referee) error {
 	locker := o.locker(store)
 	done := make(chan struct{}, o.Goroutines)
@@ -31,8 +32,8 @@ func (o *order) runShared(ctx context.Context, store driver.Store, refs []refere
 	return locker.Close(end)
 }
 
-// lastLook takes every name once more when all workers are gone. A name must be free when the
-// longest lease is over, and free again at once after a release.
+// lastLook takes every name once more after all workers have ended. A name must be free when the
+// longest lease is over, and it must be free again at once after a release.
 func (r *Run) lastLook(ctx context.Context) error {
 	config := ""
 	if n := len(r.Stages); n > 0 {
@@ -51,7 +52,7 @@ func (r *Run) lastLook(ctx context.Context) error {
 	return locker.Close(ctx)
 }
 
-// lookAtAll takes all names, a few at a time.
+// lookAtAll takes all names, a few at the same time.
 func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 	names := make(chan string)
 	begun := now()
@@ -73,12 +74,12 @@ func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 	all.Wait()
 }
 
-// await returns when the store grants locks, which may take a while after a restart.
+// await waits until the store grants locks. After a restart that may take a while.
 func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 	for end := time.Now().Add(answerPatience); ; {
 		lock, err := l.Acquire(ctx, r.Load.Prefix+"gate", padlock.Wait(time.Second))
 		if err == nil {
-			lock.Release() // the checks find out whether that is true
+			lock.Release() // the checks find out whether the release worked
 			return nil
 		}
 		if time.Now().After(end) {
@@ -92,7 +93,7 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // the store that covers both places of a move
+		config = r.Stages[len(r.Stages)/2][0] // the stage in the middle of a move, whose store covers both places
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
@@ -103,10 +104,10 @@ func (r *Run) firstLook(ctx context.Context) error {
 	return errors.Join(r.await(ctx, locker), locker.Close(ctx))
 }
 
-// enough bad names to know that something is wrong
+// after so many bad names, the check stops
 const enough = 3
 
-// names returns the names that the last look takes.
+// names returns the names that lastLook takes.
 func (r *Run) names() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
@@ -120,7 +121,7 @@ func (r *Run) names() (names []string) {
 	return names
 }
 
-// lookAt reports whether a name is free as it must be.
+// lookAt reports whether a name is free, as it must be.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
 	call := now()
@@ -137,18 +138,18 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	case lock.Remaining() > 0 && (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)):
 		return broken("I8 the last release", err)
 	default:
-		return true // the outcome is unknown on a busy machine, so nothing follows from it
+		return true // the outcome is unknown because the machine is busy, so this proves nothing
 	}
 	if lock, err = r.answer(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
 		return broken("I8 released, and held all the same", err)
 	}
-	_ = lock.Release() // nothingLeft finds out whether that is true
+	_ = lock.Release() // nothingLeft finds out whether the release worked
 	return true
 }
 
-// answer asks until the store grants the lock, or has said for the given time that the name is
-// held. The time in which this process stood still does not count. A store that does not know is
-// asked again for a while.
+// answer calls ask until the store grants the lock, or until it has reported for the given time
+// that the name is held. Times in which this process stood still do not count. If the outcome is
+// unknown, it calls ask again for a while.
 func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := now(), now()
 	for {
@@ -165,11 +166,11 @@ func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlo
 	}
 }
 
-// answerPatience is how long a store on a busy machine may fail to answer when there are no more
-// faults.
+// answerPatience is how long a store may fail to answer after the faults are over, because the
+// machine is busy.
 const answerPatience = 30 * time.Second
 
-// nothingLeft looks for holds that no worker has and that do not run out.
+// nothingLeft looks for holds that belong to no worker and do not expire.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})

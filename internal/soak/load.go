@@ -11,24 +11,24 @@ import (
 
 // Load says how the workers use locks. Shares are percentages of all turns.
 type Load struct {
-	Prefix                   string        // of all names
-	Hot, Warm                int           // how many names of each kind
-	ToHot                    int           // the share of turns on hot names
-	Epoch                    time.Duration // after this time hot names get new names, so that their histories stay short
+	Prefix                   string        // the prefix of all names
+	Hot, Warm                int           // numbers of hot and warm names
+	ToHot                    int           // share of turns on hot names
+	Epoch                    time.Duration // hot names are replaced after this time, so that their histories stay short
 	MinTTL, MaxTTL           time.Duration
 	MinHold, MaxHold         time.Duration
 	Wait                     time.Duration
 	Shared, Convert, HandOff int
 	Cancel, Fixed            int
-	Pause                    int // per thousand turns; on hot names, where it makes many wait, a quarter of that
+	Pause                    int // per thousand turns; a quarter of that on hot names, where many workers wait meanwhile
 	Verify, Own, Try         int
-	Cool, AtLeast, Limit     int           // cool-downs, HoldAtLeast and MaxHold
-	Break                    int           // percent of the turns on own names
-	MinKeep, MaxKeep         time.Duration // of cool-downs and HoldAtLeast; MaxHold is a fifth of it
-	Batch                    int           // in every second process, PassLocally with this many holders in a row; 0: in none
+	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, HoldAtLeast or MaxHold
+	Break                    int           // percent of the turns on the worker's own names
+	MinKeep, MaxKeep         time.Duration // range of cool-downs and HoldAtLeast; a MaxHold is a fifth of such a time
+	Batch                    int           // PassLocally in every second process, with this many holders in a row; 0 means none
 }
 
-// DefaultLoad is the load in the soak of all stores.
+// DefaultLoad returns the load for the soak of all stores.
 func DefaultLoad() Load {
 	return Load{
 		Prefix: "soak:", Hot: 4, Warm: 256, ToHot: 8, Epoch: 5 * time.Second,
@@ -39,7 +39,7 @@ func DefaultLoad() Load {
 	}
 }
 
-// fit leaves out the abilities that the store lacks.
+// fit removes features that the store does not have.
 func (l Load) fit(g *driver.Guarantees) Load {
 	if !g.Shared {
 		l.Shared = 0
@@ -61,7 +61,7 @@ func (l Load) fit(g *driver.Guarantees) Load {
 	return l
 }
 
-// turn is the next task of a worker.
+// turn is one task of a worker.
 type turn struct {
 	name                         string
 	ttl, hold, cancel            time.Duration
@@ -71,7 +71,7 @@ type turn struct {
 	cool, atLeast, limit         time.Duration
 }
 
-// dice draws turns. The same seed gives a worker the same turns.
+// dice draws turns at random. With the same seed a worker draws the same turns.
 type dice struct {
 	*rand.Rand
 	load Load
@@ -118,7 +118,7 @@ func (d *dice) draw() turn {
 	return t
 }
 
-// keep draws the shortest and the longest time for which the name is taken.
+// keep draws the cool-down, HoldAtLeast or MaxHold of a turn.
 func (d *dice) keep(t *turn) {
 	l := &d.load
 	cool, atLeast, limit := d.percent(l.Cool), d.percent(l.AtLeast), d.percent(l.Limit)
@@ -131,7 +131,7 @@ func (d *dice) keep(t *turn) {
 		t.cool = length
 	case atLeast:
 		t.atLeast = length
-	case limit: // far below any TTL, so that nothing else ends the hold
+	case limit: // much shorter than any TTL, so that only MaxHold ends the hold
 		t.limit, t.hold, t.fixed, t.verify = length/5, length, false, false
 	}
 }

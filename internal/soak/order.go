@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// lead is how much earlier than another a waiter must have arrived for the order of the two to
-// count. Its request may have been on its way, and processes that pass locks on among their
-// goroutines do so for much shorter times.
+// lead is the least difference between two arrivals for which their order is checked. The earlier
+// request may have been delayed on its way, and a process with PassLocally may pass the lock on
+// among its goroutines for a much shorter time.
 const lead = 300 * time.Millisecond
 
 // kept checks I9. The store counts a cool-down, or the time of HoldAtLeast, from a moment after the
-// call, on a clock that may run 1 % fast.
+// call, and its clock may run 1 % fast.
 func (c *checker) kept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {
 			continue
 		}
 		from, keep := h.At, h.Kept-h.Call
-		reader := len(h.Spans) > 0 && h.Spans[len(h.Spans)-1].Shared // the cool-down of a reader lets readers in
+		reader := len(h.Spans) > 0 && h.Spans[len(h.Spans)-1].Shared // readers may enter during the cool-down of a reader
 		if h.Cools > 0 && h.Ends != 0 {
 			from, keep = h.Ends, h.Cools
 		}
@@ -39,12 +39,12 @@ func (c *checker) kept(name string, holds []*Hold) {
 type arrival struct {
 	worker   int
 	call, at int64
-	first    int64 // when it became the first waiter of its process
+	first    int64 // when it became the first waiter in its process
 	hold     int64
 }
 
-// order checks the second half of I6. A process has one waiter in the store's queue, the first of
-// its line, so only first waiters are compared with later ones.
+// order checks the second half of I6. In the store's queue a process has only one waiter, the first
+// of its local line. So only first waiters are compared with later ones.
 func (c *checker) order(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
@@ -64,8 +64,8 @@ func (c *checker) order(name string, holds []*Hold) {
 }
 
 // overtaken reports whether later was granted before earlier without an excuse. A fault is an
-// excuse, and so is a process that stood still for so long that it may have missed its turn.
-// Shorter stalls are subtracted.
+// excuse, and so is a stall that was so long that the process may have missed its turn. Shorter
+// stalls are subtracted.
 func (c *checker) overtaken(earlier, later arrival) bool {
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
 	if ahead < int64(lead) || behind < int64(lead)/2 {
@@ -80,8 +80,7 @@ func (c *checker) overtaken(earlier, later arrival) bool {
 	return ahead >= int64(lead) && behind >= int64(lead)/2
 }
 
-// stalledFor returns the longest single time for which worker or the engine stood still between
-// from and to.
+// stalledFor returns the longest stall of worker or the engine between from and to.
 func (c *checker) stalledFor(worker int, from, to int64) (longest int64) {
 	list, known := c.stalls[worker]
 	if !known {

@@ -21,13 +21,13 @@ type process struct {
 	err    error
 }
 
-// start starts worker id for its life-th life. The caller holds mu, except for the first life.
+// start starts life number life of worker id. r.mu is held, except for the first life.
 func (r *Run) start(id, life int) error {
 	program, err := r.program(id, life)
 	if err != nil {
 		return err
 	}
-	// The order is in the environment and not among the arguments, which other users can see.
+	// The order is in the environment, because other users can see the arguments.
 	text, err := json.Marshal(r.order(id, life, r.Stages[r.stage[id]][id]))
 	if err != nil {
 		return err
@@ -46,8 +46,8 @@ func (r *Run) start(id, life int) error {
 	return nil
 }
 
-// program returns the program that plays worker id in its stage. The history notes the lives of a
-// worker that another program plays.
+// program returns the program that runs worker id in its stage. If that is another program, the
+// history notes it.
 func (r *Run) program(id, life int) (string, error) {
 	if len(r.Programs) > 0 {
 		if other := r.Programs[r.stage[id]][id]; other != "" {
@@ -67,7 +67,7 @@ func (r *Run) KillWorker() Fault {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
-		at := now() // the time before the kill, because the locks of the worker are free as soon as it is dead
+		at := now() // read before the kill, because the worker's locks become free as soon as it is dead
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (r *Run) KillWorker() Fault {
 }
 
 // StopWorker returns the fault that makes a worker stand still, sometimes for longer than any
-// lease. It returns none on systems that cannot stop processes.
+// lease. On systems that cannot stop processes it returns no fault.
 func (r *Run) StopWorker() []Fault {
 	if stop == nil {
 		return nil
@@ -91,7 +91,7 @@ func (r *Run) StopWorker() []Fault {
 	}}}
 }
 
-// move restarts every worker, one after the other, whose stage is over.
+// move restarts every worker whose stage is over, one after the other.
 func (r *Run) move(end int64) error {
 	if len(r.Stages) < 2 {
 		return nil
@@ -112,13 +112,13 @@ func (r *Run) move(end int64) error {
 // replace ends a worker with SIGTERM and starts it again in another stage.
 func (r *Run) replace(id, stage int) error {
 	target := Targets(workerTargets, id+1)[id]
-	r.busy.take(target) // a process that stands still receives no signal
+	r.busy.take(target) // a stopped process would not handle the signal
 	defer r.busy.give(target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.workers[id]
 	for end := time.Now().Add(time.Minute); !r.court.begun(id, p.life) && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond) // a worker that does not work yet would not end in order
+		time.Sleep(5 * time.Millisecond) // a worker that has not begun to work would not end cleanly
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (r *Run) join() error {
 func (r *Run) killAll() {
 	for _, p := range r.workers {
 		if p != nil {
-			p.cmd.Process.Kill() // it may have ended
+			p.cmd.Process.Kill() // the process may have ended already
 			<-p.done
 		}
 	}

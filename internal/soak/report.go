@@ -25,9 +25,9 @@ type Report struct {
 	Violations map[string]int
 	Of         []Violation
 	Harm       string
-	Late       time.Duration // the worst loss signal
+	Late       time.Duration // the longest delay of a loss signal
 	Recovery   time.Duration // the longest time from the end of a fault to the next grant
-	Verdict    string        // of porcupine
+	Verdict    string        // porcupine's verdict
 	Guarantees driver.Guarantees
 }
 
@@ -91,7 +91,7 @@ func recovery(events []Event) time.Duration {
 	return time.Duration(worst)
 }
 
-// Sum is all violations.
+// Sum returns the number of all violations.
 func (p *Report) Sum() (n int) {
 	for _, v := range p.Violations {
 		n += v
@@ -99,7 +99,7 @@ func (p *Report) Sum() (n int) {
 	return n
 }
 
-// FaultSum is all faults.
+// FaultSum returns the number of all faults.
 func (p *Report) FaultSum() (n int) {
 	for _, v := range p.Faults {
 		n += v

@@ -10,20 +10,21 @@ import (
 // Fault is a fault of servers, connections or workers.
 type Fault struct {
 	Kind string
-	// On lists the targets. One is drawn, and no other fault hits it until this one is undone.
+	// On lists the targets. One of them is drawn. Until the fault is undone, no other fault hits
+	// that target.
 	On []string
-	// Begin makes the fault at target On[on] and returns a function that undoes it. An error ends
-	// the run, because the fault could not be made.
+	// Begin causes the fault at target On[on] and returns a function that undoes it. An error ends
+	// the run, because the fault could not be caused.
 	Begin func(d *rand.Rand, on int) (undo func() error, err error)
-	// Last is the longest time that the fault lasts; mostly it lasts an eighth of that at most.
+	// Last is the longest duration of the fault. Most faults last at most an eighth of it.
 	Last time.Duration
 	// Grace is how long after the fault the store may still refuse.
 	Grace time.Duration
-	// Weight is how often the fault occurs compared with others; 0 counts as 1.
+	// Weight is the frequency of the fault relative to others; 0 counts as 1.
 	Weight int
 }
 
-// Targets names n things of a kind, for Fault.On.
+// Targets returns names for n targets of a kind, for Fault.On.
 func Targets(kind string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint(kind, " ", i))
@@ -31,14 +32,14 @@ func Targets(kind string, n int) (names []string) {
 	return names
 }
 
-// targets knows which targets have a fault at the moment.
+// targets records which targets have a fault now.
 type targets struct {
 	mu   sync.Mutex
 	hit  map[string]bool
 	free sync.Cond
 }
 
-// try takes a target unless another fault has it.
+// try takes a target. It returns false if the target has a fault already.
 func (t *targets) try(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +53,7 @@ func (t *targets) try(name string) bool {
 	return true
 }
 
-// take waits until it can take the target.
+// take waits until the target is available, and takes it.
 func (t *targets) take(name string) {
 	for !t.try(name) {
 		t.mu.Lock()

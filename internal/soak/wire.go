@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// The wire is what the engine and a worker's process exchange: an order in the environment (JSON),
-// then calls and replies over a socket (gob). Workers of an older build speak it too, so its fields
-// may be added to, but not renamed or removed, and each zero value means what was true before the
-// field existed. TestWire holds this.
+// The engine and a worker's process exchange an order in the environment (JSON), and then calls and
+// replies over a socket (gob). Workers of an older build use the same format. So fields may be
+// added but never renamed or removed. A new field's zero value must mean what was true before the
+// field existed. TestWire checks this.
 
 // A call goes from a worker's process to the court. A call to log has no reply.
 type call struct {
@@ -74,7 +74,8 @@ func dial(socket string) (*link, error) {
 	return &link{conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}, nil
 }
 
-// ask ends the process if the engine is gone, because nobody needs its work then.
+// ask calls the court. If the engine is gone, ask ends the process, because its work is no longer
+// needed.
 func (l *link) ask(q call) (r reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

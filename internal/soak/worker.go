@@ -15,9 +15,9 @@ type worker struct {
 	ref    referee
 	locker *padlock.Locker
 	dice   dice
-	id     int // of the process
+	id     int // number of the worker's process
 	life   int
-	holds  int64 // ids given out
+	holds  int64 // number of ids given out
 	first  int64
 }
 
@@ -41,12 +41,12 @@ func (w *worker) log(e Event) {
 	w.ref.Log(e)
 }
 
-// held is a hold and the turn that it is for.
+// held is a hold and the turn for which it was taken.
 type held struct {
 	*padlock.Lock
 	turn
 	id   int64
-	over atomic.Bool // Release was called, or the key was given away
+	over atomic.Bool // Release was called, or the key was offered
 }
 
 func (w *worker) take(ctx context.Context, t turn) *held {
@@ -84,7 +84,7 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
 }
 
-// refused logs the error, and pauses before the next request to a store that is away.
+// refused logs the error. If the store is down, it pauses before the next request.
 func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
 	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Err: kind})
@@ -108,14 +108,14 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	return h
 }
 
-// share reads.
+// share reads the data under a shared lock.
 func (w *worker) share(h *held) {
 	w.ref.Read(h.Name(), 0)
 	pause(h.Context(), h.hold)
 	w.verify(h)
 }
 
-// change reads, works, and writes the value that it read plus one.
+// change reads the data, works, and writes the value that it read plus one.
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.ref.Read(h.Name(), fence)
@@ -126,7 +126,7 @@ func (w *worker) change(h *held) {
 		return
 	}
 	if h.pause && h.ttl > 0 {
-		time.Sleep(h.ttl + 200*time.Millisecond) // a pause that no context ends
+		time.Sleep(h.ttl + 200*time.Millisecond) // a pause that ignores the end of the context
 	}
 	w.ref.Write(Write{Name: h.Name(), Fence: fence, Value: value, Until: until, Paused: h.pause, Worker: w.id, Hold: h.id})
 }
@@ -141,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// op calls the store and logs the result together with the claim that follows from it.
+// op calls the store, and logs the result and the claim that follows from it.
 func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -170,12 +170,13 @@ func (w *worker) demote(_ context.Context, h *held) bool {
 	return w.op(h, Demoted, h.Demote)
 }
 
-// begin logs that a call begins whose effects other workers may see before its end is logged.
+// begin logs the beginning of a call. Other workers may see the effects of the call before its end
+// is logged.
 func (w *worker) begin(h *held, op Op) {
 	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
 }
 
-// release claims nothing from the call on.
+// release releases the lock. From the call on, the worker claims no window.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
 	w.begin(h, Released)
@@ -190,13 +191,14 @@ func (w *worker) release(h *held) {
 	h.Lock = lockOf(h, err)
 }
 
-// lockOf notes whether the release succeeded.
+// lockOf returns the hold's lock, and notes whether the release succeeded.
 func lockOf(h *held, err error) *padlock.Lock {
 	h.own = h.own && err == nil
 	return h.Lock
 }
 
-// again takes a name that only this worker uses and has just released. The name cannot be held.
+// again takes a name that only this worker uses and that it has just released. The name must be
+// free.
 func (w *worker) again(ctx context.Context, h *held) {
 	begun := now()
 	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))

@@ -8,6 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/semstore"
 	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
 	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
 	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
@@ -21,6 +22,7 @@ func Schemes() []driver.Scheme {
 		postgres.Scheme(),
 		mysql.Scheme(),
 		sqlite.Scheme(),
+		semstore.Scheme(),
 	}
 }
 

@@ -1,9 +1,11 @@
 package all_test
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
@@ -73,7 +75,11 @@ func TestSecretsStaySecret(t *testing.T) {
 // secret either.
 func firstUse(t *testing.T, rawURL string, store driver.Store) {
 	l := padlock.New(store)
-	defer l.Close(t.Context())
+	defer func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a name server may be slow
+		defer cancel()
+		l.Close(ctx)
+	}()
 	_, err := l.TryAcquire(t.Context(), "name")
 	if err == nil || strings.Contains(err.Error(), canary) {
 		t.Errorf("%q was opened, and its use: %v", rawURL, err)

@@ -42,10 +42,10 @@ func TestSymfonyDSN(t *testing.T) {
 
 func TestSymfonyErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"":                                           "it can share symfony+flock: or symfony+redis: or symfony+rediss:",
+		"":                                           "it can share symfony+flock: or symfony+redis: or symfony+rediss: or symfony+semaphore:",
 		"flock+remove:///d":                          "give PHP flock:///DIRECTORY",
 		"mysql+advisory://host/db":                   "in MySQL",
-		"semaphore":                                  "in semaphores",
+		"semaphore":                                  "symfony+semaphore:?hash=xxh128",
 		"dynamodb://host/table":                      "in DynamoDB",
 		"pgsql://host/db":                            "can share symfony+flock: or",
 		"in-memory":                                  "no other process sees",

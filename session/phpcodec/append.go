@@ -15,7 +15,7 @@ func appendInt(b []byte, n int64) []byte {
 	return append(strconv.AppendInt(append(b, "i:"...), n, 10), ';')
 }
 
-// appendKey writes a key as PHP's arrays have it: text of an integer is one.
+// appendKey writes a key as PHP's arrays have it: the text of an integer becomes an integer.
 func appendKey(b []byte, key string) []byte {
 	if isInteger(key) {
 		return append(append(append(b, "i:"...), key...), ';')
@@ -23,13 +23,14 @@ func appendKey(b []byte, key string) []byte {
 	return appendString(b, key)
 }
 
-// isInteger reports whether PHP makes an integer of a key.
+// isInteger reports whether PHP turns a key into an integer.
 func isInteger(key string) bool {
 	n, err := strconv.ParseInt(key, 10, 64)
 	return err == nil && strconv.FormatInt(n, 10) == key
 }
 
-// keyText returns an array's key as text. It uses the kind of the type, and none of its methods.
+// keyText returns an array's key as text. It looks at the kind of the key's type and calls no
+// methods of the key.
 func keyText(k reflect.Value) (string, error) {
 	switch {
 	case k.Kind() == reflect.String:

@@ -1,22 +1,22 @@
 // Package phpcodec reads and writes PHP's sessions, so that PHP and Go can serve the same logged-in
-// user. It knows the formats php, php_serialize and php_binary of session.serialize_handler.
+// user. It supports the formats php, php_serialize and php_binary of session.serialize_handler.
 //
 // A [Document] is a parsed session. Values that the program does not change are written back byte
-// for byte and in their place, including objects, enums and values of other programs. [Marshal] and
-// [Unmarshal] translate single values.
+// for byte and in their place. That includes objects, enums and values of other programs. [Marshal]
+// and [Unmarshal] translate single values.
 //
 // # Hostile input
 //
-// Parsing takes time and memory in proportion to the length of the input: a length that the input
-// declares is not trusted before the data are there. Nesting is limited to [MaxDepth], as in PHP,
-// the length to [MaxSize], and the number of keys to [MaxKeys]. Input beyond a limit is refused
-// ([ErrLimit]), and such data are never written. No object is made out of data: objects stay opaque
-// ([Object]).
+// Parsing takes time and memory in proportion to the length of the input, because a length that the
+// input declares is checked against the data that are there. Nesting is limited to [MaxDepth], as
+// in PHP. The length is limited to [MaxSize], and the number of keys to [MaxKeys]. Input beyond a
+// limit is refused ([ErrLimit]), and such data are never written. No objects are created from data:
+// they stay opaque ([Object]).
 //
 // # References
 //
 // If a variable occurs twice, PHP writes a number for the second one (R:2; or r:2;), counted over
-// the whole session. Values with such numbers in them are kept and not decoded, and a change that
-// would move the target of a number is refused, both with [ErrReferences]. New keys can always be
-// added.
+// the whole session. Values with such numbers are kept but cannot be decoded, and a change that
+// would move the target of a number is refused. The error is [ErrReferences] in both cases. New
+// keys can always be added.
 package phpcodec

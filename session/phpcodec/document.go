@@ -11,48 +11,45 @@ import (
 // Handler is a value of session.serialize_handler.
 type Handler string
 
-// The handlers that PHP brings.
+// The handlers that are part of PHP.
 const (
 	PHP          Handler = "php"           // key|value key|value …; the default of PHP
 	PHPSerialize Handler = "php_serialize" // one array
 	PHPBinary    Handler = "php_binary"    // length of the key, key, value
 )
 
-// maxBinaryKey is the longest key of php_binary.
+// maxBinaryKey is the maximum length of a key in php_binary.
 const maxBinaryKey = 127
 
-// A Document is a session: keys and serialised values, in order. It is not for
-// concurrent use.
+// A Document is a session: keys and serialised values, in order. It is not safe for concurrent use.
 //
-// An edit costs no more in a session of many keys, unless the session has
-// references: it then looks at each value that has some.
+// The cost of an edit does not grow with the number of keys, unless the session has references.
+// Then an edit looks at each value that has some.
 type Document struct {
 	handler Handler
 	entries []entry
 	index   map[string]int
-	holes   int   // entries that were deleted
-	slots   sums  // of the entries
-	bound   []int // entries that have references or are opaque, ascending; some may be so no more
-	steps   int   // of edits, for tests
+	holes   int   // number of deleted entries
+	slots   sums  // the slots of each entry: see entry
+	bound   []int // entries for which binds was true, ascending; for some it may be false now
+	steps   int   // counts the work of edits, for tests
 }
 
-// entry is a key and its value. After Delete it stays, empty, until the next
-// call that counts entries.
+// entry is a key and its value. A deleted entry stays in the list, empty, until compact removes it.
 type entry struct {
 	key string
-	raw []byte // nil: deleted
+	raw []byte // nil if deleted
 	spanInfo
 }
 
-// spanInfo is what matters to references.
+// spanInfo describes the references in a value.
 type spanInfo struct {
 	slots  int
 	refs   []int
 	opaque bool
 }
 
-// New returns an empty session. It panics if the handler is none of those
-// above.
+// New returns an empty session. It panics if the handler is not one of the constants above.
 func New(h Handler) *Document {
 	if h != PHP && h != PHPSerialize && h != PHPBinary {
 		panic("phpcodec: there is no session.serialize_handler " + strconv.Quote(string(h)))
@@ -60,8 +57,8 @@ func New(h Handler) *Document {
 	return &Document{handler: h, index: make(map[string]int)}
 }
 
-// Parse reads a session. Empty data is an empty session. The document keeps
-// data, which must not be changed.
+// Parse reads a session. Empty data are an empty session. The document keeps data, which must not
+// be changed.
 func Parse(h Handler, data []byte) (*Document, error) {
 	d := New(h)
 	switch {
@@ -105,7 +102,7 @@ func (d *Document) parseKey(s *scanner) (string, error) {
 	return key, nil
 }
 
-// parseEntry reads the value of a key.
+// parseEntry reads the value that follows a key.
 func (d *Document) parseEntry(s *scanner, key string) error {
 	if _, twice := d.index[key]; twice {
 		return s.fail("a key twice")
@@ -122,7 +119,7 @@ func (d *Document) parseEntry(s *scanner, key string) error {
 	return nil
 }
 
-// depth is how many arrays are around a value.
+// depth returns the number of arrays around each value.
 func (d *Document) depth() int {
 	if d.handler == PHPSerialize {
 		return 1
@@ -140,7 +137,7 @@ func (d *Document) add(e entry) {
 	}
 }
 
-// binds reports whether other entries may have to stay as they are for e.
+// binds reports whether e may forbid changes to other entries.
 func (e *entry) binds() bool { return len(e.refs) > 0 || e.opaque }
 
 // put changes entry i.
@@ -152,7 +149,7 @@ func (d *Document) put(i int, e entry) {
 	}
 }
 
-// compact takes the deleted entries out.
+// compact removes the deleted entries.
 func (d *Document) compact() {
 	if d.holes == 0 {
 		return
@@ -195,7 +192,7 @@ func (d *Document) parseArray(data []byte) error {
 // Len counts the keys.
 func (d *Document) Len() int { return len(d.index) }
 
-// At returns key and serialised value number i. The bytes must not be changed.
+// At returns the key and the serialised value at position i. The bytes must not be changed.
 func (d *Document) At(i int) (key string, raw []byte) {
 	d.compact()
 	return d.entries[i].key, d.entries[i].raw
@@ -210,9 +207,9 @@ func (d *Document) Get(key string) (raw []byte, ok bool) {
 	return d.entries[i].raw, true
 }
 
-// Set changes the value of key in its place, or adds it at the end. raw is one
-// serialised value without references: what Marshal returns. The document
-// keeps raw. ErrKey, ErrSyntax, ErrLimit, ErrReferences; then nothing was changed.
+// Set changes the value of key in its place, or adds it at the end. raw is one serialised value
+// without references, as Marshal returns it. The document keeps raw. The errors are ErrKey,
+// ErrSyntax, ErrLimit and ErrReferences; after an error nothing was changed.
 func (d *Document) Set(key string, raw []byte) error {
 	if err := CheckKey(d.handler, key); err != nil {
 		return err
@@ -234,7 +231,7 @@ func (d *Document) Set(key string, raw []byte) error {
 		d.add(e)
 		return nil
 	case d.entries[i].raw[0] == 'R':
-		// To PHP this is the same variable as another.
+		// For PHP this variable is the same as another one.
 		return fmt.Errorf("%w: key %q", ErrReferences, key)
 	}
 	if err := d.mayChange(i, s.slots); err != nil {
@@ -244,7 +241,7 @@ func (d *Document) Set(key string, raw []byte) error {
 	return nil
 }
 
-// Delete removes key, if it is there. ErrReferences.
+// Delete removes key, if it exists. The error is ErrReferences.
 func (d *Document) Delete(key string) error {
 	i, ok := d.index[key]
 	if !ok {
@@ -260,15 +257,15 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange reports whether entry i can have another value, with so many slots,
-// without any reference pointing elsewhere. References point back, so only
-// those of later entries matter.
+// mayChange reports whether entry i can get another value, with the given number of slots, while
+// all references keep their targets. References point backwards, so only those of later entries
+// matter.
 func (d *Document) mayChange(i, slots int) error {
 	if len(d.bound) == 0 {
 		return nil
 	}
 	bound := fmt.Errorf("%w: key %q", ErrReferences, d.entries[i].key)
-	from := 1 + d.depth() + d.slots.before(i) // in php_serialize the array itself is 1
+	from := 1 + d.depth() + d.slots.before(i) // in php_serialize the array itself is slot 1
 	to := from + d.entries[i].slots
 	known := true
 	for _, j := range d.bound {
@@ -279,7 +276,7 @@ func (d *Document) mayChange(i, slots int) error {
 			continue
 		}
 		if e.opaque && slots != d.entries[i].slots {
-			return bound // what it counts is not known
+			return bound // it is unknown which slots an opaque value counts
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || slots != d.entries[i].slots) {
@@ -290,7 +287,7 @@ func (d *Document) mayChange(i, slots int) error {
 	return nil
 }
 
-// Encode returns the session as PHP stores it. It is never nil.
+// Encode returns the session as PHP stores it. The result is never nil.
 func (d *Document) Encode() ([]byte, error) {
 	b := []byte{}
 	if d.handler == PHPSerialize {
@@ -320,9 +317,8 @@ func (d *Document) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// CheckKey returns ErrKey if sessions of this handler cannot hold key. PHP
-// loses integer keys with php and php_binary, and one key with a "|" makes it
-// lose the whole session with php.
+// CheckKey returns ErrKey if sessions of this handler cannot hold key. With php and php_binary, PHP
+// loses integer keys. With php, one key with a "|" makes PHP lose the whole session.
 func CheckKey(h Handler, key string) error {
 	switch {
 	case h == PHPSerialize:

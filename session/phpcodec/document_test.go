@@ -126,7 +126,7 @@ func change(d *phpcodec.Document, key, raw string) error {
 	return d.Set(key, []byte(raw))
 }
 
-// others lists the values beside key.
+// others lists the values of all keys except key.
 func others(s phpSession, key string) string {
 	var b strings.Builder
 	for i, k := range s.Keys {

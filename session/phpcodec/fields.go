@@ -9,13 +9,12 @@ import (
 
 type structField struct {
 	name      string
-	index     []int // of FieldByIndex
+	index     []int // for FieldByIndex
 	omitEmpty bool
 }
 
-// fieldsOf lists what is kept of a struct, as Marshal says. ErrType if that
-// would lose something: there are fields and none of them can be seen, or two
-// have one name.
+// fieldsOf lists the fields of a struct that Marshal writes. It returns ErrType if data would be
+// lost: the struct has fields but none is visible, or two fields have the same name.
 func fieldsOf(t reflect.Type) ([]structField, error) {
 	fields, seen, err := fieldsIn(t, nil)
 	if err != nil {
@@ -24,7 +23,7 @@ func fieldsOf(t reflect.Type) ([]structField, error) {
 	if !seen && t.NumField() > 0 {
 		return nil, fmt.Errorf("%w: %s has no exported field and no MarshalText", ErrType, t)
 	}
-	// A field hides those of the same name in embedded structs, as in Go.
+	// As in Go, a field hides fields of the same name in embedded structs.
 	depth := make(map[string]int)
 	for _, f := range fields {
 		if d, ok := depth[f.name]; !ok || len(f.index) < d {
@@ -38,8 +37,8 @@ func fieldsOf(t reflect.Type) ([]structField, error) {
 	return fields, nil
 }
 
-// fieldsIn lists the fields below t, which is at path. seen reports whether
-// there is one that is exported, even if a tag leaves it out.
+// fieldsIn lists the fields below t, which is at path. seen reports whether there is a visible
+// field, even if a tag leaves it out.
 func fieldsIn(t reflect.Type, path []int) (fields []structField, seen bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)

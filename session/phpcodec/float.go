@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// appendFloat writes a number as PHP does with serialize_precision -1: the
-// fewest digits that say which number it is, with an exponent from 1.0E+17 on
-// and below 0.0001.
+// appendFloat writes a number as PHP does with serialize_precision -1. That is the fewest digits
+// that identify the number, with an exponent from 1.0E+17 on and below 0.0001.
 func appendFloat(b []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -35,7 +34,7 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendInt(b, int64(exp), 10)
 }
 
-// parseFloat accepts only texts that PHP writes: strconv.ParseFloat knows others.
+// parseFloat accepts only texts that PHP writes. strconv.ParseFloat would accept more.
 func parseFloat(word string) (float64, bool) {
 	switch word {
 	case "NAN":

@@ -15,8 +15,8 @@ func deepArray(n int) string {
 	return strings.Repeat("a:1:{i:0;", n) + "N;" + strings.Repeat("}", n)
 }
 
-// TestDeepSessions: what PHP nests is kept byte for byte as deep as PHP itself
-// reads it, together with what Go changes, and can be read.
+// TestDeepSessions: nested values are kept byte for byte, as deep as PHP itself can read them,
+// while Go changes other keys. They can be decoded too.
 func TestDeepSessions(t *testing.T) {
 	for _, h := range handlers {
 		depth := phpcodec.MaxDepth

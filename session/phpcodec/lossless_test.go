@@ -145,7 +145,7 @@ func TestNullIsTheZeroValue(t *testing.T) {
 	}
 }
 
-// TestArrayGet finds keys by what they are, not by their text.
+// TestArrayGet: Get compares the values of keys, and does not call their String method.
 func TestArrayGet(t *testing.T) {
 	a := phpcodec.Array{{int64(0), "zero"}, {"red", "r"}}
 	for key, want := range map[any]any{0: "zero", "0": "zero", time.Sunday: "zero", colour("red"): "r", "colour red": nil, 1.5: nil} {

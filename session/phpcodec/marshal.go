@@ -15,11 +15,11 @@ import (
 // Structs become arrays with the names of their exported fields as keys, unless a tag gives another
 // name (`php:"name,omitempty"`; "-" leaves a field out). An Array keeps its order, Object and Raw
 // stay as they are, an encoding.TextMarshaler becomes a string, and a pointer becomes the value
-// that it points to. Everything else is ErrType.
+// that it points to. For everything else the error is ErrType.
 //
 // An embedded struct is a field with the name of its type. If that type is not exported, its fields
-// count as fields of the outer struct. A struct without any visible field is ErrType, so that no
-// value is lost silently.
+// count as fields of the outer struct. For a struct without any visible field the error is ErrType,
+// so that no value is lost silently.
 func Marshal(v any) ([]byte, error) { return marshal(nil, reflect.ValueOf(v), 0) }
 
 func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
@@ -65,7 +65,8 @@ func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s", ErrType, v.Type())
 }
 
-// marshalOwn serialises types with a meaning of their own.
+// marshalOwn serialises values whose types are treated in a special way. done reports whether v is
+// one.
 func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, done bool, err error) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return nil, false, nil
@@ -89,7 +90,7 @@ func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, done bool, er
 	return appendString(b, string(text)), true, err
 }
 
-// textMarshaler finds methods of the type and of pointers to it.
+// textMarshaler returns v as a TextMarshaler if v's type, or a pointer to it, has the method.
 func textMarshaler(v reflect.Value) (encoding.TextMarshaler, bool) {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		return m, true

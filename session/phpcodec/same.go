@@ -2,9 +2,9 @@ package phpcodec
 
 import "bytes"
 
-// Same reports whether two serialised values are the same to PHP: the same
-// bytes, but for floats, which PHP writes anew with other digits when its
-// serialize_precision was changed.
+// Same reports whether two serialised values are the same to PHP. They may differ only in the
+// digits of floats: if serialize_precision was changed, PHP writes the same float with other
+// digits.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -14,7 +14,7 @@ func Same(a, b []byte) bool {
 	return errA == nil && errB == nil && bytes.Equal(ca, cb)
 }
 
-// canonical writes the floats of a value in one way.
+// canonical writes all floats of a value in the same format.
 func canonical(data []byte) ([]byte, error) {
 	var out []byte
 	last := 0

@@ -7,34 +7,33 @@ import (
 	"strconv"
 )
 
-// Limits of what is read and written; beyond them the error is ErrLimit.
+// Limits for reading and writing. Beyond them the error is ErrLimit.
 const (
-	MaxDepth = 4096    // arrays and objects in each other, as in PHP (unserialize_max_depth)
-	MaxSize  = 4 << 20 // bytes of a session
-	MaxKeys  = 1 << 16 // of a session; arrays in it are not limited
+	MaxDepth = 4096    // nesting of arrays and objects, as in PHP (unserialize_max_depth)
+	MaxSize  = 4 << 20 // bytes in a session
+	MaxKeys  = 1 << 16 // keys in a session; elements of arrays are not limited
 )
 
-// Errors of Parse, Marshal and Unmarshal; ask with errors.Is.
+// Errors of Parse, Marshal and Unmarshal. Check for them with errors.Is.
 var (
 	// ErrSyntax: PHP does not write such data.
 	ErrSyntax = errors.New("phpcodec: malformed data")
-	// ErrLimit: PHP may write such data, but they are larger, deeper or have more keys than this
-	// package reads. errors.Is finds ErrSyntax in it too.
+	// ErrLimit: the data are larger, deeper or have more keys than this package reads. PHP may have
+	// written them. The error is also an ErrSyntax for errors.Is.
 	ErrLimit = errors.New("phpcodec: data is beyond a limit")
-	// ErrReferences: the value has back references, and the operation would break them or need
-	// them.
+	// ErrReferences: the value has back references, and the operation would break them or would
+	// have to follow them.
 	ErrReferences = errors.New("phpcodec: value is bound up with others by references")
-	// ErrIgbinary: it was written by the igbinary extension. Set
-	// session.serialize_handler to php or php_serialize.
+	// ErrIgbinary: the igbinary extension wrote the data. Set session.serialize_handler to php or
+	// php_serialize.
 	ErrIgbinary = errors.New("phpcodec: data is in the igbinary format")
-	// ErrKey: the format cannot hold such a key.
+	// ErrKey: the format cannot hold this key.
 	ErrKey = errors.New("phpcodec: key cannot be stored in this format")
-	// ErrType: the value does not fit the type, or the type has no
-	// counterpart.
+	// ErrType: the value does not fit the type, or the type has no counterpart in PHP.
 	ErrType = errors.New("phpcodec: type does not fit")
 )
 
-// limitError says which limit.
+// limitError names the limit that was exceeded.
 type limitError string
 
 func (e limitError) Is(target error) bool { return target == ErrLimit || target == ErrSyntax }
@@ -46,15 +45,15 @@ func tooLarge(n int) error {
 
 func tooManyKeys() error { return limitError(fmt.Sprintf("more than %d keys", MaxKeys)) }
 
-// scanner walks over serialised values without making them.
+// scanner walks over serialised values without decoding them.
 type scanner struct {
 	data  []byte
 	pos   int
-	depth int // arrays around the value
+	depth int // number of arrays around the value
 
-	slots  int   // values that references may count
-	refs   []int // what references point to
-	opaque bool  // a C: object, whose inside is its own affair
+	slots  int   // number of values that references may count
+	refs   []int // targets of the references
+	opaque bool  // a C: object, whose content only its class can read
 	double func(from, to int)
 }
 
@@ -62,10 +61,9 @@ func (s *scanner) fail(what string) error {
 	return fmt.Errorf("%w at byte %d: %s", ErrSyntax, s.pos, what)
 }
 
-// value walks over one value. It does not call itself, so that nesting costs
-// eight bytes a level.
+// value walks over one value. It is not recursive, so each level of nesting costs only eight bytes.
 func (s *scanner) value() error {
-	var left []int // of each array that is open: the elements still to come
+	var left []int // for each open array: how many elements are still to come
 	for {
 		n, err := s.item()
 		if err != nil {
@@ -96,8 +94,8 @@ func (s *scanner) value() error {
 // leaf is what item returns for values that have no elements.
 const leaf = -1
 
-// item walks over a value without elements, or over the beginning of one with
-// elements up to the {, and returns how many there are.
+// item walks over a value without elements. Of a value with elements it reads the beginning, up to
+// the {, and returns the number of elements.
 func (s *scanner) item() (elements int, err error) {
 	if len(s.data)-s.pos < 2 {
 		return leaf, s.fail("it ends in a value")
@@ -141,10 +139,10 @@ func (s *scanner) expect(text string) error {
 	return nil
 }
 
-// maxScalar is longer than the text of any number, with any serialize_precision.
+// maxScalar is more than the length of any number's text, with any serialize_precision.
 const maxScalar = 1100
 
-// word returns what stands before a ";", which is consumed.
+// word returns the text up to the next ";" and consumes both.
 func (s *scanner) word() (string, error) {
 	rest := s.data[s.pos:min(len(s.data), s.pos+maxScalar)]
 	n := bytes.IndexByte(rest, ';')
@@ -185,8 +183,8 @@ func parseInt(word string) (int64, bool) {
 	return n, err == nil && word[0] != '+'
 }
 
-// length reads a decimal number up to end. Nothing that is counted can be more
-// than the bytes that are left.
+// length reads a decimal number up to end. The number must not be larger than the length of the
+// data.
 func (s *scanner) length(end byte) (int, error) {
 	n, from := 0, s.pos
 	for s.pos < len(s.data) {
@@ -206,7 +204,7 @@ func (s *scanner) length(end byte) (int, error) {
 	return 0, s.fail("expected a length")
 }
 
-// quoted reads length, colon and string.
+// quoted reads a length, a colon and a string.
 func (s *scanner) quoted() ([]byte, error) {
 	n, err := s.length(':')
 	if err != nil {
@@ -223,10 +221,10 @@ func (s *scanner) quoted() ([]byte, error) {
 	return text, s.expect(`"`)
 }
 
-// minElement is the shortest that an element of an array can be: i:0;N;
+// minElement is the minimum length of an array's element: i:0;N;
 const minElement = 6
 
-// count reads the number of elements and checks that there is room for them.
+// count reads the number of elements and checks that enough bytes are left for them.
 func (s *scanner) count() (int, error) {
 	n, err := s.length(':')
 	if err == nil && n > (len(s.data)-s.pos)/minElement {
@@ -314,7 +312,7 @@ func (s *scanner) reference() error {
 // whole checks that data is one value.
 func whole(data []byte) (*scanner, error) { return wholeIn(data, 0) }
 
-// wholeIn is whole for a value inside of so many arrays.
+// wholeIn is whole for a value that is inside of depth arrays.
 func wholeIn(data []byte, depth int) (*scanner, error) {
 	s := &scanner{data: data, depth: depth}
 	if err := s.value(); err != nil {

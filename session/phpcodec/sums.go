@@ -1,8 +1,7 @@
 package phpcodec
 
-// sums are numbers in a row of which one can be changed, and those before it
-// summed up, in few steps: a Fenwick tree. Element i-1 is the sum of the last
-// i&-i numbers of the first i.
+// sums is a Fenwick tree: a list of numbers in which changing one number and summing up the numbers
+// before it both take few steps. Element i-1 is the sum of the last i&-i numbers of the first i.
 type sums []int
 
 // push appends n.
@@ -11,14 +10,14 @@ func (s sums) push(n int) sums {
 	return append(s, n+s.before(i-1)-s.before(i-i&-i))
 }
 
-// add adds n to number i.
+// add adds n to the number at index i.
 func (s sums) add(i, n int) {
 	for i++; i <= len(s); i += i & -i {
 		s[i-1] += n
 	}
 }
 
-// before is the sum of the first i numbers.
+// before returns the sum of the first i numbers.
 func (s sums) before(i int) (sum int) {
 	for ; i > 0; i -= i & -i {
 		sum += s[i-1]

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Unmarshal reads one serialised value into the variable that v points to, in the form in which
-// Marshal writes it. An any gets nil, bool, int64, float64, string, Array or Object. A slice needs
-// the keys 0, 1, 2, …; keys that a struct does not name are ignored. A whole float may be read as
-// an integer, an integer as a float, and null as the zero value. The errors are ErrType, ErrSyntax
-// and ErrReferences.
+// Unmarshal reads one serialised value, in the form that Marshal writes, into the variable that v
+// points to. An any becomes nil, bool, int64, float64, string, Array or Object. A slice needs the
+// keys 0, 1, 2, …; keys that a struct does not name are ignored. A float without a fraction may be
+// read as an integer, an integer as a float, and null as the zero value. The errors are ErrType,
+// ErrSyntax and ErrReferences.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
@@ -32,16 +32,16 @@ func Unmarshal(data []byte, v any) error {
 	return (&reader{scanner{data: data}}).into(to.Elem())
 }
 
-// reader reads data that was scanned before, so its form is known to be right.
+// reader reads data that a scanner has checked before, so their form is known to be right.
 type reader struct{ scanner }
 
 func (r *reader) span() []byte {
 	from := r.pos
-	_ = r.value() // it was scanned before
+	_ = r.value() // the data were scanned before
 	return r.data[from:r.pos]
 }
 
-// into reads the next value.
+// into reads the next value into v.
 func (r *reader) into(v reflect.Value) error {
 	switch v.Interface().(type) {
 	case Object:
@@ -93,7 +93,7 @@ func misfit(x any, v reflect.Value) error {
 	return fmt.Errorf("%w: PHP's %T into %s", ErrType, x, v.Type())
 }
 
-// any reads a value of whatever type.
+// any reads a value of any type.
 func (r *reader) any() (any, error) {
 	kind := r.data[r.pos]
 	switch kind {
@@ -132,7 +132,7 @@ func (r *reader) any() (any, error) {
 	return string(text), err
 }
 
-// each reads an array: f reads the value that follows a key.
+// each reads an array. For each key it calls f, which reads the value that follows.
 func (r *reader) each(f func(key string) error) error {
 	r.pos += 2
 	n, err := r.count()
@@ -219,7 +219,7 @@ func (r *reader) mapInto(v reflect.Value) error {
 	})
 }
 
-// setKey sets the key of a map to what keyText has made of it.
+// setKey sets the key of a map from the text that keyText returned for it.
 func setKey(key reflect.Value, text string) error {
 	if key.CanUint() {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == text {
@@ -234,7 +234,7 @@ func setKey(key reflect.Value, text string) error {
 	return assign(key, keyOf(text))
 }
 
-// assign puts a scalar into v where it fits without loss.
+// assign puts a scalar into v if it fits without loss.
 func assign(v reflect.Value, x any) error {
 	if v.Kind() == reflect.Interface && v.NumMethod() == 0 {
 		v.Set(reflect.ValueOf(x))

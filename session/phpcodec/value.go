@@ -7,18 +7,17 @@ import (
 	"strconv"
 )
 
-// An Array is PHP's ordered array. Arrays become an Array when they are decoded into an any, and an
-// Array keeps the order of its keys when it is written.
+// An Array is PHP's ordered array. Unmarshal puts an Array into an any. Marshal writes the keys of
+// an Array in their order.
 type Array []Pair
 
 // A Pair is an element of an Array.
 type Pair struct {
-	Key   any // int64 or string
+	Key   any // an int64 or a string
 	Value any
 }
 
-// Get returns the value at key, an integer or a string, as PHP finds it: the
-// text of an integer is that integer.
+// Get returns the value at key, an integer or a string. As in PHP, "12" and 12 are the same key.
 func (a Array) Get(key any) (any, bool) {
 	want, err := keyText(reflect.ValueOf(key))
 	if err != nil {
@@ -43,7 +42,7 @@ func (a Array) All() iter.Seq2[any, any] {
 	}
 }
 
-// List returns the values if the keys are 0, 1, 2, …
+// List returns the values if the keys are 0, 1, 2, … in this order. Otherwise it returns false.
 func (a Array) List() ([]any, bool) {
 	values := make([]any, len(a))
 	for i, p := range a {
@@ -55,17 +54,17 @@ func (a Array) List() ([]any, bool) {
 	return values, true
 }
 
-// An Object is a PHP object or enum, unread: it can be kept and written back.
+// An Object is a PHP object or enum that was not decoded. It can be kept and written back.
 type Object struct {
-	Class string // of an enum "Class:Case"
-	Raw   []byte // serialised
+	Class string // for an enum "Class:Case"
+	Raw   []byte // the serialised object
 }
 
-// Raw is any serialised value, as it is.
+// Raw is one serialised value. Marshal writes it unchanged.
 type Raw []byte
 
-// Incr adds delta to a serialised integer; nil counts as 0. It returns false if
-// old is no integer or the sum leaves 64 bits, where PHP would make it a float.
+// Incr adds delta to a serialised integer; nil counts as 0. It returns false if old is no integer
+// or if the sum does not fit 64 bits. PHP would make such a sum a float.
 func Incr(old []byte, delta int64) ([]byte, bool) {
 	var n int64
 	if old != nil {

@@ -1,6 +1,6 @@
-// Package scsstore is a store for github.com/alexedwards/scs/v2 that loses less than scs alone: if
-// requests of one session write different keys at the same time, all of these writes are kept, and
-// a session that was destroyed stays destroyed.
+// Package scsstore is a store for github.com/alexedwards/scs/v2 that loses fewer writes than scs
+// alone. If requests of one session write different keys at the same time, all of these writes are
+// kept. A session that was destroyed stays destroyed.
 //
 //	manager := scs.New()
 //	store := scsstore.New(session.NewMemory())
@@ -8,8 +8,8 @@
 //	handler := scsstore.Middleware(manager.LoadAndSave(mux))
 //
 // scs gives a store the whole session, but not its state from when the request loaded it.
-// [Middleware] lets each request remember that state, and the store saves the difference: the keys
-// that the request changed, on condition that no other request changed them meanwhile. Without
+// [Middleware] lets each request remember that state, and the store saves only the keys that the
+// request changed. If another request changed one of them meanwhile, nothing is saved. Without
 // Middleware the store refuses to save.
 //
 // The package is for programs that move from scs to package session step by step. docs/sessions.md
@@ -36,8 +36,7 @@ import (
 // session is unknown.
 var ErrNoTracking = errors.New("scsstore: put scsstore.Middleware outside of LoadAndSave, or use Track")
 
-// Store implements scs.CtxStore on a session.Store. It is safe for concurrent
-// use.
+// Store implements scs.CtxStore with a session.Store. It is safe for concurrent use.
 type Store struct {
 	store session.Store
 	codec scs.Codec
@@ -48,11 +47,11 @@ var _ scs.CtxStore = (*Store)(nil)
 // Option configures New.
 type Option func(*Store)
 
-// ValueCodec is needed if the scs.SessionManager has another codec than
-// scs.GobCodec: both must be the same.
+// ValueCodec is needed if the scs.SessionManager has a codec other than scs.GobCodec. Both must use
+// the same codec.
 func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
 
-// New returns a store over s. Tokens are hashed before they are stored.
+// New returns a Store that keeps its sessions in s. Tokens are hashed before they are stored.
 func New(s session.Store, opts ...Option) *Store {
 	st := &Store{s, scs.GobCodec{}}
 	for _, o := range opts {
@@ -61,16 +60,15 @@ func New(s session.Store, opts ...Option) *Store {
 	return st
 }
 
-// Middleware lets the store know the state that each request loads. Put it outside of scs'
-// LoadAndSave.
+// Middleware records the state that each request loads. Put it outside of scs' LoadAndSave.
 func Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(Track(r.Context())))
 	})
 }
 
-// Track is Middleware for contexts that are given to SessionManager.Load
-// directly. Each request or job needs its own.
+// Track is Middleware for contexts that are passed to SessionManager.Load directly. Each request or
+// job needs its own.
 func Track(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
 }
@@ -93,15 +91,15 @@ type tracker struct {
 	loaded map[string]*base
 }
 
-// base is a session as it was loaded. It has the values twice, because scs gives one copy to the
-// handler, which may change them in place.
+// base is a session as it was loaded. It holds the values twice: scs gives one copy to the handler,
+// which may change it in place.
 type base struct {
 	fields   map[string][]byte
 	values   map[string]any
 	deadline time.Time
 }
 
-// deadlineKey holds scs' deadline. The NUL keeps it apart from scs' keys.
+// deadlineKey holds scs' deadline. The NUL byte makes it different from any key of scs.
 const deadlineKey = "\x00deadline"
 
 func storeKey(token string) string {
@@ -153,9 +151,9 @@ func (s *Store) decode(rec session.Record) (*base, error) {
 	return b, nil
 }
 
-// CommitCtx implements scs.CtxStore. What the request changed is saved if it is
-// otherwise as the request found it; else the error answers errors.Is for
-// session.ErrConflict, or session.ErrDestroyed.
+// CommitCtx implements scs.CtxStore. It saves the keys that the request changed. If another request
+// has changed one of them, errors.Is finds session.ErrConflict in the error, and
+// session.ErrDestroyed if the session was destroyed.
 func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
 	t, ok := ctx.Value(trackerKey{}).(*tracker)
 	if !ok {
@@ -182,7 +180,7 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry
 
 func (s *Store) save(ctx context.Context, token string, c session.Change) error {
 	if !c.Create && len(c.Ops) == 0 {
-		return s.store.Touch(ctx, storeKey(token), c.TTL) // scs' idle time, no data
+		return s.store.Touch(ctx, storeKey(token), c.TTL) // scs only prolongs the session
 	}
 	_, err := s.store.Commit(ctx, storeKey(token), c)
 	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrMoved) {
@@ -191,8 +189,8 @@ func (s *Store) save(ctx context.Context, token string, c session.Change) error 
 	return err
 }
 
-// difference is what the request did, and what the session is after it. A nil
-// before is a session that is new.
+// difference returns the change that the request made, and the session after it. If before is nil,
+// the session is new.
 func (s *Store) difference(before *base, deadline time.Time, values map[string]any) (*base, session.Change, error) {
 	c := session.Change{Create: before == nil}
 	if before == nil {
@@ -230,19 +228,19 @@ func (s *Store) difference(before *base, deadline time.Time, values map[string]a
 	return after, c, nil
 }
 
-// DeleteCtx implements scs.CtxStore. Requests under way cannot save after it.
+// DeleteCtx implements scs.CtxStore. After it, requests under way cannot save.
 func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	_, err := s.store.Delete(ctx, storeKey(token))
 	return err
 }
 
-// Find implements scs.Store, for reading.
+// Find implements scs.Store. It is only for reading.
 func (s *Store) Find(token string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), token)
 }
 
-// Commit implements scs.Store and refuses: without the request's context it is
-// not known what the session was before. scs calls CommitCtx.
+// Commit implements scs.Store and always fails: without the request's context the earlier state of
+// the session is unknown. scs calls CommitCtx instead.
 func (s *Store) Commit(string, []byte, time.Time) error { return ErrNoTracking }
 
 // Delete implements scs.Store.

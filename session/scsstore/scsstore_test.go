@@ -136,7 +136,7 @@ func TestLogoutHolds(t *testing.T) {
 		}
 		r := <-done
 		if r.Statuses[409] == 0 {
-			t.Errorf("nobody was told: %v", r.Statuses)
+			t.Errorf("no request got 409: %v", r.Statuses)
 		}
 		if a, _ := c.Get(t.Context(), 0, "/keys"); strings.TrimSpace(a.Body) != "" {
 			t.Errorf("the session is back: %q", a.Body)

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// Blobs keeps single values in memory, for tests of what is built on a
+// Blobs keeps single values in memory. It is for tests of code that is built on a
 // session.BlobStore. It is safe for concurrent use.
 type Blobs struct {
 	mu     sync.Mutex
@@ -18,13 +18,13 @@ type Blobs struct {
 
 type blob struct {
 	data    []byte
-	expires time.Time // zero: never
+	expires time.Time // zero if it never expires
 }
 
-// NewBlobs returns an empty one.
+// NewBlobs returns an empty Blobs.
 func NewBlobs() *Blobs { return &Blobs{values: make(map[string]blob)} }
 
-// at returns what lives at key.
+// at returns the value that lives at key, or nil.
 func (b *Blobs) at(key string) *session.Blob {
 	v, ok := b.values[key]
 	switch {
@@ -111,8 +111,7 @@ func (b *Blobs) Touch(ctx context.Context, key string, ttl time.Duration) error 
 	return nil
 }
 
-// Put writes a value without any condition, and for ever, as programs other
-// than padlock do.
+// Put writes a value without any condition and without an end, as programs other than padlock do.
 func (b *Blobs) Put(key string, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

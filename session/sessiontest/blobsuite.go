@@ -12,17 +12,16 @@ import (
 
 // A BlobHarness describes a store of single values to RunBlobs.
 type BlobHarness struct {
-	// Open returns the store, or another handle on the same values: it is
-	// called twice.
+	// Open returns the store, or another handle on the same values. It is called twice.
 	Open func() (session.BlobStore, error)
-	// Expire is how long a lifetime must be to be measured; 0 is 150 ms.
+	// Expire is the shortest lifetime that the suite can measure; 0 means 150 ms.
 	Expire time.Duration
-	// Patience is how long a case may take; 0 is 30 s.
+	// Patience is how long a case may take; 0 means 30 s.
 	Patience time.Duration
 }
 
-// RunBlobs checks that a store keeps the contract of session.BlobStore, each
-// case in a subtest. What session.FromBlobs makes of it is for Run.
+// RunBlobs checks that a store keeps the contract of session.BlobStore, each case in a subtest. To
+// check the store that session.FromBlobs makes of it, use Run.
 func RunBlobs(t *testing.T, h BlobHarness) {
 	s, err := startBlobs(h)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *blobSuite) run(c blobCase) []Failure {
 	return s.suite.run(testCase{c.name, func(k *check) { c.f(&blobCheck{k, s.a, s.b}) }})
 }
 
-// swap wants a swap to be done.
+// swap makes a swap that has to succeed.
 func (c *blobCheck) swap(key string, old *session.Blob, data []byte, ttl time.Duration) session.Blob {
 	done, _, err := c.a.Swap(c.ctx, key, old, data, ttl)
 	if err != nil || !done {
@@ -99,8 +98,8 @@ func (c *blobCheck) get(key string) session.Blob {
 	return blob
 }
 
-// A mortal store dies at one of its calls: before that is done or, if late is
-// set, after it, so that only its reply is lost. All calls after it fail.
+// A mortal store dies during one of its calls. It dies before the call takes effect or, if late is
+// set, after that, so that only the reply is lost. All later calls fail.
 type mortal struct {
 	session.BlobStore
 	late bool
@@ -110,7 +109,8 @@ type mortal struct {
 	died bool
 }
 
-// call does f, unless the store is dead. dead reports that it died meanwhile.
+// call calls f, unless the store is dead. dead is the error if the store is dead or dies in this
+// call.
 func (m *mortal) call(f func()) (dead error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

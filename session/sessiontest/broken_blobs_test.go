@@ -143,8 +143,8 @@ func TestBlobSuiteNoticesRuins(t *testing.T) {
 	}
 }
 
-// lastMove keeps what it knows of moves apart from sessions: whoever comes last
-// is believed, whoever succeeds.
+// lastMove is a broken store that records moves separately from sessions. It reports the last move
+// that was tried, even if another one succeeded.
 type lastMove struct {
 	session.Store
 	meet func(key string)

@@ -261,7 +261,7 @@ var breakages = []breakage{
 		return s.Touch(ctx, key, ttl)
 	}},
 	{name: "does not delete", case_: "delete", del: func(session.Store, context.Context, string) (session.Moved, error) { return session.Moved{}, nil }},
-	{name: "error for what is not there", case_: "delete", del: func(s session.Store, ctx context.Context, key string) (session.Moved, error) {
+	{name: "error for an absent key", case_: "delete", del: func(s session.Store, ctx context.Context, key string) (session.Moved, error) {
 		if _, err := s.Load(ctx, key); err != nil {
 			return session.Moved{}, err
 		}

@@ -32,7 +32,7 @@ func swaps(c *blobCheck) {
 	c.a.Remove(c.ctx, c.key, nil)
 }
 
-// swapChanged: nothing is written over what is not as it was read.
+// swapChanged: Swap must not overwrite a value that has changed since it was read.
 func swapChanged(c *blobCheck) {
 	old := c.swap(c.key, nil, []byte("a"), long)
 	if done, now, err := c.b.Swap(c.ctx, c.key, nil, []byte("x"), long); done || err != nil || now == nil || string(now.Data) != "a" {
@@ -52,7 +52,7 @@ func swapChanged(c *blobCheck) {
 	}
 }
 
-// swapEmpty: PHP's session without keys has no bytes.
+// swapEmpty: a PHP session without keys has no bytes, and must be kept all the same.
 func swapEmpty(c *blobCheck) {
 	for i, empty := range [][]byte{nil, {}} {
 		key := fmt.Sprint(c.key, i)
@@ -116,10 +116,10 @@ func touchTombstone(c *blobCheck) {
 	}
 }
 
-// moverDies has a process die at each step of giving a session a new id, and
-// looks at what is left: the session as it was, or where it went, and where the
-// tombstone has a key of its own perhaps neither. Then the session is moved
-// again, destroyed, or removed by a program other than padlock.
+// moverDies lets a process die at each step of giving a session a new id, and checks the state that
+// it leaves: the session as it was, or a tombstone with the new key. If the tombstone has a key of
+// its own, neither may be there. Then the session is moved again, destroyed, or removed by a
+// program other than padlock.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*ruin, error) {
@@ -137,7 +137,7 @@ func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	}
 }
 
-// A ruin is what a process that died has left of a session.
+// A ruin is the state of a session after the process that moved it died.
 type ruin struct {
 	*blobCheck
 	store  session.Store
@@ -170,7 +170,7 @@ func (r *ruin) move(mover session.Store) error {
 	return err
 }
 
-// then does one of three things with what is left.
+// then moves the session again (0), destroys it (1), or removes it as other programs do (2).
 func (r *ruin) then(what int) {
 	rec, err := r.store.Load(r.ctx, r.key)
 	alive := err == nil && rec.Moved.To == ""

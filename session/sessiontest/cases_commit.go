@@ -276,8 +276,8 @@ func crowdKeys(c *check) {
 	c.has(want)
 }
 
-// crowdConditions has 8 read and write: of those that saw the same value one
-// gets through.
+// crowdConditions lets 8 callers read and write at once. Of those that saw the same value only one
+// may succeed.
 func crowdConditions(c *check) {
 	c.create(c.put("n", int64(0)))
 	var done atomic.Int64

@@ -132,7 +132,7 @@ func deletes(c *check) {
 	}
 }
 
-// deleteRace: whatever runs beside, after Delete nothing is there.
+// deleteRace: after Delete nothing is there, whatever ran at the same time.
 func deleteRace(c *check) {
 	c.create(c.put("a", "1"))
 	var wg sync.WaitGroup
@@ -236,8 +236,7 @@ func movedDeleted(c *check) {
 	}
 }
 
-// movedRace: what was counted before the move is in the tombstone, and nothing
-// is counted after it.
+// movedRace: counts from before the move are in the tombstone, and later counts fail.
 func movedRace(c *check) {
 	c.create()
 	var mu sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// size is how many bytes of keys and values the session has.
+// size returns the bytes of all keys and values of the session.
 func (c *check) size() int {
 	n := 0
 	for _, f := range c.load().Fields {
@@ -17,8 +17,8 @@ func (c *check) size() int {
 	return n
 }
 
-// sizeBounded: what would exceed Change.MaxSize is refused, and nothing of it is
-// done; a session that is larger already may shrink.
+// sizeBounded: a change that would exceed Change.MaxSize is refused as a whole. A session that is
+// already larger may shrink.
 func sizeBounded(c *check) {
 	c.create(c.put("a", strings.Repeat("x", 100)), c.put("n", 7))
 	size := c.size()
@@ -58,7 +58,7 @@ func sizeOfNew(c *check) {
 	}
 }
 
-// sizeCrowd: commits that come at once do not exceed it together.
+// sizeCrowd: commits that run at the same time do not exceed the limit together.
 func sizeCrowd(c *check) {
 	c.create(c.put("a", 1))
 	const limit = 500

@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// movedTwo: of two moves at once one succeeds, and everybody hears of that one.
+// movedTwo: of two moves at the same time one succeeds, and all callers learn the new key of that
+// one.
 func movedTwo(c *check) {
 	for round := range 20 {
 		key := c.key + strconv.Itoa(round)

@@ -5,7 +5,8 @@
 //		sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { … }})
 //	}
 //
-// Each case uses its own keys, so cases run in parallel, and several suites may run on one server.
+// Each case uses its own keys. So cases can run in parallel, and several suites can run on one
+// server.
 package sessiontest
 
 import (
@@ -28,22 +29,22 @@ import (
 
 // A Harness describes a store to the suite.
 type Harness struct {
-	// Open returns the store, or another handle on the same sessions: it is
-	// called twice.
+	// Open returns the store, or another handle on the same sessions. It is called twice.
 	Open func() (session.Store, error)
-	// Encode encodes a value as the store keeps it; nil is JSON. It gets strings and int64.
+	// Encode encodes a value as the store keeps it; nil means JSON. It is called with strings and
+	// int64s.
 	Encode func(v any) []byte
-	// Keys are keys that the store must be able to keep; nil is a list of unusual ones.
+	// Keys are keys that the store must be able to keep; nil means a list of unusual ones.
 	Keys []string
-	// Expire is the shortest lifetime that the suite can measure; 0 is 150 ms.
+	// Expire is the shortest lifetime that the suite can measure; 0 means 150 ms.
 	Expire time.Duration
-	// Patience is how long a case may take; 0 is 30 s.
+	// Patience is how long a case may take; 0 means 30 s.
 	Patience time.Duration
 }
 
 // A Failure is a rule that the store broke.
 type Failure struct {
-	Case string // as a subtest is called
+	Case string // the name of the case's subtest
 	Text string
 	At   string // file and line of the case
 }
@@ -121,7 +122,7 @@ func start(h Harness) (*suite, error) {
 type check struct {
 	*suite
 	name string
-	key  string // of this case alone
+	key  string // used by this case only
 	ctx  context.Context
 
 	mu       sync.Mutex
@@ -171,7 +172,7 @@ func (c *check) create(ops ...session.Op) session.Result {
 	return res
 }
 
-// commit commits to the case's session, with a lifetime if none is given.
+// commit commits to the case's session. If no lifetime is given, it uses long.
 func (c *check) commit(ch session.Change) (session.Result, error) {
 	if ch.TTL == 0 {
 		ch.TTL = long
@@ -179,7 +180,7 @@ func (c *check) commit(ch session.Change) (session.Result, error) {
 	return c.b.Commit(c.ctx, c.key, ch)
 }
 
-// value is what the only op of a commit returned.
+// value returns the value of the only op of a commit.
 func (c *check) value(res session.Result) []byte {
 	if len(res.Values) != 1 {
 		c.errorf("%d values for one op", len(res.Values))
@@ -211,7 +212,7 @@ func incr(key string, n int64) session.Op {
 	return session.Op{Kind: session.OpIncr, Key: key, Delta: n}
 }
 
-// has wants the session to have exactly these keys and values.
+// has checks that the session has exactly these keys and values.
 func (c *check) has(want map[string]any) {
 	r := c.load()
 	c.fields(r, want)
@@ -236,7 +237,7 @@ func (c *check) fields(r session.Record, want map[string]any) {
 	}
 }
 
-// eventually asks until f is true.
+// eventually calls f until it returns true.
 func (c *check) eventually(what string, f func() bool) {
 	for !f() {
 		select {
@@ -256,7 +257,7 @@ func (c *check) crowd(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// spawn runs f in a goroutine, where failf ends only that.
+// spawn runs f in a goroutine. If f calls failf, only that goroutine ends.
 func (c *check) spawn(wg *sync.WaitGroup, f func()) {
 	wg.Go(func() { c.protect(f) })
 }

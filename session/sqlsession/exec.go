@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// count runs a statement and returns how many rows it changed. If the database
-// undid the statement because it ran into another one, it is run again.
+// count runs a statement and returns how many rows it changed. If the database aborts the statement
+// because of a conflict with another one, count runs it again.
 func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) {
 	q = r.query(q)
 	for try := 0; ; try++ {
@@ -25,10 +25,9 @@ func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) 
 	}
 }
 
-// brokenOff reports whether the database says that it undid a statement
-// because it ran into another: a deadlock, or a strict isolation level. The
-// standard's code for that, and PostgreSQL's for a deadlock, are had from
-// drivers by a method or stand in the text.
+// brokenOff reports whether the database aborted a statement because of a conflict with another
+// one: a deadlock, or a strict isolation level. SQLSTATE 40001 says so, and PostgreSQL's own code
+// says so for a deadlock. Some drivers return the code from a method; in others it is in the text.
 func brokenOff(err error) bool {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
@@ -37,7 +36,8 @@ func brokenOff(err error) bool {
 	return strings.Contains(err.Error(), "(40001)")
 }
 
-// again waits for a moment, longer each time, unless it was tried often enough.
+// again waits for a random time, longer after more tries. It returns false if there were too many
+// tries or if ctx has ended.
 func again(ctx context.Context, try int) bool {
 	if try >= maxTries {
 		return false
@@ -52,7 +52,7 @@ func again(ctx context.Context, try int) bool {
 	}
 }
 
-// query fills in table, clock and placeholders.
+// query fills in the table's name, the clock and the placeholders.
 func (r *rows) query(q string) string {
 	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live(), "{over}", "expires > 0 AND expires <= "+r.d.now,
 		"{batch}", strconv.Itoa(sweepBatch)).Replace(q)
@@ -71,5 +71,5 @@ func (r *rows) query(q string) string {
 	return b.String()
 }
 
-// live is the condition that a row has not expired.
+// live returns the SQL condition that a row has not expired.
 func (r *rows) live() string { return "(expires = 0 OR expires > " + r.d.now + ")" }

@@ -1,14 +1,14 @@
 package sqlsession
 
-// language is what a kind of database writes differently.
+// language holds the SQL that differs between the kinds of databases.
 type language struct {
 	name     string
-	now      string // milliseconds since 1970, by the server
-	numbered bool   // $1 instead of ?
+	now      string // the server's time in milliseconds since 1970
+	numbered bool   // $1 instead of ? as placeholders
 	ignore   [2]string
 	sweep    string // deletes one batch of expired rows
 	columns  string
-	index    string // of the column expires, after the table; "" if columns has it
+	index    string // creates the index on the column expires; "" if columns contains it
 }
 
 var languages = map[Dialect]language{
@@ -20,7 +20,7 @@ var languages = map[Dialect]language{
 		index:   "CREATE INDEX IF NOT EXISTS %s_expires ON %s (expires)",
 	},
 	MySQL: {
-		// UTC, for local time has an hour twice in autumn.
+		// UTC, because local time repeats an hour in autumn.
 		name: "mysql", now: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
 		ignore: [2]string{"INSERT IGNORE INTO", ""},
 		sweep:  "DELETE FROM {table} WHERE {over} ORDER BY expires LIMIT {batch}",

@@ -1,21 +1,19 @@
-// Package sqlsession keeps sessions in a table of PostgreSQL, MySQL, MariaDB or
-// SQLite, through database/sql with any driver.
+// Package sqlsession keeps sessions in a table of PostgreSQL, MySQL, MariaDB or SQLite, through
+// database/sql with any driver.
 //
 //	store, err := sqlsession.New(db, sqlsession.Postgres)
 //	err = store.CreateTable(ctx)
 //	sessions, err := session.New(store, session.Locker(locker))
 //
-// A session is one row. A commit is one UPDATE that asks for the row's version,
-// so it needs no transaction; it is right at every isolation level, and what
-// the stricter ones break off is run again. Time is the database server's.
+// A session is one row. A commit is one UPDATE on condition of the row's version, so it needs no
+// transaction and is right at every isolation level. If a strict isolation level aborts a
+// statement, the statement is run again. All times are from the database server's clock.
 //
-// A process that makes sessions deletes expired rows every ten minutes, in
-// batches, in the background; no request waits for that. [Store.Sweep] deletes
-// them at once.
+// A process that creates sessions deletes expired rows every ten minutes, in batches, in the
+// background. No request waits for that. [Store.Sweep] deletes them at once.
 //
-// SQLite needs a busy timeout (PRAGMA busy_timeout) where several connections
-// write. PostgreSQL must be asked at its primary; a cluster with several
-// primaries must replicate synchronously.
+// SQLite needs a busy timeout (PRAGMA busy_timeout) if several connections write. With PostgreSQL,
+// connect to the primary. A cluster with several primaries must replicate synchronously.
 package sqlsession
 
 import (
@@ -33,7 +31,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// A Dialect is a kind of database. Its constants are the kinds that there are.
+// A Dialect is a kind of database, one of the constants below.
 type Dialect uint8
 
 // The kinds of databases.
@@ -57,8 +55,8 @@ func (d Dialect) String() string {
 // DefaultTable is the table's name unless Table gives another.
 const DefaultTable = "padlock_sessions"
 
-// Store keeps sessions in one table. It is a session.Store, safe for
-// concurrent use. The database stays the caller's.
+// Store keeps sessions in one table. It is a session.Store, safe for concurrent use. It never
+// closes the database.
 type Store struct {
 	session.Store
 	rows *rows
@@ -67,12 +65,11 @@ type Store struct {
 // Option configures New.
 type Option func(*rows)
 
-// Table names the table: letters, digits and underscores, with a schema before
-// a dot.
+// Table sets the table's name: letters, digits and underscores. A schema and a dot may come before
+// it.
 func Table(name string) Option { return func(r *rows) { r.table = name } }
 
-// New returns a store in db. It makes no query; the error is about the table's
-// name.
+// New returns a store in db. It makes no query. It returns an error if the table's name is invalid.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 	r := &rows{db: db, d: languages[d], table: DefaultTable}
 	for _, o := range opts {
@@ -92,11 +89,11 @@ func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,50}$`)
 
-// Blobs are the rows: for a format of your own, with session.FromBlobs, or
-// PHP's, with session.NewPHP.
+// Blobs returns the rows as a BlobStore. Use it for a format of your own with session.FromBlobs, or
+// for PHP's with session.NewPHP.
 func (s *Store) Blobs() session.BlobStore { return s.rows }
 
-// Schema are the statements that CreateTable makes.
+// Schema returns the statements that CreateTable runs.
 func (s *Store) Schema() []string {
 	r := s.rows
 	all := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", r.table, r.d.columns)}
@@ -105,7 +102,7 @@ func (s *Store) Schema() []string {
 		if !found {
 			bare = r.table
 		}
-		if r.d.name == "sqlite" && found { // there the schema goes with the index
+		if r.d.name == "sqlite" && found { // in SQLite, the schema is part of the index's name and not of the table's
 			all = append(all, fmt.Sprintf(r.d.index, r.table, bare))
 		} else {
 			all = append(all, fmt.Sprintf(r.d.index, bare, r.table))
@@ -114,8 +111,8 @@ func (s *Store) Schema() []string {
 	return all
 }
 
-// CreateTable makes the table if there is none. A program that may not create
-// tables has it made from Schema.
+// CreateTable creates the table if it does not exist. If the program may not create tables, an
+// administrator can run the statements of Schema.
 func (s *Store) CreateTable(ctx context.Context) error {
 	for _, q := range s.Schema() {
 		if _, err := s.rows.db.ExecContext(ctx, q); err != nil {
@@ -125,8 +122,8 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// rows is the table. A blob's tag is its version, which begins anywhere, so
-// that a row that was deleted and made again is another.
+// rows is the table. A blob's tag is the row's version. The first version of a row is random, so
+// that a row which was deleted and made again has a different one.
 type rows struct {
 	db        *sql.DB
 	d         language
@@ -135,7 +132,7 @@ type rows struct {
 	sweeping  atomic.Bool
 }
 
-// until is the column expires for a lifetime that begins now.
+// until returns the SQL for the column expires, for a lifetime that begins now.
 func (r *rows) until(ttl time.Duration) string {
 	if ttl <= 0 {
 		return "0"
@@ -144,7 +141,7 @@ func (r *rows) until(ttl time.Duration) string {
 	return r.d.now + " + " + strconv.FormatInt(ms, 10)
 }
 
-// exec reports whether a row was changed.
+// exec runs a statement and reports whether it changed a row.
 func (r *rows) exec(ctx context.Context, q string, args ...any) (bool, error) {
 	n, err := r.count(ctx, q, args...)
 	return n > 0, err
@@ -180,7 +177,7 @@ func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []b
 	var done bool
 	var err error
 	if data == nil {
-		data = []byte{} // nil would be NULL
+		data = []byte{} // nil would become NULL
 	}
 	if old == nil {
 		done, err = r.insert(ctx, key, data, ttl)
@@ -198,7 +195,7 @@ func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []b
 	return false, &now, err
 }
 
-// insert makes a row, in the place of one that has expired if there is one.
+// insert makes a row. If there is an expired one at the key, insert replaces it.
 func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Duration) (bool, error) {
 	if !plain(key) {
 		return false, fmt.Errorf("%w: sqlsession keeps at most %d bytes of printable ASCII, without a space at the end", session.ErrKey, maxKey)
@@ -215,14 +212,15 @@ func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Dur
 // maxKey is the width of the column id.
 const maxKey = 255
 
-// plain reports whether all databases keep key as it is and distinguish it from
-// others: MySQL's INSERT IGNORE would cut it or put question marks into it.
+// plain reports whether all databases store key unchanged and distinct from other keys. MySQL's
+// INSERT IGNORE, for example, would shorten some keys or replace characters by question marks.
 func plain(key string) bool {
 	other := func(c rune) bool { return c < ' ' || c > '~' }
 	return len(key) <= maxKey && !strings.ContainsFunc(key, other) && !strings.HasSuffix(key, " ")
 }
 
-// tag is the version in a blob that Get returned. Any other blob matches no row.
+// tag returns the version in a blob that Get returned. For any other blob it returns a version that
+// no row has.
 func tag(b *session.Blob) int64 {
 	n, err := strconv.ParseInt(b.Tag, 10, 64)
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 const (
 	// sweepEvery is how often a process deletes expired rows.
 	sweepEvery = 10 * time.Minute
-	// sweepFor bounds one such run. What it has deleted stays deleted.
+	// sweepFor bounds one such run. Rows that it has deleted stay deleted.
 	sweepFor = time.Minute
-	// sweepBatch is how many rows one statement deletes: few enough that it
-	// ends soon, and that no other statement waits long for its locks.
+	// sweepBatch is the number of rows that one statement deletes. It is small, so that the
+	// statement ends soon and no other statement waits long for its locks.
 	sweepBatch = 1000
 )
 
-// Sweep deletes the rows that have expired and returns how many, in batches of
-// one statement each. After an error, the batches before it stay deleted.
+// Sweep deletes the rows that have expired and returns how many. It runs one statement for each
+// batch, so after an error earlier batches stay deleted.
 func (s *Store) Sweep(ctx context.Context) (int64, error) { return s.rows.sweep(ctx) }
 
-// sweep uses the index of the end, so rows that live are neither read nor locked.
+// sweep uses the index on expires, so it neither reads nor locks rows that live.
 func (r *rows) sweep(ctx context.Context) (all int64, err error) {
 	for {
 		start := time.Now()
@@ -28,7 +28,7 @@ func (r *rows) sweep(ctx context.Context) (all int64, err error) {
 		if err != nil || n < sweepBatch {
 			return all, err
 		}
-		pause := time.NewTimer(time.Since(start)) // half of the time is for others
+		pause := time.NewTimer(time.Since(start)) // leaves half of the time to other statements
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -38,7 +38,7 @@ func (r *rows) sweep(ctx context.Context) (all int64, err error) {
 	}
 }
 
-// sweepNowAndThen sweeps in the background, if the last time was long ago.
+// sweepNowAndThen sweeps in the background, if the last sweep was long ago.
 func (r *rows) sweepNowAndThen() {
 	last, now := r.lastSweep.Load(), time.Now().UnixNano()
 	if now-last <= int64(sweepEvery) || !r.sweeping.CompareAndSwap(false, true) {
@@ -52,6 +52,6 @@ func (r *rows) sweepNowAndThen() {
 		defer r.sweeping.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), sweepFor)
 		defer cancel()
-		_, _ = r.sweep(ctx) // the next run goes on from here
+		_, _ = r.sweep(ctx) // after an error, the next run continues
 	}()
 }

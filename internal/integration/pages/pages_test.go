@@ -139,6 +139,15 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
+func TestTransactionProgram(t *testing.T) {
+	cmd := build(t, "docs/stores/sql.md")
+	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)
+	out, err := cmd.CombinedOutput()
+	if want := "paid with receipt 7\ncanceled\n"; err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+}
+
 // Of two that run at once one does the work, and the other says that it does not.
 func TestTwoServers(t *testing.T) {
 	first := build(t, "docs/first-program.md")

@@ -39,7 +39,7 @@ var databases = map[string]func(testing.TB) database{
 		return database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "default_transaction_isolation=serializable"}}).URL(), sqlsession.Postgres, "public"}
 	},
 	"mariadb": func(t testing.TB) database {
-		return database{"mysql", mariaDB(t, "TZ=Europe/Berlin").URL(), sqlsession.MySQL, "mysql"}
+		return database{"mysql", server.MariaDB(t, "TZ=Europe/Berlin").URL(), sqlsession.MySQL, "mysql"}
 	},
 	"sqlite": func(t testing.TB) database {
 		return database{"sqlite", "file:" + filepath.Join(t.TempDir(), "db") + "?_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)", sqlsession.SQLite, "main"}

@@ -139,7 +139,7 @@ func TestSerializable(t *testing.T) {
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
-		d := database{"mysql", mariaDB(t).URL() + "?tx_isolation=%27SERIALIZABLE%27", sqlstore.MySQL}
+		d := database{"mysql", server.MariaDB(t).URL() + "?tx_isolation=%27SERIALIZABLE%27", sqlstore.MySQL}
 		drivertest.Run(t, drivertest.Harness{Open: d.open, Slow: true, Parallel: 8})
 	})
 }

@@ -1,10 +1,10 @@
 // Package linear checks whether the history of each name could come from a lock that does one
-// operation after the other. It cuts histories into pieces and knows what a lock may do; a [Judge],
-// such as porcupine, finds the order.
+// operation after another. The package cuts histories into pieces and defines what a lock may do. A
+// [Judge], such as porcupine, finds the order.
 //
-// Leases need time, and such a model has none. So every hold whose release was not confirmed gets
-// one more operation, its end, which belongs to no caller and may happen at any time after its
-// window, or never. Refused acquires are left out: they only keep others out.
+// The model has no time, but leases expire. So every hold whose release was not confirmed gets one
+// more operation: its end. No caller makes it, and it may happen at any time after the hold's
+// window, or never. Refused acquires are left out, because they change nothing.
 package linear
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// Verdict counts the pieces of all histories. Unknown pieces have not passed.
+// Verdict counts the pieces of all histories. An Unknown piece has not passed.
 type Verdict struct {
 	OK, Illegal, Unknown int
 	Operations           int
-	Names                []string // the names that have an illegal piece
+	Names                []string // names with an illegal piece
 }
 
 func (v Verdict) String() string {
 	return fmt.Sprintf("%d of %d pieces ok, %d illegal, %d unknown (%d operations)", v.OK, v.OK+v.Illegal+v.Unknown, v.Illegal, v.Unknown, v.Operations)
 }
 
-// patience is the time for one piece.
+// patience is the time limit for one piece.
 const patience = 5 * time.Second
 
-// Operation is an [Op] that took place at some moment between Call and Return.
+// Operation is an [Op] that took effect at some moment between Call and Return.
 type Operation struct {
 	Worker       int
 	Op           Op
@@ -42,20 +42,20 @@ type Operation struct {
 // Result is the verdict on one piece of a history.
 type Result int
 
-// A piece is fine, cannot come from a lock, or took too long to judge.
+// A piece is correct, cannot come from a lock, or took too long to judge.
 const (
 	OK Result = iota
 	Illegal
 	Unknown
 )
 
-// A Judge finds out, within about the limit, whether operations can be put into an order in which
-// [Op.Step] allows each, beginning with the zero State. If they cannot, and picture is not empty,
-// it draws them in that file.
+// A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
+// with the zero State. It takes about limit at most. If there is no such order, and picture is not
+// empty, it draws the operations in that file.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
-// Check lets judge look at all names. Pictures of up to three illegal pieces go to dir, unless dir
-// is empty. Check takes about limit at most; the remaining pieces are Unknown.
+// Check lets judge examine all names. Pictures of up to three illegal pieces are written to dir,
+// unless dir is empty. Check takes about limit at most; the remaining pieces are then Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
@@ -98,8 +98,8 @@ func (v *Verdict) add(judge Judge, name string, piece []Operation, dir string, r
 	return err
 }
 
-// pieces makes operations of the holds on one name and cuts them at the times at which the name is
-// free for sure.
+// pieces turns the holds on one name into operations. It cuts them into pieces at times at which
+// the name is certainly free.
 func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	var all []Operation
 	for _, h := range holds {
@@ -119,16 +119,16 @@ func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	return append(cut, ordered(c.piece))
 }
 
-// cutter knows whether a call or a hold is under way.
+// cutter records whether a call or a hold is under way.
 type cutter struct {
 	piece []Operation
-	busy  int64           // a call is under way until then
-	live  map[int64]int64 // holds, and when they were granted
+	busy  int64           // a call is under way until this time
+	live  map[int64]int64 // time of grant, by hold
 }
 
 func (c *cutter) reset() { *c = cutter{live: map[int64]int64{}} }
 
-// smallest is the smallest size of a piece that is worth cutting.
+// smallest is the minimum size of a piece.
 const smallest = 20
 
 func (c *cutter) free(at int64) bool {
@@ -144,7 +144,7 @@ func (c *cutter) add(o Operation) {
 	switch in.action {
 	case grant, adopt:
 		delete(c.live, in.other)
-		if !in.shared { // all earlier holders are gone
+		if !in.shared { // an exclusive grant: all earlier holders are gone
 			for id, since := range c.live {
 				if since < o.Return {
 					delete(c.live, id)
@@ -157,7 +157,7 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered notes for each grant of a piece which fence comes before its own.
+// ordered sets for each grant of a piece the fence that comes before its own.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -184,7 +184,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	end := h.Call // the end of the window, after which the store may have dropped the hold
+	end := h.Call // end of the window, after which the store may have ended the hold
 	if n := len(h.Spans); n > 0 {
 		end = h.Spans[n-1].To
 	}
@@ -207,7 +207,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		case e.Op == soak.Evicted:
 			evicted = true
 			add(Op{action: release}, e.Call, e.At)
-		case e.Op == soak.Released && !evicted: // a release that was repeated cannot tell that it came too late
+		case e.Op == soak.Released && !evicted: // a release that was retried cannot know whether it was too late
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

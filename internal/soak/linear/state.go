@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// State is a name as the model sees it. The zero State is a name that nobody has held yet.
+// State is the state of a name in the model. In the zero State nobody has ever held the name.
 type State struct {
-	writer  int64  // 0: none
-	readers string // ids, sorted, eight bytes each
-	fence   uint64 // the highest fence that was reported
+	writer  int64  // 0 means no writer
+	readers string // sorted ids, eight bytes each
+	fence   uint64 // the greatest fence that was reported so far
 }
 
 func ids(s string) (list []int64) {
@@ -60,14 +60,14 @@ func (s State) String() string {
 type action int
 
 const (
-	grant   action = iota // a fresh hold
-	adopt                 // in place of another
+	grant   action = iota // a new hold
+	adopt                 // a new hold in place of another
 	promote               // from reader to writer
 	demote                // from writer to reader
 	verify                // changes nothing
-	release               // confirmed
-	expire                // may happen at some time, without a call
-	weaken                // may happen at some time: a demotion of unknown outcome
+	release               // a confirmed release
+	expire                // may happen at any time, without a call
+	weaken                // may happen at any time: a demotion whose outcome is unknown
 )
 
 var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "release", "expire", "weaken"}
@@ -76,11 +76,11 @@ var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "
 type Op struct {
 	action  action
 	hold    int64
-	other   int64 // adopt: who had it
+	other   int64 // for adopt: the hold that is replaced
 	shared  bool
 	fence   uint64
-	before  uint64 // the highest reported fence below this one
-	regrant bool   // the conversion may let others in between
+	before  uint64 // the greatest reported fence below this one
+	regrant bool   // other holders may get the lock during the conversion
 }
 
 func (o Op) String() string {
@@ -91,13 +91,13 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted reports whether o's fence may come now. All reported fences come in their order, so the
-// fence before this one must be the last.
+// minted reports whether o's fence may come next. Fences are given in ascending order, so the
+// previous one must be the last in s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }
 
-// Step is the model: it reports whether o may happen in s, and returns the next state.
+// Step is the model. It reports whether o may happen in s, and returns the next state.
 func (o Op) Step(s State) (ok bool, next State) {
 	switch o.action {
 	case grant:

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// Handler serves the paths of this package with m. writers is the mode of the
-// routes that write; the others are ReadOnly.
+// Handler serves the paths of this package with m. writers are the options of the routes that
+// write; the other routes are ReadOnly.
 func Handler(m *session.Manager, writers ...session.RouteOption) http.Handler {
 	mux := http.NewServeMux()
 	write := func(path string, h handler) { mux.Handle("GET "+path, m.With(writers...)(h)) }
@@ -40,20 +40,20 @@ func Handler(m *session.Manager, writers ...session.RouteOption) http.Handler {
 	return mux
 }
 
-// Bare serves /read without any session, to compare with.
+// Bare serves /read without any session, for comparison.
 func Bare() http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { (&request{Request: r}).work() })
 }
 
 type handler func(*session.Session, *request) (string, error)
 
-// request notes how long its handler worked.
+// request measures how long its handler worked.
 type request struct {
 	*http.Request
 	worked time.Duration
 }
 
-// ServeHTTP leaves failures of the session to its middleware.
+// ServeHTTP ignores errors of the session, because the session's middleware reports them.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := &request{Request: r}
 	text, err := h(session.From(r.Context()), req)

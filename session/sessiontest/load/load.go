@@ -1,9 +1,9 @@
-// Package load is the test that a session library has to pass: many requests
-// at once over one cookie, each of which reads the session, works for a
-// while, and sets a key of its own. How many keys are there afterwards?
+// Package load tests a session library under load. Many requests with the same cookie run at once.
+// Each reads the session, works for a while, and sets its own key. The result is the number of keys
+// that the session has afterwards.
 //
-// [Run] is the client. It speaks to any server that answers these paths, in
-// whatever language; [Handler] is one made with package session:
+// [Client.Run] is the client. It works with any server that serves these paths, in whatever
+// language. [Handler] is such a server, made with package session:
 //
 //	/start                     makes the session and sets the cookie
 //	/set?key=K&work=25ms       reads the session, works, sets K to 1
@@ -27,16 +27,16 @@ import (
 	"time"
 )
 
-// A Client is one browser: it keeps one cookie, and sends as many requests at
-// once as it is told to. It is safe for concurrent use after Start.
+// A Client is one browser. It keeps one cookie, and can send many requests at once. It is safe for
+// concurrent use after Start.
 type Client struct {
-	Base   func(request int) string // the server's address for a request, for several servers on one session
-	Cookie *http.Cookie             // the session's; Start sets it
+	Base   func(request int) string // the address of the server for a request; several servers may share the session
+	Cookie *http.Cookie             // the session's cookie, set by Start
 	HTTP   *http.Client
 }
 
-// NewClient returns a client of the server at base that can have n connections
-// open. Close it.
+// NewClient returns a client of the server at base that can have n connections open. Call Close
+// when it is no longer needed.
 func NewClient(base string, n int) *Client {
 	t := &http.Transport{MaxIdleConns: n, MaxIdleConnsPerHost: n}
 	return &Client{Base: func(int) string { return base }, HTTP: &http.Client{Transport: t, Timeout: time.Minute}}
@@ -45,18 +45,18 @@ func NewClient(base string, n int) *Client {
 // Close closes the connections.
 func (c *Client) Close() { c.HTTP.CloseIdleConnections() }
 
-// An Answer is what a request got.
+// An Answer is the response to a request.
 type Answer struct {
 	Status int
 	Body   string
-	Cookie *http.Cookie // the last one set, if any
+	Cookie *http.Cookie // the last cookie that the response set, if any
 	Took   time.Duration
-	Worked time.Duration // by the handler's own clock, if it says so: header X-Worked
+	Worked time.Duration // the handler's own measurement, from the header X-Worked if there is one
 }
 
 const workHeader = "X-Worked"
 
-// Get sends a request, number i, with the cookie.
+// Get sends request number i, with the cookie.
 func (c *Client) Get(ctx context.Context, i int, path string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base(i)+path, nil)
 	if err != nil {
@@ -94,14 +94,14 @@ func (c *Client) Start(ctx context.Context) error {
 	return nil
 }
 
-// A Plan is what Run sends.
+// A Plan describes the requests that Run sends.
 type Plan struct {
 	Requests int
 	Path     func(i int) string // with its parameters
-	Spread   time.Duration      // over which the requests begin; 0: at once
+	Spread   time.Duration      // the time over which the requests begin; 0: all at once
 }
 
-// Set is a Plan in which each of n requests sets a key of its own.
+// Set is a Plan in which each of n requests sets its own key.
 func Set(n int, work, spread time.Duration) Plan {
 	return Plan{n, func(i int) string { return fmt.Sprintf("/set?key=k%d&work=%s", i, work) }, spread}
 }
@@ -119,14 +119,14 @@ func Read(n int, work time.Duration) Plan {
 	return Plan{n, func(int) string { return "/read?work=" + work.String() }, 0}
 }
 
-// A Report is what came of a Plan.
+// A Report is the result of a Plan.
 type Report struct {
 	Wall     time.Duration
 	Slowest  time.Duration
-	Worked   time.Duration // by all handlers together, where they say so
+	Worked   time.Duration // sum of Answer.Worked
 	Statuses map[int]int
-	Errors   []error // requests without an answer
-	// Answers in the order of the requests; zero where there was an error.
+	Errors   []error // errors of requests that got no answer
+	// Answers are in the order of the requests. The Answer of a request that failed is zero.
 	Answers []Answer
 }
 
@@ -159,7 +159,7 @@ func (c *Client) Run(ctx context.Context, p Plan) Report {
 	return r
 }
 
-// Kept counts the keys k0 to k(n-1) that the session has.
+// Kept counts how many of the keys k0 to k(n-1) the session has.
 func (c *Client) Kept(ctx context.Context, n int) (int, error) {
 	a, err := c.Get(ctx, 0, "/keys")
 	if err != nil || a.Status != http.StatusOK {

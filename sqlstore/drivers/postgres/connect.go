@@ -132,9 +132,10 @@ func (l *listener) Listen(ctx context.Context, channel string, ready func(), wok
 		conn.Close(ctx)
 		select {
 		case <-ctx.Done():
+			return ctx.Err()
 		case <-time.After(deafTime):
+			return errDeaf
 		}
-		return errDeaf
 	}
 	ready()
 	for {

@@ -2,6 +2,7 @@
 package postgres
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"net"
@@ -32,9 +33,9 @@ var parameters = []string{
 // than this machine, sslmode has to be one that does not fall back to plain text: verify-full,
 // verify-ca, require or disable.
 //
-// For what a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE,
-// PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass. All programs
-// that share locks must name the same database.
+// For the parts that a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT,
+// PGDATABASE, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass. All
+// programs that share locks must name the same database.
 //
 // The connections are watched for a pooler such as PgBouncer. Behind one, no statement is prepared,
 // and waiters poll unless notifications pass it.
@@ -72,7 +73,9 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 }
 
 func configure(u *url.URL) (*pgx.ConnConfig, error) {
-	cfg, err := pgx.ParseConfig(u.String())
+	there := *u
+	there.Path = cmp.Or(u.Path, "/") // without a path and a host there would be no slashes
+	cfg, err := pgx.ParseConfig(there.String())
 	if err != nil {
 		// The text of the error may hold a value of the URL or of the environment.
 		return nil, fmt.Errorf("%w: the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout", driver.ErrInvalid)
@@ -118,6 +121,7 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	}
 	add(cfg.Host, cfg.Port)
 	for _, f := range cfg.Fallbacks {
+		encrypted = encrypted && f.TLSConfig != nil
 		add(f.Host, f.Port)
 	}
 	return addresses, encrypted

@@ -11,11 +11,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// A fence is the time of the server, in microseconds since 1970, or the last
-// fence plus one if that is more. So every lock that is taken reads the clock by
-// which the server judges leases.
+// A fence is the server's time, in microseconds since 1970, or the last fence plus one if that is
+// greater. So every lock that is taken reads the clock by which the server judges leases.
 
-// closest is the reading with the shortest round trip, which is the most exact one.
+// closest returns the reading with the shortest round trip, which is the most precise one.
 func closest(seen []reading) reading {
 	return slices.MinFunc(seen, func(a, b reading) int { return cmp.Compare(a.trip(), b.trip()) })
 }
@@ -28,13 +27,13 @@ func (c *clock) stuck() bool {
 }
 
 const (
-	// offsetLimit is how far the clocks may be apart. Clocks that differ more are not synchronised,
-	// or not with the same source.
+	// offsetLimit is the tolerated difference between the clocks. Clocks that differ more are not
+	// synchronised, or not with the same source.
 	offsetLimit = time.Second
 	// driftMargin is the drift that holders allow for: 1 %.
 	driftMargin = 0.01
-	// driftLimit is more than a clock drifts by itself, and more than ntpd corrects it by (0.05 %).
-	// Beyond it something corrects the clock faster, or sets it.
+	// driftLimit is more than a clock drifts by itself, and more than ntpd corrects (0.05 %). If a
+	// clock drifts faster, a program corrects it faster than ntpd, or sets it.
 	driftLimit = 0.001
 )
 
@@ -50,7 +49,7 @@ func (v *visit) clocks(ctx context.Context, l *padlock.Locker, c *clock) {
 	v.drift(ctx, l, c, first)
 }
 
-// offset compares the server's clock with this machine's.
+// offset compares the server's clock with the clock of this machine.
 func (v *visit) offset(c *clock, r reading) {
 	local := time.Duration(c.base.UnixNano()) + (r.sent+r.got)/2
 	off, give := r.server()-local, r.trip()/2

@@ -1,8 +1,8 @@
-// Package doctor checks whether a store is as safe for locks as it seems: the settings of the
-// server, the file system and the network, and the clocks. It asks the store, reads its URL, and
+// Package doctor checks whether a store is as safe for locks as it seems. It checks the settings of
+// the server, the file system, the network and the clocks. It reads the URL, asks the store, and
 // takes and releases locks of its own. It changes nothing else.
 //
-// A fact that cannot be found out is Unknown, never Good.
+// If a fact cannot be found out, the finding is Unknown, never Good.
 package doctor
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// Examine checks the store of a URL. An error means that the URL is wrong (padlock.ErrInvalid). A
-// store that cannot be reached is a finding.
+// Examine checks the store of a URL. An error means that the URL is wrong (padlock.ErrInvalid). If
+// the store cannot be reached, that is a finding and not an error.
 func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 	v := &visit{Options: o, raw: rawURL, of: open.Redacted(rawURL, o.Schemes), place: placeOf(rawURL, o.Schemes)}
 	switch {
@@ -34,8 +34,8 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 	return v.found, err
 }
 
-// quick checks that a lock can be taken and released now. It sends two requests besides those that
-// open the store. A lock that another doctor holds proves as much.
+// quick checks that a lock can be taken and released now. It sends two requests in addition to
+// those that open the store. If another doctor holds the lock, that proves as much.
 func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
 		return v.found, nil
@@ -67,7 +67,7 @@ func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 func (v *visit) one(ctx context.Context) error {
 	if v.u.Scheme == "file" {
 		if there := v.directory(systemFiles{}); !there {
-			return nil // opening it would make it
+			return nil // opening the store would create it
 		}
 	} else if v.remote {
 		v.network()
@@ -83,15 +83,15 @@ func (v *visit) one(ctx context.Context) error {
 	return nil
 }
 
-// several examines a store made of others: each member, and the whole.
+// several examines a store made of others: each member, and the store as a whole.
 func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
-	first := map[string]string{} // of each run id, the member that has it
+	first := map[string]string{} // by run id: the member that has it
 	same := ""
 	for _, m := range members {
 		o := v.Options
 		o.runs = map[string]bool{}
-		o.Name += "-member" // the fences of the whole are not those of one
+		o.Name += "-member" // the whole store has other fences than a member
 		found, err := Examine(ctx, m, o)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func (v *visit) several(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	v.of = open.Redacted(v.raw, v.Schemes)
-	if same != "" { // whatever their URLs say
+	if same != "" { // even if their URLs differ
 		v.problem("members", same+" are one server", "one server then has two votes, and its loss counts twice", "name each server once")
 	} else {
 		v.members(members)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// files are the questions that the checks of a directory ask the system.
+// files is the part of the file system that the checks of a directory use.
 type files interface {
 	// Lstat is os.Lstat.
 	Lstat(path string) (fs.FileInfo, error)
@@ -20,7 +20,7 @@ type files interface {
 	On(path string) (kind string, left space)
 }
 
-// space is the free space of a file system; -1 means unknown.
+// space is the free space of a file system. -1 means unknown.
 type space struct {
 	bytes, files int64
 	readOnly     bool
@@ -32,7 +32,7 @@ type systemFiles struct{}
 func (systemFiles) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
 func (systemFiles) Readlink(path string) (string, error)   { return os.Readlink(path) }
 
-// directory checks the directory of lock files. It returns whether the directory exists.
+// directory checks the directory of lock files. It reports whether the directory exists.
 func (v *visit) directory(sys files) bool {
 	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
 	v.links(sys, dir)
@@ -44,7 +44,7 @@ func (v *visit) directory(sys files) bool {
 	return true
 }
 
-// exists reports whether the directory exists. Opening the store would make it.
+// exists reports whether the directory exists. Opening the store would create it.
 func (v *visit) exists(sys files) bool {
 	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
 	_, err := sys.Lstat(dir)
@@ -55,7 +55,7 @@ func (v *visit) exists(sys files) bool {
 	return err == nil
 }
 
-// links looks for symbolic links in the path. Deployments like to change them.
+// links looks for symbolic links in the path, because deployments often change them.
 func (v *visit) links(sys files, dir string) {
 	volume := filepath.VolumeName(dir)
 	at := volume + string(filepath.Separator)
@@ -80,13 +80,13 @@ func (v *visit) links(sys files, dir string) {
 	v.good("path", "no symbolic link on the way to "+dir)
 }
 
-// systemLink reports whether a link belongs to the system and stays.
+// systemLink reports whether a link belongs to the system and never changes.
 func systemLink(path string) bool {
 	return filepath.Dir(path) == string(filepath.Separator) || path == "/var/run" || path == "/var/lock"
 }
 
-// cleaned lists directories whose files are removed by age, at a logout or at a boot, and the
-// program that removes them.
+// cleaned lists directories from which old files are removed, or all files at a logout or a boot.
+// by is the program that removes them.
 var cleaned = []struct{ dir, by string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},
@@ -108,7 +108,7 @@ func (v *visit) cleaners(dir string) {
 	v.good("cleaners", "not below a directory for temporary files")
 }
 
-// network lists file systems whose locks depend on another machine or a program.
+// network lists file systems whose locks depend on another machine or on a program.
 var network = []string{"nfs", "smb", "cifs", "smb2", "fuse", "9p", "afs", "ceph", "coda", "lustre", "gpfs", "beegfs", "vboxsf", "vmhgfs", "ncp"}
 
 func (v *visit) fileSystem(sys files, dir string) {
@@ -130,7 +130,7 @@ func (v *visit) fileSystem(sys files, dir string) {
 	v.room(left)
 }
 
-// room checks the free space for lock files, which need a few hundred bytes each.
+// room checks the free space for lock files. A lock file needs a few hundred bytes.
 func (v *visit) room(left space) {
 	switch {
 	case left.readOnly:
@@ -144,7 +144,7 @@ func (v *visit) room(left space) {
 	}
 }
 
-// pathReason is the text of an error without operation and path.
+// pathReason returns the text of an error without the operation and the path.
 func pathReason(err error) string {
 	if of, ok := err.(*fs.PathError); ok {
 		return of.Err.Error()

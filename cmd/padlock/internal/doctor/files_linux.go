@@ -2,7 +2,7 @@ package doctor
 
 import "syscall"
 
-// kinds are file systems by statfs's f_type.
+// kinds maps the f_type of statfs to names of file systems.
 var kinds = map[uint32]string{
 	0xEF53: "ext4", 0x58465342: "xfs", 0x9123683E: "btrfs", 0x2FC12FC1: "zfs", 0xF2F52010: "f2fs", 0xCA451A4E: "bcachefs",
 	0x01021994: "tmpfs", 0x858458F6: "ramfs", 0x794C7630: "overlay",
@@ -19,7 +19,7 @@ func (systemFiles) On(path string) (string, space) {
 	}
 	left := space{bytes: int64(st.Bavail) * st.Bsize, files: int64(st.Ffree), readOnly: st.Flags&syscall.MS_RDONLY != 0}
 	if st.Files == 0 {
-		left.files = -1 // it does not count them
+		left.files = -1 // the file system does not count files
 	}
 	return kinds[uint32(st.Type)], left
 }

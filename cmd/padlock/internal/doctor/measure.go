@@ -7,10 +7,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// clock is a series of readings of the server's clock, compared with the monotonic clock of this
-// machine, by which holders judge their leases.
+// clock is a series of readings of the server's clock. They are compared with the monotonic clock
+// of this machine, by which holders judge their leases.
 type clock struct {
-	base  time.Time // local times count from here
+	base  time.Time // local times are relative to base
 	seen  []reading
 	trips []time.Duration
 }
@@ -23,7 +23,7 @@ type reading struct {
 
 func (r reading) trip() time.Duration { return r.got - r.sent }
 
-// server is the time of the server, counted from 1970.
+// server returns the server's time since 1970.
 func (r reading) server() time.Duration { return time.Duration(r.fence) * time.Microsecond }
 
 func (c *clock) saw(sent, got time.Duration, fence uint64) {
@@ -31,7 +31,7 @@ func (c *clock) saw(sent, got time.Duration, fence uint64) {
 	c.trips = append(c.trips, got-sent)
 }
 
-// The number of locks that are taken to measure, and the smaller number if that takes too long.
+// The number of locks taken to measure the clock, and the smaller number for slow stores.
 const (
 	looks     = 10
 	fewLooks  = 2

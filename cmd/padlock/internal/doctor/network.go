@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"net"
+	"net/url"
 	"strings"
 )
 
@@ -13,10 +14,10 @@ func (v *visit) network() {
 	}
 	here := local(v.servers)
 	switch {
-	case v.encrypted && v.u.Query().Get("tls-verify") == "no":
-		v.problem("network", "TLS, but the server's certificate is not checked (tls-verify=no)",
+	case v.encrypted && unchecked(v.u.Query()) != "":
+		v.problem("network", "TLS, but the server's certificate is not checked ("+unchecked(v.u.Query())+")",
 			"an attacker on the network can read the password and grant locks that do not exist",
-			"remove tls-verify=no from the URL; name your own certificate authority with ca=FILE")
+			trusted[unchecked(v.u.Query())])
 	case v.encrypted:
 		v.good("network", "TLS, and the server's certificate is checked")
 	case here:
@@ -24,13 +25,30 @@ func (v *visit) network() {
 	default:
 		v.problem("network", "no TLS to another machine",
 			"an attacker on the network can read the password, release locks and grant locks that do not exist",
-			"use TLS (rediss:// or tls=yes), or a network that you trust")
+			"use TLS (rediss:// or tls=yes; sslmode=verify-full for PostgreSQL; tls=true for MySQL), or a network that you trust")
 	}
 	if _, password := v.u.User.Password(); !password && !v.u.Query().Has("password-file") && !here {
 		v.problem("password", "no password for a server on another machine",
 			"if the server needs no password, everybody who can reach it can release every lock",
 			"give padlock a user of its own (docs/stores/redis.md), and name its password with password-file=FILE in the URL")
 	}
+}
+
+// trusted says what to write instead of a parameter with which no certificate is checked.
+var trusted = map[string]string{
+	"tls-verify=no":   "remove tls-verify=no from the URL; name your own certificate authority with ca=FILE",
+	"sslmode=require": "write sslmode=verify-full; name your own certificate authority with sslrootcert=FILE",
+	"tls=skip-verify": "write tls=true",
+}
+
+// unchecked returns the parameter with which no certificate is checked, or "".
+func unchecked(query url.Values) string {
+	for parameter := range trusted {
+		if name, value, _ := strings.Cut(parameter, "="); query.Get(name) == value {
+			return parameter
+		}
+	}
+	return ""
 }
 
 // local reports whether all servers are on this machine.

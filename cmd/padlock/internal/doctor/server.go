@@ -13,15 +13,15 @@ import (
 // unknownValue is a store's value for a setting that it could not read.
 const unknownValue = "unknown"
 
-// server checks what the store's server reports about itself. It returns whether the server was
-// reached.
+// server checks the facts that the store's server reports about itself. It returns whether the
+// server could be reached.
 func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	list, err := l.Status(ctx)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return true // it has no server
+		return true // the store has no server
 	case err != nil:
 		v.unknown("server", "the server did not answer: "+plain(err), "its settings are unknown", "check that it runs, and try again")
 		return false
@@ -53,7 +53,7 @@ func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// node is the report of one server, by name.
+// node is the report of one server, by the name of each fact.
 type node map[string]padlock.Finding
 
 func (v *visit) node(n node, g padlock.Guarantees) {
@@ -69,9 +69,10 @@ func (v *visit) node(n node, g padlock.Guarantees) {
 	v.eviction(n)
 	v.durability(n, g)
 	v.failover(n)
+	v.database(n)
 }
 
-// said reports a value, or that it is unknown.
+// said reports the value of a fact, or that the value is unknown.
 func (v *visit) said(f padlock.Finding, check, seen, why, do string) {
 	if f.Value == unknownValue {
 		v.unknown(check, "unknown", why, do)
@@ -100,7 +101,7 @@ func (v *visit) eviction(n node) {
 	}
 }
 
-// durability checks what a restart loses, and whether there has just been one.
+// durability checks which locks a restart loses, and whether a restart has just happened.
 func (v *visit) durability(n node, g padlock.Guarantees) {
 	f, ok := n["persistence"]
 	if !ok {

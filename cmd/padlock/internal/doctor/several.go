@@ -39,7 +39,7 @@ func (v *visit) members(members []string) {
 	}
 }
 
-// start checks that programs which use the quorum can start while a member is down.
+// start checks that programs that use the quorum can start while a member is down.
 func (v *visit) start(members []string) {
 	for _, m := range members {
 		if u := placeOf(m, v.Schemes).u; v.u.Scheme == "quorum" && u.Query().Get("lazy") == "no" {
@@ -51,7 +51,7 @@ func (v *visit) start(members []string) {
 	}
 }
 
-// twice returns what is in the list more than once, or "".
+// twice returns a string that is in the list more than once, or "".
 func twice(list []string) string {
 	list = slices.Clone(list)
 	slices.Sort(list)

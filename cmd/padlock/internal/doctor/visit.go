@@ -18,53 +18,54 @@ type State string
 const (
 	Good    State = "good"
 	Problem State = "problem"
-	Unknown State = "unknown" // it matters and could not be found out
+	Unknown State = "unknown" // the fact matters but could not be found out
 )
 
-// Finding is the result of one check, with reasons.
+// Finding is the result of one check.
 type Finding struct {
-	Check string // its name: "eviction", "clock", …
-	Of    string // the store, or the server of several; never a secret
+	Check string // the name of the check: "eviction", "clock", …
+	Of    string // the store, or one of its servers; never with a secret
 	State State
-	Seen  string // the fact
+	Seen  string // the observed fact
 	Why   string // why the fact matters for a lock; empty if Good
 	Do    string // what to do about it; empty if Good
 }
 
 // Options are the options of an examination.
 type Options struct {
-	// Open opens a store, with options besides those of the program.
+	// Open opens a store. opts are added to the options of the program.
 	Open func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
-	// Schemes are the kinds of stores that Open knows.
+	// Schemes are the kinds of stores that Open supports.
 	Schemes open.Option
-	// Name is the name of the lock that is taken and released. Two more names begin with it.
+	// Name is the name of the lock that is taken and released. Two other names that begin with Name
+	// are used too.
 	Name string
 	// TTL is the usual lease of locks in the store.
 	TTL time.Duration
-	// Measure is how long the clocks are watched.
+	// Measure is how long the clocks are observed.
 	Measure time.Duration
-	// Quick only takes a lock and releases it, once, at the store as a whole.
+	// Quick only takes and releases one lock, at the store as a whole.
 	Quick bool
 
-	runs map[string]bool // filled with the run ids of the servers, if not nil
+	runs map[string]bool // if not nil, the run ids of the servers are added to it
 }
 
 // visit is the examination of one store.
 type visit struct {
 	Options
-	raw string // its URL, with secrets
-	of  string // as it may be shown
+	raw string // the URL, with secrets
+	of  string // the URL without secrets
 	place
-	mode  string // of the server: standalone, sentinel or cluster
+	mode  string // mode of the server: standalone, sentinel or cluster
 	found []Finding
 }
 
-// place is what the URL of a store says.
+// place is the information in the URL of a store.
 type place struct {
 	u         *url.URL // empty if package open refuses the URL
-	composite bool     // a store made of stores
+	composite bool     // the store is made of stores
 	inProcess bool
-	servers   []string // HOST:PORT
+	servers   []string // HOST:PORT of each
 	encrypted bool
 	remote    bool // the store is on a server
 }
@@ -82,9 +83,9 @@ func placeOf(rawURL string, schemes open.Option) place {
 	return p
 }
 
-// open opens the store, leniently if it refuses to open, because the other checks then say more.
-// It returns an error for a wrong URL, and neither a Locker nor an error for a store that cannot be
-// reached.
+// open opens the store. If the store refuses to open, open tries again with lenient options, so
+// that other checks can find out more. It returns an error if the URL is wrong. It returns neither
+// a Locker nor an error if the store cannot be reached.
 func (v *visit) open(ctx context.Context) (*padlock.Locker, error) {
 	store, err := v.Open(ctx, v.raw)
 	if errors.Is(err, padlock.ErrInvalid) {
@@ -102,16 +103,16 @@ func (v *visit) open(ctx context.Context) (*padlock.Locker, error) {
 	return padlock.New(store), nil
 }
 
-// patience bounds one look at a store.
+// patience is the time limit of one check of a store.
 const patience = 20 * time.Second
 
 func (v *visit) close(l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = l.Close(ctx) // its locks end with their leases
+	_ = l.Close(ctx) // if Close fails, the locks end with their leases
 }
 
-// plain is the text of an error without the prefixes of the library.
+// plain returns the text of an error without the library's prefixes.
 func plain(err error) string {
 	var e *padlock.Error
 	if errors.As(err, &e) {

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// works takes a lock of its own, uses it as programs do, and releases it. It also measures the
+// works takes a lock of its own, uses it as a program would, and releases it. It also measures the
 // round trips.
 func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(ctx, patience+v.Measure)
@@ -34,7 +34,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // no other machine's clock, or none that can be seen
+		return // the store uses no other machine's clock, or it cannot be read
 	}
 	v.clocks(ctx, l, c)
 }
@@ -58,7 +58,7 @@ func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			_ = lock.Release() // it is reported below
+			_ = lock.Release() // a failure is reported below
 			v.refused("rights", fmt.Errorf("%s: %w", s.what, err))
 			return false
 		}
@@ -66,7 +66,7 @@ func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// handOver lets a second holder wait for the lock of the first.
+// handOver lets a second holder wait for the first one's lock.
 func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -113,7 +113,7 @@ func (v *visit) refused(check string, err error) {
 	v.problem(check, plain(err), "programs that use the store fail in the same way", do)
 }
 
-// roundTrip compares the time of an answer with the time that a renewal may take.
+// roundTrip compares the round trip with the time that is available for a renewal.
 func (v *visit) roundTrip(trips []time.Duration) {
 	slices.Sort(trips)
 	worst, usual := trips[len(trips)-1], trips[len(trips)/2]

@@ -6,7 +6,7 @@ import "fmt"
 type failure struct {
 	status int
 	text   string
-	hint   bool // to --help
+	hint   bool // print a hint to --help
 }
 
 func (f *failure) Error() string { return f.text }

@@ -1,6 +1,6 @@
-// Package flockmode is flock(1): its command line, its exit statuses and its locks, which are those
-// of flock(2). It knows nothing of padlock's locks. It opens and locks files and never writes to
-// them. The processes that the command leaves running are left alone, and keep the lock as long as
+// Package flockmode implements flock(1): its command line, its exit statuses and its locks, which
+// are those of flock(2). It does not use padlock's locks. It opens and locks files and never writes
+// to them. Processes that the command leaves running are not ended. They keep the lock as long as
 // they have the file open.
 package flockmode
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Exit statuses, those of sysexits.h.
+// Exit statuses. They are those of sysexits.h.
 const (
 	exitConflict    = 1
 	exitUsage       = 64
@@ -22,15 +22,15 @@ const (
 	exitCreate      = 73 // the file cannot be created
 )
 
-// Program is one call of flock(1).
+// Program is one run of flock(1).
 type Program struct {
-	Name           string // by which it was called
+	Name           string // the name by which it was called
 	Version        string
 	Stdout, Stderr io.Writer
 }
 
-// Run runs the arguments and returns the exit status. With -F it does not return, because the
-// command takes its place.
+// Run runs the program with the arguments and returns the exit status. With -F it does not return,
+// because the command replaces this process.
 func (p *Program) Run(args []string) int {
 	status, err := p.run(args)
 	var f *failure

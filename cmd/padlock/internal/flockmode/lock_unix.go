@@ -18,8 +18,8 @@ import (
 // lock is an open file.
 type lock struct {
 	fd   int
-	what string // for messages
-	flag int    // it was opened with
+	what string // the file's name in messages
+	flag int    // flags with which the file was opened
 }
 
 func (o *options) open() (*lock, error) {
@@ -28,7 +28,7 @@ func (o *options) open() (*lock, error) {
 		return l, l.openWith(syscall.O_RDONLY)
 	}
 	l := &lock{fd: o.fd, what: strconv.Itoa(o.fd)}
-	// Files that this program opens itself are closed on exec; inherited ones are not.
+	// Files that this program opened are closed on exec; inherited files are not.
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(l.fd), syscall.F_GETFD, 0)
 	if errno == 0 && flags&syscall.FD_CLOEXEC != 0 {
 		errno = syscall.EBADF
@@ -39,8 +39,8 @@ func (o *options) open() (*lock, error) {
 	return l, nil
 }
 
-// openWith creates the file if it does not exist. It cannot open a directory: POSIX does not allow
-// opening one for writing.
+// openWith creates the file if it does not exist. It cannot create a file where there is a
+// directory, because POSIX does not allow opening a directory for writing.
 func (l *lock) openWith(access int) (err error) {
 	l.flag = access
 	l.fd, err = syscall.Open(l.what, access|syscall.O_NOCTTY|syscall.O_CREAT, 0o666)
@@ -74,8 +74,8 @@ func (o *options) how() int {
 	return how
 }
 
-// take locks. A call that waits cannot be cancelled; at the end of --wait the program ends, and
-// with it the call.
+// take takes the lock. A system call that waits cannot be cancelled. At the end of --wait the
+// program ends, and so does the call.
 func (l *lock) take(o *options) error {
 	if o.timeout < 0 {
 		return fail(exitSystem, "invalid timeout: negative")
@@ -101,7 +101,7 @@ func (l *lock) flock(o *options) error {
 		switch {
 		case err == syscall.EINTR:
 		case (err == syscall.EIO || err == syscall.EBADF) && l.mayWrite(o):
-			// NFS turns this lock into one for writing, which needs a file that is open for
+			// NFS maps this lock to a write lock, and a write lock needs a file that is open for
 			// writing.
 			syscall.Close(l.fd)
 			if err := l.openWith(syscall.O_RDWR); err != nil || l.flag != syscall.O_RDWR {
@@ -131,7 +131,7 @@ func (l *lock) explain(o *options, err error) error {
 	return fail(exitData, "%s: %s", l.what, strerror(err))
 }
 
-// conflicts is the failure without a message, unless --verbose asks for one.
+// conflicts is the failure for a held lock. It has a message only with --verbose.
 func (o *options) conflicts(text string) error {
 	if !o.verbose {
 		text = ""
@@ -139,7 +139,7 @@ func (o *options) conflicts(text string) error {
 	return &failure{status: o.conflict, text: text}
 }
 
-// run runs the command, which inherits the file under its number.
+// run runs the command, which inherits the file under the same number.
 func (l *lock) run(o *options) (int, error) {
 	path, err := job.Find(o.command[0])
 	if err != nil {
@@ -158,7 +158,8 @@ func (l *lock) run(o *options) (int, error) {
 	return wait(pid)
 }
 
-// become works like execvp(3): the shell runs a script without a line that names its interpreter.
+// become replaces this process like execvp(3). A script without a line that names its interpreter
+// is run by the shell.
 func become(path string, args []string) error {
 	err := syscall.Exec(path, args, os.Environ())
 	if err == syscall.ENOEXEC {
@@ -205,9 +206,9 @@ func cannotRun(command string, err error) error {
 	return fail(status, "failed to execute %s: %s", command, strerror(err))
 }
 
-// dieQuietly lets signals that Go's runtime ignores, or answers with a dump, end this program as
-// they end flock(1). The command continues and keeps the lock. With a time-out flock(1) uses
-// SIGALRM itself and continues.
+// dieQuietly sets up signals that Go's runtime ignores, or that make it print a dump. They end this
+// program as they end flock(1). The command continues and keeps the lock. With a time-out, flock(1)
+// uses SIGALRM itself and does not end.
 func dieQuietly(o *options) {
 	c := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE} {
@@ -224,7 +225,7 @@ func dieQuietly(o *options) {
 	}()
 }
 
-// strerror is the text of an error in C.
+// strerror returns the text that C has for an error.
 func strerror(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]

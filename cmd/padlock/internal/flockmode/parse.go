@@ -12,17 +12,17 @@ type options struct {
 	shared, unlock, nonblock bool
 	closes, noFork, verbose  bool
 	help, version            bool
-	timeout                  time.Duration // 0: none
+	timeout                  time.Duration // 0 means no time-out
 	conflict                 int
-	file                     string // to open, if command is there
-	fd                       int    // otherwise
+	file                     string // the file to open, if there is a command
+	fd                       int    // the descriptor, if there is no command
 	command                  []string
 }
 
-// letters are the options; a colon means that a value follows.
+// letters are the short options. A colon means that a value follows.
 const letters = "sexnouFw:E:hV"
 
-// long are their long names.
+// long are the long names of the options.
 var long = []struct {
 	name   string
 	letter byte
@@ -70,7 +70,7 @@ func parse(args []string) (*options, error) {
 	return o, o.operands(args)
 }
 
-// short reads letters; the last one may have a value.
+// short parses a group of letters. The last one may have a value.
 func (o *options) short(group string, rest []string) ([]string, error) {
 	for i := range len(group) {
 		c := group[i]
@@ -93,7 +93,7 @@ func (o *options) short(group string, rest []string) ([]string, error) {
 	return rest, nil
 }
 
-// long reads a name, which may be abbreviated if that is unique.
+// long parses a long name. It may be abbreviated if the abbreviation is unique.
 func (o *options) long(arg string, rest []string) ([]string, error) {
 	name, value, given := strings.Cut(arg, "=")
 	found := -1
@@ -159,7 +159,7 @@ func parseTimeout(value string) (time.Duration, error) {
 	case err != nil || n != n:
 		return 0, fail(exitUsage, "invalid timeout value: '%s'", value)
 	case n < 0:
-		return -1, nil // found out when the time is to be set
+		return -1, nil // the error is reported when the timer is set
 	}
 	const longest = 1 << 62
 	if n *= float64(time.Second); n > longest {
@@ -179,7 +179,7 @@ func parseStatus(value string) (int, error) {
 	return n, nil
 }
 
-// operands reads the arguments after the options.
+// operands parses the arguments after the options.
 func (o *options) operands(args []string) error {
 	switch {
 	case len(args) == 0:

@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// platform is the part of a Job that one system needs.
+// platform is the part of a Job that depends on the system.
 type platform struct {
-	taken bool // over, from another process that was the command's parent
+	taken bool // taken over from another process, which was the command's parent
 
 	mu     sync.Mutex
-	reaped bool // the command was waited for: its number may be another's now
+	reaped bool // the command was reaped, so its number may belong to another process
 
-	heard func(pid int) // if not nil, called for each signal; for tests
+	heard func(pid int) // if not nil, called for each signal, for tests
 }
 
-// signal sends a signal to a process, or to a group by its negative number. It is no error if the
-// receiver is gone.
+// signal sends a signal to a process, or to a group if the number is negative. It is no error if
+// the receiver does not exist any more.
 func (j *Job) signal(pid int, sig syscall.Signal) {
 	if j.heard != nil {
 		j.heard(pid)
@@ -26,8 +26,8 @@ func (j *Job) signal(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(pid, sig)
 }
 
-// signalUnreaped sends a signal to the command, or to its group, as long as no other process can
-// have its number.
+// signalUnreaped sends a signal to the command, or to its group, unless the command was reaped.
+// After that another process could have its number.
 func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -36,7 +36,8 @@ func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
 	}
 }
 
-// tell sends sig and then a signal that wakes, because a stopped process does not handle sig.
+// tell sends sig and then a signal that wakes the process, because a stopped process does not
+// handle sig.
 func (j *Job) tell(pid int, sig syscall.Signal) {
 	j.signal(pid, sig)
 	j.signal(pid, syscall.SIGCONT)
@@ -47,7 +48,8 @@ func (j *Job) ended(pid int, status syscall.WaitStatus) bool {
 	return pid == j.pid && pid > 0 && !status.Stopped()
 }
 
-// groupRest returns the command's process group, as its negative number, while a process is in it.
+// groupRest returns the command's process group, as a negative number, while the group has a
+// process.
 func (j *Job) groupRest() []int {
 	if j.pid == 0 || syscall.Kill(-j.pid, 0) == syscall.ESRCH {
 		return nil

@@ -1,9 +1,9 @@
 // Package job runs one command as a tree of processes that can be signalled and ended as a whole.
-// It knows nothing of locks.
+// It does not use locks.
 //
-// On Linux the tree is all descendants of the command: this process adopts the ones that the
-// command leaves behind. Elsewhere on Unix it is the command's process group, which a process can
-// leave by setsid. On Windows it is a job object, which no process can leave.
+// On Linux the tree consists of all descendants of the command: this process adopts those that the
+// command leaves behind. On other Unix systems it is the command's process group, which a process
+// can leave with setsid. On Windows it is a job object, which no process can leave.
 package job
 
 import (
@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Group is the process group of the command.
+// Group returns the process group of the command.
 func (j *Job) Group() int { return j.pid }
 
-// Done is closed when the command itself has ended; then Exit is known.
+// Done is closed when the command itself has ended. Then Exit is known.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Exit is how the command ended. It is the zero Exit before Done.
+// Exit returns how the command ended. Before Done it returns the zero Exit.
 func (j *Job) Exit() Exit {
 	select {
 	case <-j.done:
@@ -32,10 +32,10 @@ func (j *Job) Exit() Exit {
 	}
 }
 
-// Gone is closed when nothing is left of the tree after EndRest.
+// Gone is closed when, after EndRest, no process of the tree is left.
 func (j *Job) Gone() <-chan struct{} { return j.gone }
 
-// Stopped reports that the command was stopped, and by which signal.
+// Stopped reports each time that the command was stopped, and by which signal.
 func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
 
 // Kill kills the whole tree, including processes that appear later.
@@ -44,13 +44,13 @@ func (j *Job) Kill() {
 	j.killNow()
 }
 
-// settleTime is how long leftover processes may take to end by themselves, as the rest of a
-// pipeline does, before they get a signal.
+// settleTime is how long leftover processes have to end by themselves before they get a signal, as
+// the rest of a pipeline does.
 const settleTime = 30 * time.Millisecond
 
-// EndRest sends sig to the processes that the command has left behind, including those that appear
-// later, until none is left. After Kill it kills them. found, if not nil, is called with those
-// processes before they get sig. Call EndRest once, after Done.
+// EndRest sends sig to the processes that the command left behind, until none is left. That
+// includes processes that appear later. After Kill it kills them. If found is not nil, it is called
+// with those processes before they get sig. Call EndRest once, after Done.
 func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
 	go func() {
 		j.settle()
@@ -89,14 +89,14 @@ func (j *Job) goneWithin(d time.Duration) bool {
 	}
 }
 
-// endRound signals the processes that are left and have got no signal yet, and reports whether any
-// may be left. Where the kernel says when the last child is gone, that alone counts, because a list
-// of processes may hide those of other users.
+// endRound signals the leftover processes that have got no signal yet. It reports whether any may
+// be left. If the kernel reports when the last child is gone, only that report counts, because a
+// list of processes may hide those of other users.
 func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
 	if j.goneWithin(0) {
-		// The list may be newer than the end of the tree. Then it has processes that this process
-		// has started since.
+		// The list may have been made after the tree had ended. Then it contains processes that
+		// this process started later.
 		return false
 	}
 	var fresh []int
@@ -110,7 +110,7 @@ func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []
 		found(fresh)
 	}
 	if j.killing.Load() {
-		sig, fresh = kill, left // again and again
+		sig, fresh = kill, left // kill all of them in every round
 	}
 	for _, pid := range fresh {
 		j.tell(pid, sig)
@@ -118,8 +118,8 @@ func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []
 	return len(left) > 0 || j.adopts && len(j.before) == 0
 }
 
-// Find returns the path of a command as execvp(3) finds it. The error is fs.ErrNotExist or
-// fs.ErrPermission.
+// Find returns the path of a command, and searches PATH as execvp(3) does. The error is
+// fs.ErrNotExist or fs.ErrPermission.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) {
@@ -127,7 +127,7 @@ func Find(name string) (string, error) {
 	}
 	switch {
 	case errors.Is(err, exec.ErrDot):
-		return path, nil // a dot in PATH is the user's wish
+		return path, nil // with a dot in PATH, the user allows the current directory
 	case errors.Is(err, exec.ErrNotFound):
 		return "", fs.ErrNotExist
 	case err != nil:
@@ -139,7 +139,7 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// findWithoutPath looks where the system does if PATH is not set.
+// findWithoutPath searches the directories that the system uses if PATH is not set.
 func findWithoutPath(name string) (path string, err error) {
 	for _, dir := range []string{"/bin", "/usr/bin"} {
 		if path, err = exec.LookPath(filepath.Join(dir, name)); err == nil {

@@ -9,15 +9,15 @@ import (
 
 const kill = syscall.SIGKILL
 
-// Start runs the command in a process group of its own. The error is that of exec and does not have
-// the command's name.
+// Start runs the command in a process group of its own. Its error is that of exec and does not
+// contain the command's name.
 func Start(s Spec) (*Job, error) {
 	j := newJob(&s)
 	j.adopt()
 	started := make(chan error)
 	go func() {
-		// The kernel ends the command when the thread that started it ends, so
-		// that thread must stay. It stays in wait.
+		// The kernel ends the command when the thread that started it ends. So that thread must
+		// stay; it stays in wait.
 		runtime.LockOSThread()
 		err := j.start(&s)
 		started <- err
@@ -35,8 +35,8 @@ func (j *Job) start(s *Spec) error {
 	attr := &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithUs(attr.Sys)
 	if s.Keep != nil {
-		// A duplicate is not closed on exec. It gets a number that is free here, so that
-		// descriptors that are handed through keep theirs.
+		// A duplicate is not closed on exec. It gets a free number, so that descriptors that are
+		// passed through keep theirs.
 		fd, err := Duplicate(int(s.Keep.Fd()))
 		if err != nil {
 			return err
@@ -46,23 +46,23 @@ func (j *Job) start(s *Spec) error {
 	var err error
 	j.pid, err = syscall.ForkExec(s.Path, s.Args, attr)
 	if err == syscall.ENOEXEC {
-		// As in execvp(3): a script without a line that names its interpreter.
+		// As in execvp(3), the shell runs a script that does not name its interpreter.
 		j.pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Args[1:]...), attr)
 	}
 	return err
 }
 
-// wait learns what happens to the command, and reaps the orphans that this process has adopted.
+// wait observes the command, and reaps the orphans that this process has adopted.
 func (j *Job) wait() {
 	whom := j.pid
 	if j.adopts {
-		whom = -1 // everybody
+		whom = -1 // all children
 	}
 	for {
 		pid, status, err := j.reap(whom)
 		switch {
 		case err == syscall.EINTR:
-		case err != nil: // ECHILD: there is no child
+		case err != nil: // ECHILD: no child is left
 			if j.adopts {
 				j.once.Do(func() { close(j.gone) })
 			}
@@ -83,7 +83,7 @@ func (j *Job) wait() {
 	}
 }
 
-// tellStopped replaces a stop that nobody has read yet.
+// tellStopped reports a stop. It replaces an earlier one that nobody has read yet.
 func (j *Job) tellStopped(sig syscall.Signal) {
 	select {
 	case <-j.stopped:
@@ -92,18 +92,18 @@ func (j *Job) tellStopped(sig syscall.Signal) {
 	j.stopped <- sig
 }
 
-// Signal sends sig to the command and to those in its process group, as a
-// terminal does. After the end of the command it does nothing.
+// Signal sends sig to the command and to its process group, as a terminal does. After the end of
+// the command it does nothing.
 func (j *Job) Signal(sig syscall.Signal) { j.signalUnreaped(-j.pid, sig) }
 
-// SignalCommand sends sig to the command alone.
+// SignalCommand sends sig only to the command.
 func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(j.pid, sig) }
 
 // Continue wakes stopped processes.
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
 func (j *Job) killNow() {
-	rest := j.Rest() // after the command nobody knows whose children they are
+	rest := j.Rest() // without the command, nobody knows whose children they are
 	j.signalUnreaped(-j.pid, kill)
 	for _, pid := range append(rest, j.Rest()...) {
 		j.signal(pid, kill)

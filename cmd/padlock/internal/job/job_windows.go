@@ -7,14 +7,13 @@ import (
 
 const kill = syscall.SIGKILL
 
-// platform is the part of a Job that one system needs.
+// platform is the part of a Job that depends on the system.
 type platform struct{ object *object }
 
-// tell ends the tree, whatever the signal.
+// tell ends the tree, for every signal.
 func (j *Job) tell(int, syscall.Signal) { j.killNow() }
 
-// Start runs the command in a job object, which the kernel ends with this
-// process.
+// Start runs the command in a job object. The kernel ends the job object when this process ends.
 func Start(s Spec) (*Job, error) {
 	j := newJob(&s)
 	object, err := newObject()
@@ -53,7 +52,7 @@ func (j *Job) wait(handle syscall.Handle) {
 	close(j.done)
 }
 
-// Signal ends the tree: Windows has no signals to send.
+// Signal ends the tree, because Windows has no signals.
 func (j *Job) Signal(syscall.Signal) { j.killNow() }
 
 // SignalCommand ends the tree.
@@ -62,7 +61,7 @@ func (j *Job) SignalCommand(syscall.Signal) { j.killNow() }
 // Continue does nothing.
 func (j *Job) Continue() {}
 
-// Rest names the command while anybody of the tree lives.
+// Rest returns the command while any process of the tree lives.
 func (j *Job) Rest() []int {
 	if j.object.active() == 0 {
 		return nil
@@ -72,5 +71,5 @@ func (j *Job) Rest() []int {
 
 func (j *Job) killNow() { j.object.terminate() }
 
-// Name is what the system calls a process; here it is not known.
+// Name returns the system's name of a process. On this system it is unknown.
 func Name(int) string { return "?" }

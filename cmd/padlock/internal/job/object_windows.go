@@ -22,8 +22,8 @@ var (
 	resumeProcess  = syscall.NewLazyDLL("ntdll.dll").NewProc("NtResumeProcess")
 )
 
-// object is a job object: the kernel knows all that is started within, and
-// ends it when the last handle, which is this process's, is closed.
+// object is a job object. The kernel keeps track of all processes that are started in it. When the
+// last handle is closed, the kernel ends them. Only this process has a handle.
 type object struct{ handle syscall.Handle }
 
 // limits is JOBOBJECT_EXTENDED_LIMIT_INFORMATION.
@@ -66,7 +66,7 @@ func (o *object) limit(flags uint32) error {
 	return nil
 }
 
-// begin takes in a process that was created suspended, and lets it run.
+// begin adds a process that was created suspended to the job object, and resumes it.
 func (o *object) begin(process syscall.Handle) error {
 	if ok, _, err := assignProcess.Call(uintptr(o.handle), uintptr(process)); ok == 0 {
 		return err
@@ -77,7 +77,7 @@ func (o *object) begin(process syscall.Handle) error {
 	return nil
 }
 
-// active is how many processes are left.
+// active returns the number of processes that are left.
 func (o *object) active() int {
 	var a accounting
 	ok, _, _ := queryJob.Call(uintptr(o.handle), accountingClass, uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a), 0)
@@ -89,7 +89,7 @@ func (o *object) active() int {
 
 func (o *object) terminate() { _, _, _ = terminateJob.Call(uintptr(o.handle), 1) }
 
-// letGo leaves alone what is left when this process ends.
+// letGo makes the remaining processes survive the end of this process.
 func (o *object) letGo() { _ = o.limit(0) }
 
 func (o *object) close() { _ = syscall.CloseHandle(o.handle) }

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// Reaper takes a job over when the process that started it has died. It is a
-// child of this one.
+// Reaper takes over a job when the process that started the job has died. That process is a child
+// of this one.
 type Reaper struct{ job *Job }
 
-// NewReaper is called before that process is started, so that what it leaves
-// behind comes to this one. leave is that of the job's Spec.
+// NewReaper must be called before that process is started, so that this process inherits what that
+// one leaves behind. leave is Leave in the job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -20,17 +20,18 @@ func NewReaper(leave bool) *Reaper {
 	return &Reaper{j}
 }
 
-// Rest lists the processes that live under this one, the process that started
-// the job among them.
+// Rest lists the living descendants of this process. The process that started the job is one of
+// them.
 func (r *Reaper) Rest() []int { return r.job.Rest() }
 
-// Group says which process group the command has. Without it what cannot be
-// found otherwise is not ended.
+// Group sets the command's process group. Without it, processes that can only be found through the
+// group are not ended.
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
-// TakeOver kills what is left, and returns when nothing is. The other process
-// was waited for. ended says that the command had ended before: its number may be
-// another's then, and what it left is a child of this process or left alone.
+// TakeOver kills the remaining processes, and returns when none is left. The process that started
+// the job was already reaped. ended says that the command had ended before that. Then another
+// process may have its number, so its group is not signalled where it need not be: its leftover
+// processes are children of this process, or are to be left alone.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)
@@ -45,7 +46,7 @@ func (r *Reaper) TakeOver(ended bool) {
 	<-j.gone
 }
 
-// Without returns rest without pid.
+// Without returns rest without the given pid.
 func Without(rest []int, pid int) []int {
 	return slices.DeleteFunc(rest, func(p int) bool { return p == pid })
 }

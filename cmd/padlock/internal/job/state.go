@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// Spec says what to run. Standard input, output and error are this process's,
-// and so is every descriptor that is not closed on exec.
+// Spec describes the command. It gets the standard input, output and error of this process, and
+// every descriptor that is not closed on exec.
 type Spec struct {
-	Path string   // of the program
-	Args []string // the name it is called by, and its arguments
+	Path string   // path of the program
+	Args []string // the name by which it is called, and its arguments
 	Env  []string
-	Keep *os.File // stays open in the command as long as it likes; may be nil
+	Keep *os.File // stays open in the command; may be nil
 
-	// Leave leaves alone what the command leaves behind: the job is over with
-	// the command itself.
+	// Leave leaves processes alone that the command leaves behind. Then the job ends with the
+	// command.
 	Leave bool
 }
 
@@ -25,8 +25,8 @@ type Job struct {
 	platform
 	pid     int
 	leave   bool
-	adopts  bool         // this process becomes the parent of orphans
-	before  map[int]bool // children of this process that are not the job's
+	adopts  bool         // this process becomes the parent of the job's orphans
+	before  map[int]bool // children of this process that do not belong to the job
 	exit    Exit
 	done    chan struct{}
 	gone    chan struct{}
@@ -37,11 +37,11 @@ type Job struct {
 
 // Exit is how a command ended.
 type Exit struct {
-	Code   int            // 0 to 255, if Signal is 0
-	Signal syscall.Signal // that killed it
+	Code   int            // 0 to 255 if Signal is 0
+	Signal syscall.Signal // the signal that killed it
 }
 
-// Status is the exit status that a shell reports.
+// Status returns the exit status as a shell reports it.
 func (e Exit) Status() int {
 	if e.Signal != 0 {
 		return 128 + int(e.Signal)

@@ -21,11 +21,11 @@ func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 	return pid, status, err
 }
 
-// Rest names the command's process group.
+// Rest returns the command's process group.
 func (j *Job) Rest() []int { return j.groupRest() }
 
-// Name is what the system calls a process; here it is not known.
+// Name returns the system's name of a process. On this system it is unknown.
 func Name(int) string { return "?" }
 
-// SetName sets what the system calls this process; here it is right already.
+// SetName sets the system's name of this process. On this system it is already right.
 func SetName(string) {}

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// adopt makes this process the one to which the kernel gives what the command
-// leaves behind. It notes the children that are there already: a shell that
-// had some may have been replaced by this program.
+// adopt makes this process the parent of processes that the command leaves behind. It notes the
+// children that exist already: this program may have replaced a shell that had some.
 func (j *Job) adopt() {
 	const setChildSubreaper = 36
 	if j.leave {
@@ -28,12 +27,12 @@ func (j *Job) adopt() {
 	}
 }
 
-// dieWithUs has the kernel kill the command when this process is killed.
+// dieWithUs makes the kernel kill the command when this process is killed.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// reap waits for a child of this process that has ended or was stopped. While it
-// takes in the dead nobody sends a signal to the command: its number may be given
-// to another process from then on.
+// reap waits for a child of this process that has ended or was stopped. While it reaps a child, no
+// other goroutine sends a signal to the command, because from then on another process may get its
+// number.
 func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 	if err := awaitChild(whom); err != nil {
 		return 0, 0, err
@@ -45,7 +44,7 @@ func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 	return pid, status, err
 }
 
-// awaitChild waits until a child has ended or was stopped, and leaves it as it is.
+// awaitChild waits until a child has ended or was stopped, and does not reap it.
 func awaitChild(whom int) error {
 	const (
 		all, one       = 0, 1 // P_ALL, P_PID
@@ -62,17 +61,17 @@ func awaitChild(whom int) error {
 	return nil
 }
 
-// childless reports whether this process has no child, living or dead: then it
-// has no descendants, for those would have been given to it. To find that out
-// in the table of processes takes a time that grows with the whole machine.
+// childless reports whether this process has no child, living or dead. Then it has no descendants
+// either, because it would have inherited them. This is fast, while the table of processes grows
+// with the whole machine.
 func childless() bool {
 	const all, exited, nowait, wall = 0, 0x4, 0x1000000, 0x40000000
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, exited|nowait|wall|syscall.WNOHANG, 0, 0)
 	return errno == syscall.ECHILD
 }
 
-// Rest lists the processes of the tree that live: descendants of this process,
-// or, if what is left behind is left alone, of the command.
+// Rest lists the living processes of the tree: the descendants of this process or, with Leave,
+// those of the command.
 func (j *Job) Rest() []int {
 	if !j.leave && childless() {
 		return nil
@@ -80,7 +79,7 @@ func (j *Job) Rest() []int {
 	children := map[int][]int{}
 	all := processes()
 	if len(all) == 0 {
-		return j.groupRest() // no /proc here
+		return j.groupRest() // /proc is not available
 	}
 	for pid, p := range all {
 		children[p.parent] = append(children[p.parent], pid)
@@ -88,7 +87,7 @@ func (j *Job) Rest() []int {
 	root := os.Getpid()
 	switch {
 	case j.leave && j.taken:
-		return j.groupRest() // the command's children have lost their parent
+		return j.groupRest() // the parent of the command's children has died
 	case j.leave:
 		root = j.pid
 	}
@@ -107,23 +106,22 @@ func (j *Job) Rest() []int {
 	return rest
 }
 
-// Duplicate avoids the low numbers, which scripts use for files of their own
-// and would close.
+// Duplicate duplicates a descriptor. It avoids low numbers, because scripts use them for files of
+// their own and would close the duplicate.
 func Duplicate(fd int) (int, error) {
 	high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD, 100)
 	if errno != 0 {
-		return syscall.Dup(fd) // ulimit -n is very low
+		return syscall.Dup(fd) // if ulimit -n is very low
 	}
 	return int(high), nil
 }
 
 type process struct {
 	parent int
-	dead   bool // and not yet waited for by its parent
+	dead   bool // ended, and not yet reaped by its parent
 }
 
-// processes reads the table of processes. Those that end meanwhile are left
-// out.
+// processes reads the table of processes. Processes that end meanwhile are left out.
 func processes() map[int]process {
 	all := map[int]process{}
 	dir, err := os.Open("/proc")
@@ -144,8 +142,7 @@ func processes() map[int]process {
 	return all
 }
 
-// readProcess reads "pid (name) state parent …". A name may hold anything,
-// parentheses included.
+// readProcess parses "pid (name) state parent …". A name may contain anything, even parentheses.
 func readProcess(pid string) (process, bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -159,7 +156,7 @@ func readProcess(pid string) (process, bool) {
 	return process{parent, fields[0][0] == 'Z' || fields[0][0] == 'X'}, err == nil
 }
 
-// Name is what the system calls a process.
+// Name returns the system's name of a process.
 func Name(pid int) string {
 	comm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	if err != nil {
@@ -168,6 +165,6 @@ func Name(pid int) string {
 	return string(bytes.TrimSpace(comm))
 }
 
-// SetName sets what the system calls this process. One that was started as
+// SetName sets the system's name of this process. Without it, a process that was started as
 // /proc/self/exe is called exe.
 func SetName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }

@@ -1,4 +1,4 @@
 package limits
 
-// Descriptors checks that n more files can be opened. Windows has no such limit.
+// Descriptors checks that n more files can be opened. Windows has no limit for that.
 func Descriptors(int) error { return nil }

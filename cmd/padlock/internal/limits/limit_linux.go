@@ -17,17 +17,17 @@ func userHas(n uint64) bool {
 	var limit syscall.Rlimit
 	var info syscall.Sysinfo_t
 	switch {
-	case os.Getuid() == 0: // has no limit
+	case os.Getuid() == 0: // root has no limit
 		return true
 	case syscall.Getrlimit(rlimitNproc, &limit) != nil || syscall.Sysinfo(&info) != nil:
 		return true
-	case limit.Cur >= uint64(info.Procs)+n: // would do if all threads were this user's
+	case limit.Cur >= uint64(info.Procs)+n: // enough even if this user had all threads of the machine
 		return true
 	}
 	return limit.Cur >= userThreads()+n
 }
 
-// userThreads is the number of threads that the user of this process has.
+// userThreads returns the number of threads of this process's user.
 func userThreads() (sum uint64) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -50,7 +50,7 @@ func userThreads() (sum uint64) {
 	return sum
 }
 
-// field is the first word after a name at the beginning of a line.
+// field returns the first word after name, which must be at the beginning of a line.
 func field(text []byte, name string) []byte {
 	_, rest, _ := bytes.Cut(text, []byte("\n"+name))
 	if words := bytes.Fields(rest[:min(len(rest), 40)]); len(words) > 0 {
@@ -66,7 +66,7 @@ func groupHas(n uint64) bool {
 	text, _ := os.ReadFile("/proc/self/cgroup")
 	_, group, found := bytes.Cut(text, []byte("0::/"))
 	if !found {
-		return true // control groups of an older kind, or none
+		return true // cgroups v1, or no cgroups
 	}
 	group, _, _ = bytes.Cut(group, []byte("\n"))
 	for dir := path.Join(root, string(group)); ; dir = path.Dir(dir) {
@@ -81,7 +81,7 @@ func groupHas(n uint64) bool {
 	}
 }
 
-// number reads a file that holds a number, or else a word.
+// number reads a file that contains a number. Some files contain a word instead.
 func number(file string) (uint64, bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

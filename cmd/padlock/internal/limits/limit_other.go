@@ -2,5 +2,5 @@
 
 package limits
 
-// room is not known on this system.
+// room returns true, because the limit is unknown on this system.
 func room(int) bool { return true }

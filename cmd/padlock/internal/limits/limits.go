@@ -1,7 +1,7 @@
 // Package limits protects a program from Go's runtime, which ends the program when the limits of
-// the system are reached. The runtime starts a thread when it needs one, and ends the program if it
-// gets none; a thread that was started once stays and is used again. It also needs some descriptors
-// for itself.
+// the system are reached. The runtime starts threads when it needs them, and ends the program if it
+// cannot start one. A thread that was started stays and is used again. The runtime also needs some
+// descriptors for itself.
 package limits
 
 import (
@@ -16,14 +16,14 @@ var ErrThreads = errors.New("the limit of processes is reached (ulimit -u, pids.
 // ErrDescriptors means that this process may not open more files.
 var ErrDescriptors = errors.New("too few files may be open (ulimit -n)")
 
-// processors bounds how many threads run Go code at once, and with it the number of threads that
-// the runtime may ever want.
+// processors bounds how many threads run Go code at the same time. That also bounds how many
+// threads the runtime needs.
 const processors = 2
 
-// spare is the number of threads that the runtime may start for itself meanwhile.
+// spare is the number of threads that the runtime may start for itself.
 const spare = 4
 
-// Prepare bounds the number of threads that the runtime may want, and checks that n more threads or
+// Prepare bounds the number of threads that the runtime needs, and checks that n more threads or
 // processes can be started.
 func Prepare(n int) error {
 	runtime.GOMAXPROCS(min(processors, runtime.GOMAXPROCS(0)))
@@ -38,7 +38,7 @@ func Room(n int) error {
 	return nil
 }
 
-// KeepThreads starts n threads that stay.
+// KeepThreads starts n threads, which stay.
 func KeepThreads(n int) error {
 	if err := Room(n); err != nil {
 		return err
@@ -48,7 +48,7 @@ func KeepThreads(n int) error {
 	for range n {
 		running.Add(1)
 		ended.Go(func() {
-			runtime.LockOSThread() // so that each has a thread of its own
+			runtime.LockOSThread() // so that each goroutine has its own thread
 			defer runtime.UnlockOSThread()
 			running.Done()
 			<-over

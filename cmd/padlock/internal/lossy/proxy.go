@@ -1,4 +1,4 @@
-// Package lossy passes TCP connections on, and loses data on demand.
+// Package lossy forwards TCP connections, and loses data on demand.
 package lossy
 
 import (
@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Loss is the data that a proxy loses.
+// Loss says which data a proxy loses.
 type Loss int
 
-// The losses: nothing, the server's answers, or everything in both directions. A connection on
-// which data was lost is closed when the loss ends, because the rest of a stream makes no sense
-// without its beginning.
+// A proxy loses nothing, the server's answers, or everything in both directions. When a loss ends,
+// the connections that lost data are closed, because the rest of a stream makes no sense without
+// its beginning.
 const (
 	Nothing Loss = iota
 	Replies
 	Everything
 )
 
-// Proxy is a proxy that listens on this machine only. It is safe for concurrent use.
+// Proxy is a proxy that listens only on this machine. It is safe for concurrent use.
 type Proxy struct {
 	to       string
 	listener net.Listener
@@ -38,7 +38,7 @@ type pair struct {
 	lost           bool
 }
 
-// Listen starts a proxy to the address.
+// Listen starts a proxy to the address to.
 func Listen(to string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,10 +49,10 @@ func Listen(to string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where the proxy listens.
+// Addr returns the address of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close ends the proxy and all connections through it, and returns when both are gone.
+// Close ends the proxy and all its connections, and returns when they are gone.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -63,7 +63,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Lose starts a loss, and ends an earlier one.
+// Lose starts a loss and ends the previous one.
 func (p *Proxy) Lose(what Loss) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,9 +88,9 @@ func (p *Proxy) Reset() {
 func (c *pair) end() {
 	for _, conn := range []net.Conn{c.client, c.server} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // so that the other side gets a reset
+			_ = tcp.SetLinger(0) // makes Close send a reset to the other side
 		}
-		_ = conn.Close() // it is over, whatever Close says
+		_ = conn.Close() // an error does not matter here
 	}
 }
 
@@ -101,18 +101,18 @@ func (p *Proxy) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			time.Sleep(5 * time.Millisecond) // this connection failed, or there are too many for the moment
+			time.Sleep(5 * time.Millisecond) // this connection failed, or too many are open at the moment
 			continue
 		}
 		p.running.Go(func() { p.pass(client) })
 	}
 }
 
-// pass serves one client.
+// pass serves one client connection.
 func (p *Proxy) pass(client net.Conn) {
 	server, err := net.Dial("tcp", p.to)
 	if err != nil {
-		_ = client.Close() // the client notices
+		_ = client.Close() // the client notices that
 		return
 	}
 	c := &pair{client: client, server: server}
@@ -132,8 +132,8 @@ func (p *Proxy) pass(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy passes one direction on until either side ends. The data is lost while the loss is at least
-// this great.
+// copy forwards one direction until either side ends. Data are lost while the current loss is at
+// least least.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.end()
 	buffer := make([]byte, 16<<10)
@@ -150,7 +150,7 @@ func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	}
 }
 
-// loses reports whether the data that was just read is lost, and remembers that.
+// loses reports whether the data that was just read is lost. If so, it marks the connection.
 func (p *Proxy) loses(c *pair, least Loss) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// moment is a point in time that another process understands and that counts suspends:
-// CLOCK_BOOTTIME.
+// moment is a point in time by CLOCK_BOOTTIME. Another process can use it, and it counts the time
+// of suspends.
 type moment struct{ Boot time.Duration }
 
 func now() time.Duration {
@@ -17,7 +17,7 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// until is the moment after left, or nil for never.
+// until returns the moment after left, or nil if left is Forever.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil

@@ -4,9 +4,9 @@ package supervise
 
 import "time"
 
-// moment is a point in time that another process understands: the earlier of the wall clock and of
-// its distance when it was sent. The wall clock alone may be set back, and the other clock stands
-// still while the machine is suspended.
+// moment is a point in time that another process can use. It is the earlier of two times: a
+// wall-clock time, and a distance from when it was received. The wall clock alone could be set
+// back, and the other clock does not run while the machine is suspended.
 type moment struct {
 	Wall time.Time
 	Left time.Duration
@@ -18,7 +18,7 @@ var start = time.Now()
 
 func now() time.Duration { return time.Since(start) }
 
-// until is the moment after left, or nil for never.
+// until returns the moment after left, or nil if left is Forever.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil

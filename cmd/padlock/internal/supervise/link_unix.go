@@ -18,21 +18,21 @@ import (
 const (
 	// verb is the first argument of a supervisor's command line.
 	verb = "supervise"
-	// variable passes the supervisor the numbers of its descriptors.
+	// variable is the environment variable with the numbers of the supervisor's descriptors.
 	variable = "PADLOCK_SUPERVISE"
 )
 
-// process is a supervisor in a process of its own.
+// process is a supervisor that runs as a separate process.
 type process struct {
 	spec   *Spec
 	pid    int
-	os     *os.Process // its number is not used once it was waited for
+	os     *os.Process // its number must not be used after it was reaped
 	reaper *job.Reaper
 }
 
 func newLink(s *Spec) link { return &process{spec: s} }
 
-// open starts the supervisor in a process group of its own, so that it does not get signals that a
+// open starts the supervisor in its own process group, so that it does not get the signals that a
 // terminal sends to the front's group.
 func (p *process) open() (io.ReadWriteCloser, error) {
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -53,8 +53,7 @@ func (p *process) open() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork passes descriptors on under numbers that are free here, so that descriptors for the command
-// keep theirs.
+// fork passes descriptors on under free numbers, so that descriptors for the command keep theirs.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)
@@ -80,7 +79,7 @@ func (p *process) fork(end int) (pid int, err error) {
 	})
 }
 
-// self is this program, even if its file has been replaced since.
+// self returns the path of this program, which works even if its file has been replaced.
 func self() (string, error) {
 	const running = "/proc/self/exe"
 	if _, err := os.Stat(running); err == nil {
@@ -108,8 +107,8 @@ func Called() bool {
 	return len(os.Args) > 1 && os.Args[1] == verb && os.Getenv(variable) != ""
 }
 
-// Main is the supervisor's program. It passes signals to the front, which acts on them. If the
-// front has died, it calls orphan with the command's process group before it ends the job.
+// Main is the supervisor's program. It passes signals to the front, which handles them. If the
+// front has died, Main calls orphan with the command's process group before it ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for f := range strings.FieldsSeq(os.Getenv(variable)) {

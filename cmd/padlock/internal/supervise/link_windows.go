@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// within is a supervisor inside the front. If the front is killed, the kernel ends the job.
+// within is a supervisor in the same process as the front. If the front is killed, the kernel ends
+// the job.
 type within struct{ done chan struct{} }
 
 func newLink(*Spec) link { return &within{make(chan struct{})} }
@@ -30,5 +31,5 @@ func (*within) rest() []int        { return nil }
 // Called reports whether this process was started as a supervisor.
 func Called() bool { return false }
 
-// Main is the supervisor's program. There is none on Windows.
+// Main is the supervisor's program. Windows has none.
 func Main(<-chan os.Signal, func(group int)) {}

@@ -12,47 +12,47 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
 
-// ownThreads is the number of threads that the supervisor needs at once.
+// ownThreads is the number of threads that the supervisor needs at the same time.
 const ownThreads = 8
 
-// Threads is the number of processes and threads that Start needs: the supervisor's, those of a Go
-// program that starts, and the command.
+// Threads is the number of processes and threads that Start needs: those of the supervisor, those
+// that a Go program needs to start, and one for the command.
 const Threads = ownThreads + 7 + 1
 
-// nap is the longest time that a suspend goes unnoticed while there is a lease. Go's timers stand
-// still during a suspend.
+// nap is the longest pause while there is a lease, and so the longest time for which a suspend goes
+// unnoticed. Go's timers do not run during a suspend.
 const nap = 300 * time.Millisecond
 
-// lateAfter is how late a supervisor may look at the lease. If it is later, it was stopped or
-// starved, and the end of the lease that it knows counts as old.
+// lateAfter is how late the supervisor may check the lease. If it is later, it was stopped or
+// starved, and the end of the lease that it knows may be out of date.
 const lateAfter = 100 * time.Millisecond
 
-// answerTime is how long such a supervisor waits for the front's answer before it acts on the end
-// of the lease that it knows.
+// answerTime is how long such a supervisor waits for the front's answer. After that it acts on the
+// end of the lease that it knows.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
 type server struct {
 	spec   *jobSpec
 	job    *job.Job
-	orphan func(group int) // called when the front has died
+	orphan func(group int) // called after the front has died
 	orders <-chan *order   // closed when the front is gone
 	out    chan<- *news
-	left   chan []Leftover // that the command has left running
+	left   chan []Leftover // processes that the command left running
 
 	lease  *moment       // when the lock ends; nil if never
-	due    time.Duration // the time of the next look, on its own clock
-	late   bool          // it was, since the front answered last
-	asked  time.Duration // until when the front may answer; 0: it was not asked
+	due    time.Duration // when the next look is due, by this process's clock
+	late   bool          // the supervisor was late since the front's last answer
+	asked  time.Duration // how long it waits for the front's answer; 0 if it did not ask
 	ending bool          // the job was asked to end
-	killAt time.Duration // on our clock; 0 if that is not planned
-	killed bool          // said so
+	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
+	killed bool          // the kill was reported to the front
 	alone  bool          // the front is gone
 }
 
-// serve runs the job of the first order until nothing is left of it or, with Leave, until the
-// command has ended. If the front has died, it calls orphan with the command's process group before
-// it ends the job.
+// serve runs the job of the first order until no process is left or, with Leave, until the command
+// has ended. If the front has died, serve calls orphan with the command's process group before it
+// ends the job.
 func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(json.NewDecoder(conn), first, orders)
@@ -107,12 +107,12 @@ func receive(in *json.Decoder, first, orders chan<- *order) {
 func transmit(out *json.Encoder, all <-chan *news, sent chan<- struct{}) {
 	defer close(sent)
 	for n := range all {
-		_ = out.Encode(n) // another goroutine notices if the front is gone
+		_ = out.Encode(n) // if the front is gone, another goroutine notices
 	}
 }
 
-// tell does not wait for a front that hangs. The front then misses at most that a command was
-// stopped and woken many times.
+// tell sends news to the front. It does not wait for a front that hangs. Such a front can only miss
+// some reports that the command was stopped.
 func (s *server) tell(n *news) {
 	switch {
 	case s.alone:
@@ -138,7 +138,7 @@ func (s *server) start(keep *os.File) (err error) {
 	return err
 }
 
-// watch returns when the job is over.
+// watch runs until the job is over.
 func (s *server) watch(signals <-chan os.Signal) {
 	timer := time.NewTimer(s.rest())
 	done := s.job.Done()
@@ -167,7 +167,7 @@ func (s *server) watch(signals <-chan os.Signal) {
 				return
 			}
 		case <-s.job.Gone():
-			if done != nil { // both were ready
+			if done != nil { // both channels were ready
 				s.tellDone()
 			}
 			return
@@ -185,7 +185,7 @@ func (s *server) obey(o *order) {
 		s.job.SignalCommand(syscall.Signal(o.Signal))
 	case doContinue:
 		select {
-		case <-s.job.Stopped(): // old news
+		case <-s.job.Stopped(): // discards a report that is out of date
 		default:
 		}
 		s.job.Continue()
@@ -202,21 +202,21 @@ func (s *server) obey(o *order) {
 	}
 }
 
-// frontDied ends the job, because nobody renews the lock any more.
+// frontDied ends the job, because no process renews the lock any more.
 func (s *server) frontDied() {
 	s.alone = true
 	s.orphan(s.job.Group())
 	s.kill()
 }
 
-// commandDone begins to end the processes that the command has left behind.
+// commandDone starts to end the processes that the command left behind.
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
 		s.job.EndRest(s.spec.signal(), func(pids []int) {
 			select {
 			case s.left <- leftovers(pids):
-			case <-s.job.Gone(): // there is no reader any more
+			case <-s.job.Gone(): // nobody reads the news any more
 			}
 		})
 		s.killIn(s.spec.Grace)
@@ -228,7 +228,7 @@ func (s *server) tellDone() {
 	s.tell(&news{Is: isDone, Code: e.Code, Signal: int(e.Signal)})
 }
 
-// look does the work that is due.
+// look does all work that is due.
 func (s *server) look() {
 	s.late = s.late || now()-s.due > lateAfter
 	if s.lease != nil {
@@ -255,7 +255,7 @@ func (s *server) look() {
 //	yes  | in time     | waits
 //	yes  | no reply    | acts on the end that it knows
 //
-// It waits past the end of the lease only if that is over already.
+// It waits past the known end of the lease only if that is already over.
 func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:
@@ -274,7 +274,7 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 	return true
 }
 
-// leaseLow ends the job, because that needs the rest of the lease.
+// leaseLow ends the job, because only enough of the lease is left for that.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
 		s.tell(&news{Is: isLow})
@@ -295,7 +295,7 @@ func (s *server) end(grace time.Duration) {
 	s.killIn(grace)
 }
 
-// killIn plans to kill the job. The earlier of two times counts.
+// killIn plans to kill the job after d. If a time is already planned, the earlier one counts.
 func (s *server) killIn(d time.Duration) {
 	if at := now() + max(d, 1); s.killAt == 0 || at < s.killAt {
 		s.killAt = at
@@ -311,14 +311,14 @@ func (s *server) kill() {
 	}
 }
 
-// rest is pause, and notes when the pause is over.
+// rest returns pause, and notes when the pause will be over.
 func (s *server) rest() time.Duration {
 	d := s.pause()
 	s.due = now() + d
 	return d
 }
 
-// pause is the time until there is work to do.
+// pause returns the time until there is work to do.
 func (s *server) pause() time.Duration {
 	d := time.Hour
 	if s.lease != nil && !s.killed {

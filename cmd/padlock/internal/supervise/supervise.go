@@ -1,12 +1,11 @@
-// Package supervise runs a job under a process of its own, the supervisor, so
-// that the job outlives neither the process that holds the lock, the front, nor
-// the lock: when either of the two dies, however that happens, the other ends
-// the job. The supervisor keeps the end of the lease too, so that a front that
-// hangs or is stopped makes no difference, and holds a copy of the file that
-// carries the lock until nothing is left of the job.
+// Package supervise runs a job under a process of its own, the supervisor. The process that holds
+// the lock is called the front. When the front or the supervisor dies, however that happens, the
+// other one ends the job. So the job outlives neither the front nor the lock. The supervisor also
+// watches the end of the lease, in case the front hangs or is stopped. It holds a copy of the file
+// that carries the lock until no process of the job is left.
 //
-// On Windows, where the kernel ends the job with the process that has its
-// handle, the supervisor is a part of the front.
+// On Windows the kernel ends the job together with the process that has its handle. There the
+// supervisor is a part of the front.
 package supervise
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
-// Forever is the lease of a lock that has none.
+// Forever is the lease of a lock that does not expire.
 const Forever time.Duration = 1<<63 - 1
 
 // ErrStart means that the supervisor could not be started.
@@ -32,30 +31,30 @@ var ErrStart = errors.New("the supervisor of the command cannot be started")
 // Spec describes the job and the lease.
 type Spec struct {
 	Title  string   // the supervisor's name in lists of processes
-	Path   string   // of the program
-	Args   []string // the name it is called by, and its arguments
+	Path   string   // path of the program
+	Args   []string // the name by which it is called, and its arguments
 	Env    []string
-	Keep   *os.File       // open in the supervisor until nothing is left of the job; may be nil
+	Keep   *os.File       // open in the supervisor until no process of the job is left; may be nil
 	Pass   bool           // the command inherits Keep
-	Leave  bool           // leave the processes alone that the command leaves running
-	Signal syscall.Signal // that ends the command
-	Grace  time.Duration  // from Signal to KILL
-	Lease  time.Duration  // until when the job must have been killed, or Forever
+	Leave  bool           // processes that the command leaves running are left alone
+	Signal syscall.Signal // the signal that asks the job to end
+	Grace  time.Duration  // the time between Signal and KILL
+	Lease  time.Duration  // the time until the job must have been killed, or Forever
 }
 
 // Process is a job under its supervisor. Its methods are safe for concurrent
 // use.
 type Process struct {
 	link           link
-	mu             sync.Mutex // of sending
+	mu             sync.Mutex // guards sending
 	conn           io.Closer
 	out            *json.Encoder
 	group          atomic.Int64
 	exit           job.Exit
 	killed         atomic.Bool
-	waking         atomic.Int64 // calls of Continue that are not carried out yet
-	hung           atomic.Bool  // the front killed the supervisor, which did not answer
-	over           bool         // nothing is left, the supervisor said
+	waking         atomic.Int64 // calls of Continue that were not carried out yet
+	hung           atomic.Bool  // the front killed the supervisor because it did not respond
+	over           bool         // the supervisor reported that no process is left
 	started        chan error
 	done           chan struct{}
 	gone           chan struct{}
@@ -67,17 +66,19 @@ type Process struct {
 	heard          chan syscall.Signal
 }
 
-// link is the front's side of its supervisor's process.
+// link is the supervisor's process as the front sees it.
 type link interface {
-	join()                          // waits until it is gone, with all that it had open
-	kill() error                    // ends it, and it alone; after join nothing
-	takeOver(group int, ended bool) // ends what it leaves running; called after join; ended: the command had ended
-	rest() []int                    // the living processes of the job, as far as they can be known
+	join()       // waits until the supervisor is gone and its files are closed
+	kill() error // kills only the supervisor; after join it does nothing
+	// takeOver ends the processes that the supervisor leaves running. Call it after join. ended
+	// says that the command had ended.
+	takeOver(group int, ended bool)
+	rest() []int // the living processes of the job, as far as they are known
 	open() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor and, under it, the job. The error is that of exec, or ErrStart; then
-// nothing runs.
+// Start starts the supervisor and, under it, the job. Its error is that of exec, or ErrStart; after
+// an error nothing runs.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -97,14 +98,14 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Group is the process group of the command.
+// Group returns the process group of the command.
 func (p *Process) Group() int { return int(p.group.Load()) }
 
-// Done is closed when the command itself has ended, and with Leave the
-// supervisor too; then Exit is known.
+// Done is closed when the command itself has ended. With Leave, the supervisor has ended too. Then
+// Exit is known.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit is how the command ended. It is the zero Exit before Done.
+// Exit returns how the command ended. Before Done it returns the zero Exit.
 func (p *Process) Exit() job.Exit {
 	select {
 	case <-p.done:
@@ -114,18 +115,18 @@ func (p *Process) Exit() job.Exit {
 	}
 }
 
-// Gone is closed when nothing is left of the supervisor and of the job (with Leave, of the
-// command).
+// Gone is closed when the supervisor and all processes of the job have ended. With Leave, only the
+// supervisor and the command count.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
 // SupervisorLost is closed when another process has killed the supervisor. The rest of the job is
 // then killed.
 func (p *Process) SupervisorLost() <-chan struct{} { return p.supervisorLost }
 
-// Low is closed when the supervisor has begun to end the job because the lease ends.
+// Low is closed when the supervisor has begun to end the job because the lease is about to end.
 func (p *Process) Low() <-chan struct{} { return p.low }
 
-// Stopped reports that the command was stopped, and by which signal.
+// Stopped reports each time that the command was stopped, and by which signal.
 func (p *Process) Stopped() <-chan syscall.Signal { return p.stopped }
 
 // Heard reports signals that were sent to the supervisor, which the command sees as its parent.
@@ -134,18 +135,18 @@ func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
 // Rest lists the living processes of the job.
 func (p *Process) Rest() []int { return p.link.rest() }
 
-// Left reports the processes that the command has left running, before padlock ends them.
+// Left reports the processes that the command left running, before padlock ends them.
 func (p *Process) Left() <-chan []Leftover { return p.left }
 
-// Signal sends sig to the command and to those in its process group.
+// Signal sends sig to the command and to its process group.
 func (p *Process) Signal(sig syscall.Signal) { p.send(&order{Do: doSignal, Signal: int(sig)}) }
 
-// SignalCommand sends sig to the command alone.
+// SignalCommand sends sig only to the command.
 func (p *Process) SignalCommand(sig syscall.Signal) {
 	p.send(&order{Do: doSignalCommand, Signal: int(sig)})
 }
 
-// Continue wakes stopped processes. A stop that nobody has read yet is no longer reported.
+// Continue wakes stopped processes. If nobody has read the report of a stop yet, it is withdrawn.
 func (p *Process) Continue() {
 	p.waking.Add(1)
 	for {
@@ -158,19 +159,19 @@ func (p *Process) Continue() {
 	}
 }
 
-// Lease sets how long the lock is good for from now on.
+// Lease sets how long the lock is held from now on.
 func (p *Process) Lease(left time.Duration) { p.send(&order{Do: doLease, Lease: until(left)}) }
 
-// Asked means that the supervisor was stopped or starved, and asks how long the lock is good for:
-// call Answer.
+// Asked reports that the supervisor was stopped or starved, and asks how long the lock is still
+// held. Call Answer then.
 func (p *Process) Asked() <-chan struct{} { return p.asked }
 
-// Answer is Lease, in answer to Asked.
+// Answer is like Lease. It answers a question from Asked.
 func (p *Process) Answer(left time.Duration) {
 	p.send(&order{Do: doLease, Lease: until(left), Answer: true})
 }
 
-// End sends Spec.Signal to the job, and KILL when grace has passed.
+// End sends Spec.Signal to the job, and KILL after grace.
 func (p *Process) End(grace time.Duration) {
 	p.send(&order{Do: doEnd, Grace: grace})
 	p.expectKill(grace)
@@ -182,10 +183,11 @@ func (p *Process) Kill() {
 	p.expectKill(0)
 }
 
-// slack is how late a supervisor may report that it has killed the job before it counts as hung.
+// slack is the extra time that a supervisor has to report that it has killed the job. After that it
+// counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill kills a supervisor that hangs, and with it the job.
+// expectKill kills the supervisor if it hangs, and the job with it.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {
@@ -199,14 +201,14 @@ func (p *Process) expectKill(after time.Duration) {
 	})
 }
 
-// send sends an order to the supervisor. Another goroutine notices if the supervisor is gone.
+// send sends an order to the supervisor. If the supervisor is gone, another goroutine notices.
 func (p *Process) send(o *order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.out.Encode(o)
 }
 
-// listen reads the supervisor's news, and takes over when the supervisor has died.
+// listen reads the supervisor's news. When the supervisor has died, it takes over.
 func (p *Process) listen(in *json.Decoder) {
 	for {
 		var n news
@@ -249,7 +251,7 @@ func (p *Process) hear(n *news) {
 	case isLeft:
 		select {
 		case p.left <- n.Left:
-		default: // there are many more
+		default: // unread signals are already pending
 		}
 	case isKilled:
 		p.killed.Store(true)
@@ -261,7 +263,7 @@ func (p *Process) hear(n *news) {
 	}
 }
 
-// tell passes a signal on, unless nobody has read the earlier ones.
+// tell passes a signal on, unless too many earlier ones are unread.
 func tell(c chan<- syscall.Signal, sig int) {
 	select {
 	case c <- syscall.Signal(sig):
@@ -278,7 +280,7 @@ func (p *Process) commandEnded() bool {
 	}
 }
 
-// inherit is called when the supervisor has died before its job.
+// inherit is called when the supervisor has died before its job. It ends the job.
 func (p *Process) inherit() {
 	if !p.hung.Load() {
 		close(p.supervisorLost)
@@ -290,7 +292,7 @@ func (p *Process) inherit() {
 		close(p.done)
 	}
 	select {
-	case p.started <- ErrStart: // before it could say anything
+	case p.started <- ErrStart: // the supervisor died before it sent any news
 	default:
 	}
 }

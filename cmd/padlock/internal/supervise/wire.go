@@ -12,8 +12,8 @@ type order struct {
 	Do     string
 	Signal int           `json:",omitempty"`
 	Grace  time.Duration `json:",omitempty"`
-	Lease  *moment       `json:",omitempty"` // nil: there is none
-	Answer bool          `json:",omitempty"` // to isLate
+	Lease  *moment       `json:",omitempty"` // nil means no lease
+	Answer bool          `json:",omitempty"` // this answers isLate
 	Job    *jobSpec      `json:",omitempty"`
 }
 
@@ -46,17 +46,17 @@ const (
 	isWoken   = "woken"
 	isHeard   = "heard"
 	isLow     = "low"
-	isLate    = "late" // the supervisor was stopped or starved, and asks for the lease
+	isLate    = "late" // the supervisor was stopped or starved, and asks for the end of the lease
 	isLeft    = "left"
 	isKilled  = "killed"
 	isDone    = "done"
 	isGone    = "gone"
 )
 
-// Leftover is a process that the command has left running, with its state when it was found.
+// Leftover is a process that the command left running, with its state when it was found.
 type Leftover struct {
 	PID  int
-	Name string // its name in the system; "?" if not known
+	Name string // the system's name; "?" if unknown
 }
 
 func leftovers(pids []int) (list []Leftover) {
@@ -66,7 +66,7 @@ func leftovers(pids []int) (list []Leftover) {
 	return list
 }
 
-// jobSpec is a Spec in JSON. Arguments may hold any bytes, and strings of JSON cannot.
+// jobSpec is a Spec in JSON. Arguments may contain any bytes, but JSON strings may not.
 type jobSpec struct {
 	Path        []byte
 	Args, Env   [][]byte

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/redissession"
@@ -100,12 +98,10 @@ func (b *builder) inRedis() error {
 		}))
 }
 
-func (b *builder) clientOption() rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{b.redis}, DisableCache: true}
-}
+func (b *builder) server() redisstore.Config { return redisstore.Config{Addrs: []string{b.redis}} }
 
 func (b *builder) connect() (*redissession.Redis, error) {
-	r, err := redissession.Open(context.Background(), b.clientOption())
+	r, err := redissession.Open(context.Background(), b.server())
 	if err == nil {
 		b.t.Cleanup(r.Close)
 	}
@@ -113,7 +109,7 @@ func (b *builder) connect() (*redissession.Redis, error) {
 }
 
 func (b *builder) redisLocker(opts []redisstore.Option) (*padlock.Locker, error) {
-	s, err := redisstore.Open(context.Background(), redisstore.Config{Addrs: []string{b.redis}}, opts...)
+	s, err := redisstore.Open(context.Background(), b.server(), opts...)
 	if err != nil {
 		return nil, err
 	}

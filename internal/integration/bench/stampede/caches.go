@@ -41,9 +41,9 @@ var contestants = []struct {
 const stalePadlock = "padlock, Stale"
 
 func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (getter, error) {
-	o := rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
-	values, err := redissession.Open(ctx, o)
-	locks, errLocks := redisstore.Open(ctx, redisstore.Config{Addrs: []string{addr}})
+	server := redisstore.Config{Addrs: []string{addr}}
+	values, err := redissession.Open(ctx, server)
+	locks, errLocks := redisstore.Open(ctx, server)
 	if err := errors.Join(err, errLocks); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ func Rows() []Row {
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
+		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
+		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
+		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
 	}

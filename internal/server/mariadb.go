@@ -1,4 +1,4 @@
-package sqlstore_test
+package server
 
 import (
 	"context"
@@ -9,31 +9,29 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/padlock-go/padlock/internal/server"
 )
 
-// mariaDB starts a server into which root is let without a password. env is
-// added to its environment.
-func mariaDB(t testing.TB, env ...string) *server.Server {
+// MariaDB starts a MariaDB server with its own data directory. The user root needs no password. URL
+// returns a DSN for the Go driver. env is added to the server's environment.
+func MariaDB(t testing.TB, env ...string) *Server {
 	t.Helper()
-	return server.Start(t, server.Spec{
+	return Start(t, Spec{
 		Name: "mariadb", Package: "mariadb-server", Binary: []string{"mariadbd", "/usr/sbin/mariadbd", "mysqld"},
 		Env: env, Timeout: 3 * time.Minute,
-		Prepare: func(ctx context.Context, p server.Place) error {
+		Prepare: func(ctx context.Context, p Place) error {
 			return p.Run(ctx, "mariadb-install-db", asRoot("--no-defaults", "--datadir="+p.Path("data"),
 				"--auth-root-authentication-method=normal", "--skip-test-db")...)
 		},
-		Args: func(p server.Place) []string {
+		Args: func(p Place) []string {
 			return asRoot("--no-defaults", "--datadir="+p.Path("data"), "--port="+strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
 				"--socket="+p.Path("s.sock"), "--pid-file="+p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--max-connections=300")
 		},
 		Ready: mariaReady,
-		URL:   func(p server.Place) string { return "root@tcp(" + p.Addr() + ")/mysql" },
+		URL:   func(p Place) string { return "root@tcp(" + p.Addr() + ")/mysql" },
 	})
 }
 
-// asRoot tells a program of MariaDB's that it may run as root, if it does.
+// asRoot adds an argument that lets a program of MariaDB run as root, if the test runs as root.
 func asRoot(args ...string) []string {
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")
@@ -41,9 +39,8 @@ func asRoot(args ...string) []string {
 	return args
 }
 
-// mariaReady waits for the greeting, which a server that still starts does not
-// send.
-func mariaReady(ctx context.Context, p server.Place) error {
+// mariaReady waits for the server's greeting. A server that is still starting does not send one.
+func mariaReady(ctx context.Context, p Place) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
 	if err != nil {
 		return err
@@ -52,7 +49,7 @@ func mariaReady(ctx context.Context, p server.Place) error {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return err
 	}
-	var head [5]byte // of a packet: its length and number, then the protocol's version
+	var head [5]byte // beginning of a packet: its length and number, then the protocol's version
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return err
 	}

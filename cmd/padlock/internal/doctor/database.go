@@ -1,0 +1,43 @@
+package doctor
+
+// A setting is one of a database that matters for locks.
+type setting struct {
+	name string // as the store reports it
+	why  string
+}
+
+const (
+	lostLocks = "locks that the server had confirmed are gone after a crash, and then two programs hold the same lock"
+	slowLocks = "renewals wait or fail while others write, and a lock that is not renewed is lost"
+)
+
+var settings = []setting{
+	{"version", "padlock has not been tried with every server"},
+	{"standby", "a standby cannot grant locks"},
+	{"read-only", "a server that does not write cannot grant locks"},
+	{"query_only", "a connection that does not write cannot grant locks"},
+	{"fsync", lostLocks},
+	{"synchronous_commit", lostLocks},
+	{"synchronous_standby_names", "a failover to a standby that lags behind frees locks that are held"},
+	{"innodb_flush_log_at_trx_commit", lostLocks},
+	{"synchronous", lostLocks},
+	{"journal_mode", slowLocks},
+	{"busy_timeout", slowLocks},
+	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
+}
+
+// database checks the settings of a database.
+func (v *visit) database(n node) {
+	for _, s := range settings {
+		f, ok := n[s.name]
+		switch {
+		case !ok || s.name == "version" && n["server"].Name != "":
+		case f.Value == unknownValue:
+			v.unknown(s.name, "unknown", s.why, "allow the user to read the setting")
+		case f.Advice != "":
+			v.problem(s.name, f.Value, s.why, f.Advice)
+		default:
+			v.good(s.name, f.Value)
+		}
+	}
+}

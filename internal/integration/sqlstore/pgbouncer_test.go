@@ -1,0 +1,65 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+)
+
+// TestPgBouncer runs the suite behind a pooler that gives each transaction to another process of
+// the server, where prepared statements and LISTEN do not work.
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	pg := server.Postgres(t, server.PostgresOptions{})
+	pooler := server.PgBouncer(t, pg, "transaction")
+	open := func(ctx context.Context) (driver.Store, error) { return fromURL(ctx, pooler.URL(), postgres.Opener()) }
+	drivertest.Run(t, drivertest.Harness{Open: open, Parallel: 8})
+}
+
+// hears reports whether a listener says that it hears over a URL, and whether it does.
+func hears(t *testing.T, rawURL string) (ready, heard bool) {
+	t.Helper()
+	db, listener, err := postgres.Open(rawURL)
+	noError(t, err)
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	err = listener.Listen(ctx, "channel", func() {
+		ready = true
+		go db.ExecContext(ctx, "SELECT pg_notify('channel', 'a word')")
+	}, func(payload string) {
+		if payload == "a word" {
+			heard = true
+			cancel()
+		}
+	})
+	if !heard && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("listen: %v", err)
+	}
+	return ready, heard
+}
+
+// Notifications pass a pooler in session mode only, and that is found out.
+func TestNotificationsBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	pg := server.Postgres(t, server.PostgresOptions{})
+	for _, c := range []struct {
+		to   string
+		want bool
+	}{
+		{pg.URL(), true},
+		{server.PgBouncer(t, pg, "session").URL(), true},
+		{server.PgBouncer(t, pg, "transaction").URL(), false},
+	} {
+		if ready, heard := hears(t, c.to); ready != c.want || heard != c.want {
+			t.Errorf("%s: it says that notifications arrive: %v; they do: %v", strings.TrimPrefix(c.to, "postgres://"), ready, heard)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Package redisconn reads where a Redis is and how to log in, and makes connections. It serves
+// redisstore and redissession, which have the same settings and URLs. It does not import their
+// client.
+//
+// Both are modules with versions of their own, so a program may build an older redisstore with a
+// newer padlock. Therefore exported names of this package stay as they are, and new ones may be
+// added. A change that breaks an older module goes into a new package.
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Config has the fields of redisstore.Config, which documents them. redisstore declares the type
+// itself, because go doc shows no fields of a type that is declared in an internal package.
+type Config struct {
+	Addrs          []string
+	Socket         string
+	Cluster        bool
+	Sentinel       Sentinel
+	User, Password string
+	Credentials    func(ctx context.Context) (user, password string, err error)
+	DB             int
+	ClientName     string
+	TLS            *tls.Config
+	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Sentinel has the fields of redisstore.Sentinel.
+type Sentinel struct {
+	MasterName     string
+	User, Password string
+	Credentials    func(ctx context.Context) (user, password string, err error)
+}
+
+// Server is a Config that was checked, and that the caller cannot change.
+type Server struct{ Config }
+
+// New checks config, which is a redisstore.Config. The error is driver.ErrInvalid.
+//
+// The fields are copied by their names. A conversion between the two types would no longer compile
+// in an older redisstore if Config got a new field.
+func New(config any) (*Server, error) {
+	s := &Server{}
+	copyFields(reflect.ValueOf(&s.Config).Elem(), reflect.ValueOf(config))
+	s.Addrs, s.TLS = slices.Clone(s.Addrs), s.TLS.Clone()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// copyFields panics if a field of from does not exist in to, or has another type there. Every call
+// of New would find that.
+func copyFields(to, from reflect.Value) {
+	for i := range from.NumField() {
+		field := to.FieldByName(from.Type().Field(i).Name)
+		if field.Kind() == reflect.Struct {
+			copyFields(field, from.Field(i))
+			continue
+		}
+		field.Set(from.Field(i))
+	}
+}
+
+// Addresses are those that the client begins with.
+func (s *Server) Addresses() []string {
+	if s.Socket != "" {
+		return []string{s.Socket}
+	}
+	return s.Addrs
+}
+
+// Single reports whether there is one server, and neither a cluster nor a sentinel.
+func (s *Server) Single() bool { return !s.Cluster && s.Sentinel.MasterName == "" }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}
+
+// check refuses settings that contradict each other.
+func (s *Server) check() error {
+	if err := s.checkPlace(); err != nil {
+		return err
+	}
+	if err := checkLogin("", s.User, s.Password, s.Credentials != nil); err != nil {
+		return err
+	}
+	watch := &s.Sentinel
+	if watch.MasterName == "" && (watch.User != "" || watch.Password != "" || watch.Credentials != nil) {
+		return invalid("Sentinel: there is a login but no MasterName; set it to the name that the sentinels have for the primary")
+	}
+	if err := checkLogin("Sentinel.", watch.User, watch.Password, watch.Credentials != nil); err != nil {
+		return err
+	}
+	for _, r := range s.ClientName {
+		if r < '!' || r > '~' {
+			return invalid("ClientName: Redis allows only visible ASCII characters and no spaces")
+		}
+	}
+	return nil
+}
+
+func (s *Server) checkPlace() error {
+	sentinel := s.Sentinel.MasterName != ""
+	switch {
+	case len(s.Addrs) == 0 && s.Socket == "":
+		return invalid("there is no address; set Addrs or Socket")
+	case len(s.Addrs) > 0 && s.Socket != "":
+		return invalid("Addrs and Socket are both set; set one of them")
+	case s.Socket != "" && (s.Cluster || sentinel):
+		return invalid("Socket: a cluster and sentinels are reached by Addrs")
+	case s.Socket != "" && s.TLS != nil:
+		return invalid("Socket: Redis has no TLS on a Unix socket; leave TLS out, or set Addrs")
+	case s.Cluster && sentinel:
+		return invalid("Cluster and Sentinel are both set; a cluster does without sentinels")
+	case len(s.Addrs) > 1 && !s.Cluster && !sentinel:
+		return invalid("Addrs has %d addresses, but neither Cluster nor Sentinel is set; set one of them, or give one address", len(s.Addrs))
+	case s.DB < 0 || s.Cluster && s.DB != 0:
+		return invalid("DB: it is %d; allowed are numbers from 0, and in a cluster only 0", s.DB)
+	}
+	for _, addr := range s.Addrs {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+			return invalid("Addrs: %q is not of the form HOST:PORT", addr)
+		}
+	}
+	return nil
+}
+
+func checkLogin(where, user, password string, asked bool) error {
+	switch {
+	case asked && (user != "" || password != ""):
+		return invalid("%sCredentials is set together with User or Password; set one or the other", where)
+	case user != "" && password == "":
+		return invalid("%sUser is set without Password or Credentials; for a user without a password any password will do", where)
+	}
+	return nil
+}
+
+// login returns the credentials for a new connection.
+func (s *Server) login(ctx context.Context, sentinel bool) (user, password string, err error) {
+	user, password, ask := s.User, s.Password, s.Credentials
+	if sentinel {
+		user, password, ask = s.Sentinel.User, s.Sentinel.Password, s.Sentinel.Credentials
+	}
+	if ask != nil {
+		return ask(ctx)
+	}
+	return user, password, nil
+}

@@ -1,0 +1,97 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+)
+
+// DialTimeout bounds the time to find the credentials and to make a connection.
+const DialTimeout = 2 * time.Second
+
+// DialError says that a connection was not made, so nothing was sent.
+type DialError struct{ err error }
+
+func (e *DialError) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *DialError) Unwrap() error { return e.err }
+
+// ToSentinel returns d, marked as the dialer of connections to sentinels.
+func ToSentinel(d net.Dialer) net.Dialer {
+	d.Resolver = sentinelMark
+	return d
+}
+
+// sentinelMark resolves names like a nil Resolver.
+var sentinelMark = &net.Resolver{}
+
+// Dial finds the credentials for a connection to dst and makes the connection. Login reads the
+// credentials from its RemoteAddr. The error is a *DialError.
+func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
+	defer cancel()
+	user, password, err := s.login(ctx, d.Resolver == sentinelMark)
+	if err != nil {
+		return nil, &DialError{err}
+	}
+	c, err := s.connect(ctx, dst, d, t)
+	if err != nil {
+		return nil, &DialError{err}
+	}
+	return &conn{c, login{c.RemoteAddr(), user, password}}, nil
+}
+
+// connect dials, and makes the TLS handshake, if any.
+func (s *Server) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	network, dial := "tcp", d.DialContext
+	if s.Socket != "" {
+		network = "unix"
+	}
+	if s.Config.Dial != nil {
+		dial = s.Config.Dial
+	}
+	conn, err := dial(ctx, network, dst)
+	if err != nil || t == nil {
+		return conn, err
+	}
+	if t.ServerName == "" {
+		t = t.Clone()
+		if t.ServerName, _, err = net.SplitHostPort(dst); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	secure := tls.Client(conn, t)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error says more
+		return nil, err
+	}
+	return secure, nil
+}
+
+type conn struct {
+	net.Conn
+	login login
+}
+
+// RemoteAddr returns the address together with the credentials, for Login.
+func (c *conn) RemoteAddr() net.Addr { return c.login }
+
+// login is the address of a connection together with its credentials. The client asks for
+// credentials without a context, and does not say whether they are for a sentinel. Dial knows both,
+// so Dial finds the credentials, and the client gets them from the address.
+type login struct {
+	net.Addr
+	user, password string
+}
+
+// Login returns the credentials for a connection that Dial made, by its RemoteAddr.
+func Login(addr net.Addr) (user, password string, err error) {
+	l, ok := addr.(login)
+	if !ok {
+		return "", "", errors.New("the connection was not made by Dial")
+	}
+	return l.user, l.password, nil
+}

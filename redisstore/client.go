@@ -1,0 +1,79 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/redis/rueidis"
+)
+
+const (
+	keepAlive    = 15 * time.Second                     // of TCP
+	replyTimeout = patience                             // while a connection is made
+	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single one is not delayed
+	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
+	bufferSize   = 1 << 16                              // of a connection, for each direction
+)
+
+// clientOption makes the client's settings. The client may not retry, since a script must not run
+// twice. It has one connection per server, on which all requests are pipelined, so that a release
+// reaches the server after the acquire that it follows.
+func (s *Store) clientOption() rueidis.ClientOption {
+	c := s.server
+	o := rueidis.ClientOption{
+		InitAddress: c.Addresses(), SelectDB: c.DB, ClientName: c.ClientName, TLSConfig: c.TLS,
+		ForceSingleClient: c.Single(),
+		DisableRetry:      true, DisableCache: true, AlwaysPipelining: true,
+		PipelineMultiplex:   -1,
+		ClientSetInfo:       rueidis.DisableClientSetInfo,
+		Dialer:              newDialer(),
+		ConnWriteTimeout:    replyTimeout,
+		ReadBufferEachConn:  bufferSize,
+		WriteBufferEachConn: bufferSize,
+		MaxFlushDelay:       flushDelay,
+		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: 8},
+		DialCtxFn:           s.dial,
+		AuthCredentialsFn:   loginOf,
+	}
+	if c.Sentinel.MasterName != "" {
+		o.Sentinel = rueidis.SentinelOption{
+			MasterSet: c.Sentinel.MasterName, Dialer: redisconn.ToSentinel(o.Dialer), TLSConfig: c.TLS,
+			TopologyRefreshInterval: 5 * time.Second,
+		}
+	}
+	return o
+}
+
+// newDialer keeps the client from sending PINGs, and lets the kernel check connections on which
+// nothing is written.
+func newDialer() net.Dialer {
+	return net.Dialer{
+		Timeout: redisconn.DialTimeout, KeepAlive: -1,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive / 3, Count: 3},
+	}
+}
+
+// dial makes a connection. Close does not wait for it.
+//
+// The gate counts a connection as made when the first reply arrives. The kernel of a frozen server
+// still accepts connections, but no reply comes, so such a connection does not close the gate for
+// other nodes.
+func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	conn, err := s.server.Dial(ctx, dst, d, t)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{Conn: conn, s: s, dst: dst}, nil
+}
+
+func loginOf(conn rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+	user, password, err := redisconn.Login(conn.Address)
+	return rueidis.AuthCredentials{Username: user, Password: password}, err
+}

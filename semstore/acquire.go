@@ -1,0 +1,147 @@
+package semstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The two together stay below driver.MaxSilence.
+const (
+	acquirePatience = time.Second     // how long a try follows a semaphore that others remove and make again
+	guardPatience   = 2 * time.Second // how long it waits for a program that opens the semaphore
+)
+
+// Acquire implements driver.Store. It makes one try. The try may wait up to 2 seconds (normally
+// some microseconds) for a program that is opening the semaphore.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	key, err := s.check(&r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	of := id{r.Name, r.Token}
+	end, err := s.begin(ctx, of)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer end()
+	if h := s.find(of); h != nil && s.claim(h) {
+		return driver.Grant{}, nil
+	}
+	set, err := s.try(ctx, key, r.Name)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	s.add(&hold{id: of, set: set, holder: r.Holder, since: time.Now()})
+	return driver.Grant{}, nil
+}
+
+func (s *Store) check(r *driver.Request) (key int32, err error) {
+	switch err := r.Validate(&guarantees); {
+	case err != nil:
+		return 0, err
+	case r.Shared:
+		return 0, fmt.Errorf("shared holds: a semaphore has none: %w", errors.ErrUnsupported)
+	case r.Replaces != "":
+		return 0, fmt.Errorf("hand-over: a hold on a semaphore belongs to its process: %w", errors.ErrUnsupported)
+	}
+	return s.keyOf(r.Name)
+}
+
+// keyOf returns the key of a name. The kernel makes a new semaphore at each call for the key 0, so
+// a name with that key would lock nothing.
+func (s *Store) keyOf(name string) (int32, error) {
+	key := s.config.key(name)
+	if key == 0 {
+		return 0, invalid("name: the %v of %q begins with four zero bytes, which are the key of no semaphore; rename the lock", s.hash, name)
+	}
+	return key, nil
+}
+
+// claim reports whether a hold is live. If it was a reservation, it is a hold from now on.
+func (s *Store) claim(h *hold) bool {
+	s.mu.Lock()
+	if s.holds[h.id] != h {
+		s.mu.Unlock()
+		return false
+	}
+	if h.reserved != nil {
+		h.reserved.Stop()
+		h.reserved = nil
+	}
+	s.mu.Unlock()
+	return s.live(h)
+}
+
+// try makes one try and returns the set whose lock it took.
+func (s *Store) try(ctx context.Context, key int32, name string) (set int, err error) {
+	over := func() error { return s.over(ctx) }
+	for end := time.Now().Add(acquirePatience); ; {
+		set, err = join(key, guardPatience, over)
+		if err == nil {
+			err = takeLock(set)
+		}
+		switch {
+		case err == nil:
+			return set, nil
+		case err == errBusy:
+			held := s.heldError(set, name)
+			leave(set)
+			return 0, held
+		case err != errRemoved:
+			return 0, err
+		case time.Now().After(end):
+			return 0, &driver.HeldError{Waiters: -1} // others take and free it all the time
+		}
+		if err := over(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// heldError says who has the lock of a set.
+func (s *Store) heldError(set int, name string) error {
+	held := &driver.HeldError{Waiters: s.countWaiters(set)}
+	h, other := s.occupant(set)
+	held.Holds = []driver.Hold{h}
+	if other != "" && other != name {
+		return fmt.Errorf("%w: the name %q has the same semaphore, because the hashes of both agree; rename one of them", held, other)
+	}
+	return held
+}
+
+// occupant returns the holder of a set that is held. name is known if this store is the holder.
+func (s *Store) occupant(set int) (h driver.Hold, name string) {
+	pid := holder(set, semLock)
+	if pid != os.Getpid() {
+		return driver.Hold{Holder: driver.Holder{PID: pid}, Foreign: !isPadlock(set)}, ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := s.bySet[set]
+	if mine == nil { // another store of this process
+		return driver.Hold{Holder: driver.Holder{PID: pid}}, ""
+	}
+	h = driver.Hold{Holder: mine.holder, Since: mine.since}
+	if plan := mine.holder.Plan; plan > 0 {
+		h.PlannedEnd = mine.since.Add(plan)
+	}
+	return h, mine.name
+}
+
+// countWaiters counts the waiters of all programs that the kernel wakes. It returns -1 if the
+// waiters of this store are others.
+func (s *Store) countWaiters(set int) int {
+	if s.config.threads == 0 {
+		return -1
+	}
+	n, err := waiters(set, semLock)
+	if err != nil {
+		return -1
+	}
+	return n
+}

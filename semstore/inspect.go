@@ -1,0 +1,67 @@
+package semstore
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector. It takes no lock and makes no semaphore. Of a hold of
+// another process it knows the number of the process only. Waiters are counted if the kernel wakes
+// them, in all programs.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name, &guarantees); err != nil {
+		return driver.State{}, err
+	}
+	key, err := s.keyOf(name)
+	if err != nil {
+		return driver.State{}, err
+	}
+	end, err := s.begin(ctx, id{})
+	if err != nil {
+		return driver.State{}, err
+	}
+	defer end()
+	state := driver.State{Name: name}
+	set, err := find(key, false)
+	held := false
+	if err == nil {
+		held, err = isHeld(set)
+	}
+	switch {
+	case err == errRemoved:
+		return state, nil
+	case err != nil:
+		return driver.State{}, inSet(key, err)
+	case held:
+		h, _ := s.occupant(set)
+		state.Holds, state.Waiters = []driver.Hold{h}, s.countWaiters(set)
+	}
+	return state, nil
+}
+
+// Status implements driver.Reporter. It reports how many of the kernel's semaphores are in use.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	end, err := s.begin(ctx, id{})
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	f := driver.Finding{Name: "semaphores", Value: driver.Unknown}
+	list, err1 := os.ReadFile("/proc/sysvipc/sem")
+	limits, err2 := os.ReadFile("/proc/sys/kernel/sem")
+	fields := strings.Fields(string(limits))
+	if err1 != nil || err2 != nil || len(fields) != 4 {
+		return []driver.Finding{f}, nil
+	}
+	used := strings.Count(string(list), "\n") - 1 // the first line is a heading
+	f.Value = fmt.Sprintf("%d of %s in use", used, fields[3])
+	if most, err := strconv.Atoi(fields[3]); err == nil && used > most/10*9 {
+		f.Advice = "new locks fail when none is left; raise kernel.sem (sysctl), or remove old ones (ipcs -s, ipcrm)"
+	}
+	return []driver.Finding{f}, nil
+}

@@ -1,0 +1,64 @@
+package semstore
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Hash says how the key of a semaphore is made from the name of a lock. Programs that use different
+// hashes do not see each other's locks. The zero Hash is none.
+type Hash int
+
+const (
+	// MD5 is what Symfony up to 6.2 uses.
+	MD5 Hash = iota + 1
+	// XXH128 is what Symfony uses since 6.3.
+	XXH128
+)
+
+// hashes are the texts of the URL's parameter.
+var hashes = map[Hash]string{MD5: "md5", XXH128: "xxh128"}
+
+// String returns "md5" or "xxh128".
+func (h Hash) String() string {
+	if s, ok := hashes[h]; ok {
+		return s
+	}
+	return fmt.Sprintf("Hash(%d)", int(h))
+}
+
+// key returns the key of the semaphore: the first four bytes of the digest in the order of this
+// machine, as PHP's unpack('i', …) reads them. All systems that this package supports are
+// little-endian.
+func (h Hash) key(name string) int32 {
+	var digest [16]byte
+	if h == MD5 {
+		digest = md5.Sum([]byte(name))
+	} else {
+		digest = xxh128([]byte(name))
+	}
+	return int32(binary.LittleEndian.Uint32(digest[:]))
+}
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	threads int
+	key     func(name string) int32
+}
+
+// DefaultMaxThreads is how many waiters the kernel wakes, unless MaxThreads says otherwise.
+const DefaultMaxThreads = 256
+
+// MaxThreads sets how many calls of Wait at once leave the waiting to the kernel, instead of
+// DefaultMaxThreads. Each of them occupies a thread. Further ones look at their semaphores every
+// 25 ms, as all do with 0.
+func MaxThreads(n int) Option { return func(c *config) { c.threads = max(n, 0) } }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

@@ -1,0 +1,92 @@
+package semstore
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	whichHash  = "say how PHP names semaphores: hash=md5 (Symfony up to 6.2) or hash=xxh128 (since 6.3), as in semaphore:?hash=xxh128"
+	noProjects = "padlock does not share the semaphores of a project (semaphore://PROJECT, since Symfony 8.1); use files (flock) in both programs"
+)
+
+// Scheme describes the URL semaphore:?hash=…, for package open.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:       []string{"semaphore"},
+		Help:        "semaphores of one machine, shared with PHP",
+		Example:     "semaphore:?hash=xxh128",
+		Guarantees:  func() driver.Guarantees { return guarantees },
+		Open:        openURL,
+		Symfony:     []string{"semaphore"},
+		FromSymfony: fromSymfony,
+		Instead:     instead,
+	}
+}
+
+func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
+	s, err := FromURL(ctx, u)
+	if err != nil {
+		return nil, err // not s: a nil *Store is not a nil driver.Store
+	}
+	return s, nil
+}
+
+// FromURL opens the store that a URL names: semaphore:?hash=md5 or semaphore:?hash=xxh128. The
+// parameter is required, since the two do not see each other's locks. Anything else is
+// driver.ErrInvalid. FromURL fails if ctx has ended; Open does not wait, so it has no other use for
+// ctx. See Open for the other errors.
+func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	switch {
+	case u.Scheme != "semaphore":
+		return nil, invalid("the scheme of a semaphore store's URL is semaphore, as in semaphore:?hash=xxh128")
+	case u.Host != "":
+		return nil, invalid(noProjects)
+	case u.Opaque != "" || u.Path != "" || u.User != nil || u.Fragment != "":
+		return nil, invalid("a semaphore store's URL has only the parameter hash, as in semaphore:?hash=xxh128")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, invalid("the query of the URL cannot be read")
+	}
+	for name := range query {
+		if name != "hash" {
+			return nil, invalid("unknown parameter %q: there is only hash", name)
+		}
+	}
+	for h, text := range hashes {
+		if values := query["hash"]; len(values) == 1 && values[0] == text {
+			return Open(h, opts...)
+		}
+	}
+	return nil, invalid(whichHash)
+}
+
+// fromSymfony reads PHP's DSN, with the hash behind it: semaphore:?hash=md5. Its errors and its
+// result repeat nothing else of the DSN.
+func fromSymfony(dsn string) (*url.URL, error) {
+	rest, _ := strings.CutPrefix(dsn, "semaphore")
+	for _, text := range hashes {
+		if rest == ":?hash="+text {
+			return &url.URL{Scheme: "semaphore", RawQuery: "hash=" + text, OmitHost: true}, nil
+		}
+	}
+	if strings.HasPrefix(rest, "://") {
+		return nil, invalid(noProjects)
+	}
+	return nil, invalid(strings.Replace(whichHash, "in semaphore:", "in symfony+semaphore:", 1))
+}
+
+// instead recognises the DSN of PHP's Symfony.
+func instead(text string) string {
+	if text == "semaphore" {
+		return "semaphore:?hash=md5 or semaphore:?hash=xxh128"
+	}
+	return ""
+}

@@ -1,0 +1,266 @@
+package semstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks in the semaphores of this machine, or of this container's IPC namespace. It is
+// safe for concurrent use. Two stores with the same Hash exclude each other, even in one process.
+type Store struct {
+	hash    Hash
+	config  config
+	done    chan struct{}  // closed by Close
+	threads chan struct{}  // one element for each wait that the kernel ends
+	calls   sync.WaitGroup // calls that Close waits for
+
+	mu     sync.Mutex
+	closed bool
+	inUse  map[id]chan struct{} // closed when the call for the hold ends
+	holds  map[id]*hold
+	bySet  map[int]*hold
+}
+
+// id names a hold.
+type id struct{ name, token string }
+
+// hold is a lock that this store has.
+type hold struct {
+	id
+	set      int
+	holder   driver.Holder
+	since    time.Time
+	reserved *time.Timer // gives back a reservation that nobody claims; nil for a hold
+}
+
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Inspector
+	driver.Reporter
+	driver.SamePlacer
+} = (*Store)(nil)
+
+// Open returns a store that keeps its locks where PHP's Symfony keeps them. hash must be the one of
+// the Symfony that shares the locks. Open touches no semaphore.
+//
+// Open returns driver.ErrInvalid for an unknown hash, and errors.ErrUnsupported on systems other
+// than Linux on a 64-bit machine.
+func Open(hash Hash, opts ...Option) (*Store, error) {
+	if _, ok := hashes[hash]; !ok {
+		return nil, invalid("%v: the hash is semstore.MD5 or semstore.XXH128", hash)
+	}
+	if !supported {
+		return nil, fmt.Errorf("semaphores are kept on Linux only: %w", errors.ErrUnsupported)
+	}
+	c := config{threads: DefaultMaxThreads, key: hash.key}
+	for _, o := range opts {
+		o(&c)
+	}
+	return &Store{
+		hash: hash, config: c, done: make(chan struct{}), threads: make(chan struct{}, c.threads),
+		inUse: map[id]chan struct{}{}, holds: map[id]*hold{}, bySet: map[int]*hold{},
+	}, nil
+}
+
+// Guarantees implements driver.Store; docs/stores/semaphore.md explains the promises.
+func (s *Store) Guarantees() driver.Guarantees { return guarantees }
+
+var guarantees = driver.Guarantees{
+	Store:         "semaphore",
+	SafeClockJump: driver.Yes,
+	SafeEviction:  driver.Partly,
+	Bound:         driver.ToProcess,
+	Fence:         driver.NoFence,
+	Notes: []string{
+		"All programs run on one Linux machine, in one IPC namespace, and use the same hash of names.",
+		"ipcrm, and systemd's RemoveIPC at the logout of a user, remove semaphores that are held and so free the name. The holder notices within 2.2 seconds, or at its next call.",
+		"Every user of the machine can hold and free any lock, because PHP makes semaphores that everybody may use.",
+		"A key has 32 bits: two names whose keys are equal exclude each other, and the error says so if one process uses both.",
+		"A reboot frees every hold.",
+		"A waiter that is stopped (SIGSTOP) may get the lock when its holder is killed, and then keeps it until it continues or ends.",
+		"Of a hold of another process only the number of the process is known, and whether it uses padlock.",
+	},
+}
+
+// SamePlace implements driver.SamePlacer. All semaphores of a process are in one place.
+func (s *Store) SamePlace(other driver.Store) bool {
+	_, ok := other.(*Store)
+	return ok
+}
+
+// begin is the first step of every call. With a hold's id, the call has that hold to itself.
+func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return nil, driver.ErrClosed
+		}
+		other := s.inUse[of]
+		if other == nil || of == (id{}) {
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+		}
+	}
+	defer s.mu.Unlock()
+	s.calls.Add(1)
+	if of == (id{}) {
+		return s.calls.Done, nil
+	}
+	used := make(chan struct{})
+	s.inUse[of] = used
+	return func() {
+		s.mu.Lock()
+		delete(s.inUse, of)
+		s.mu.Unlock()
+		close(used)
+		s.calls.Done()
+	}, nil
+}
+
+// over returns why a call ends early, or nil.
+func (s *Store) over(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return driver.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+func (s *Store) find(of id) *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds[of]
+}
+
+func (s *Store) add(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[h.id], s.bySet[h.set] = h, h
+}
+
+// drop forgets a hold. It reports whether the store still had it.
+func (s *Store) drop(h *hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holds[h.id] != h {
+		return false
+	}
+	delete(s.holds, h.id)
+	if s.bySet[h.set] == h {
+		delete(s.bySet, h.set)
+	}
+	if h.reserved != nil {
+		h.reserved.Stop()
+	}
+	return true
+}
+
+// live verifies a hold, and forgets it if it is lost.
+func (s *Store) live(h *hold) bool {
+	held, err := isHeld(h.set)
+	if err == nil && held && holder(h.set, semLock) == os.Getpid() {
+		return true
+	}
+	if s.drop(h) {
+		forfeit(h.set)
+	}
+	return false
+}
+
+// free gives back a hold that was dropped.
+func (s *Store) free(h *hold) (driver.Outcome, error) {
+	switch err := giveBack(h.set); err {
+	case nil:
+		return driver.Released, nil
+	case errRemoved:
+		return driver.Gone, nil
+	default:
+		return driver.Gone, fmt.Errorf("%w: release of %q: %w", driver.ErrUncertain, h.name, err)
+	}
+}
+
+// Extend implements driver.Store. Holds have no leases, so it only verifies the hold.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if ttl != 0 {
+		if err := driver.CheckTTL("TTL", ttl, &guarantees); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	end, err := s.begin(ctx, id{name, token})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer end()
+	if h := s.find(id{name, token}); h == nil || !s.live(h) {
+		return driver.Grant{}, fmt.Errorf("%w: this process does not hold %q", driver.ErrLost, name)
+	}
+	return driver.Grant{}, nil
+}
+
+// Release implements driver.Store. As in PHP it removes the semaphore, so that all waiters ask for
+// it again. A hold that was lost is Gone.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("keep", keep, &guarantees); err != nil {
+		return driver.Gone, err
+	}
+	end, err := s.begin(ctx, id{name, token})
+	if err != nil {
+		return driver.Gone, err
+	}
+	defer end()
+	h := s.find(id{name, token})
+	if h == nil || !s.live(h) || !s.drop(h) {
+		return driver.Gone, nil
+	}
+	return s.free(h)
+}
+
+// Close frees every hold of this store. Calls of Wait return driver.ErrClosed. A second Close does
+// nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.done)
+	s.mu.Unlock()
+	s.calls.Wait()
+	s.mu.Lock()
+	var left []*hold
+	for _, h := range s.holds {
+		left = append(left, h)
+	}
+	s.mu.Unlock()
+	var failed error
+	for _, h := range left {
+		if s.live(h) && s.drop(h) {
+			_, err := s.free(h)
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}

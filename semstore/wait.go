@@ -1,0 +1,181 @@
+package semstore
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	// A reservation ends a little before the lock is given back, so that its owner never relies on
+	// it for too long.
+	reservation = driver.MaxReservation - 50*time.Millisecond
+
+	guardForever = 24 * time.Hour // a waiter waits for a program that opens the semaphore too
+
+	kernelWait = time.Minute           // a signal ends it early
+	nudgeEach  = time.Millisecond      // the signal may come before the system call
+	watchEach  = 25 * time.Millisecond // for waiters that the kernel does not wake
+)
+
+// Wait implements driver.Waiter. With reserve the kernel hands the lock over, and the call occupies
+// a thread until then; see MaxThreads. There is no order among waiters.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	key, err := s.check(&r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	end, err := s.begin(ctx, id{})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer end()
+	of := id{r.Name, r.Token}
+	if h := s.find(of); h != nil && s.live(h) {
+		return driver.Grant{}, nil // it has what it wants
+	}
+	if !reserve {
+		return driver.Grant{}, s.watch(ctx, key)
+	}
+	select {
+	case s.threads <- struct{}{}:
+		defer func() { <-s.threads }()
+	default:
+		return driver.Grant{}, s.watch(ctx, key)
+	}
+	set, err := s.sleep(ctx, key)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	h := &hold{id: of, set: set, holder: r.Holder, since: time.Now()}
+	if err := s.over(ctx); err != nil {
+		_, _ = s.free(h)
+		return driver.Grant{}, err
+	}
+	g := driver.Grant{From: driver.SystemClock().Now(), TTL: reservation}
+	s.reserve(h)
+	return g, nil
+}
+
+// reserve keeps a lock for driver.MaxReservation, unless Acquire claims it.
+func (s *Store) reserve(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[h.id], s.bySet[h.set] = h, h
+	h.reserved = time.AfterFunc(driver.MaxReservation, func() {
+		if s.unreserve(h) {
+			_, _ = s.free(h)
+			s.calls.Done()
+		}
+	})
+}
+
+// unreserve drops a reservation, unless it was claimed or Close gives it back. If it returns true,
+// Close waits for calls.Done.
+func (s *Store) unreserve(h *hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.holds[h.id] != h || h.reserved == nil {
+		return false
+	}
+	delete(s.holds, h.id)
+	delete(s.bySet, h.set)
+	s.calls.Add(1)
+	return true
+}
+
+// sleep waits in the kernel until it has the lock, and returns its set.
+func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer s.interrupt(ctx, threadID())()
+	over := func() error { return s.over(ctx) }
+	for {
+		set, err = join(key, guardForever, over)
+		if err == nil {
+			err = awaitUntil(set, over)
+		}
+		if err != errRemoved {
+			return set, err
+		}
+		if err := over(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// awaitUntil waits for the lock of a set that was joined, until over returns an error. It leaves
+// the set if it does not get the lock.
+func awaitUntil(set int, over func() error) error {
+	for {
+		err := over()
+		if err == nil {
+			err = await(set, kernelWait)
+		}
+		switch err {
+		case nil, errRemoved:
+			return err
+		case errBusy, errInterrupted:
+			continue
+		}
+		leave(set)
+		return err
+	}
+}
+
+// interrupt makes the system calls of a thread return once ctx or the store has ended. stop ends
+// that, and returns when no signal is under way any more.
+func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
+	awake, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+		case <-s.done:
+		case <-awake:
+			return
+		}
+		each := time.NewTicker(nudgeEach)
+		defer each.Stop()
+		for {
+			nudge(thread)
+			select {
+			case <-awake:
+				return
+			case <-each.C:
+			}
+		}
+	}()
+	return func() {
+		close(awake)
+		<-ended
+	}
+}
+
+// watch returns when the lock may be free. It takes nothing.
+func (s *Store) watch(ctx context.Context, key int32) error {
+	each := time.NewTicker(watchEach)
+	defer each.Stop()
+	for {
+		set, err := find(key, false)
+		held := false
+		if err == nil {
+			held, err = isHeld(set)
+		}
+		if err != nil && err != errRemoved {
+			return inSet(key, err)
+		}
+		if !held {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+			return driver.ErrClosed
+		case <-each.C:
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func parsed(t *testing.T, rawURL string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// The file belongs to its owner alone, and has the settings that locks need.
+func TestNewFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no modes")
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	path := filepath.Join(dir, "a b%?#.db")
+	db, _, err := open(&url.URL{Scheme: "sqlite", Path: path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "busy_timeout": "1000"} {
+		var got string
+		if err := db.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s, want %s, %v", pragma, got, want, err)
+		}
+	}
+	if _, err := db.Exec("CREATE TABLE x (y)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{dir, path, path + "-wal"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+}
+
+func TestURLsRefused(t *testing.T) {
+	for _, rawURL := range []string{"sqlite://", "sqlite:///", "sqlite:x.db", "sqlite://h/x", "sqlite://u@/x", "sqlite:///dir/"} {
+		if _, err := pathOf(parsed(t, rawURL)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "write sqlite:///") {
+			t.Errorf("%s: %v", rawURL, err)
+		}
+	}
+	if _, _, err := open(parsed(t, "sqlite:///does/not/exist/x"), nil); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
