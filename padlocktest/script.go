@@ -58,8 +58,8 @@ func script(mem *memstore.Store) *Script {
 }
 
 // Peer returns a store on the same locks, for another Locker that stands for another process. The
-// trouble of the Script does not affect this store. After a Lose, its Locker notices the loss at the
-// next renewal.
+// trouble of the Script does not affect this store. After a Lose, its Locker notices the loss at
+// the next renewal.
 func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
 var errScript = errors.New("padlocktest: Script.Lose")
