@@ -47,6 +47,7 @@ func Rows() []Row {
 		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
 		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling(files)},
+		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, semaphores},
 		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
 		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
 		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
@@ -72,6 +73,12 @@ func files(s *Site) (*setup, error) {
 	dir := filepath.Join(s.dir, "locks")
 	config := slices.Repeat([]string{"file://" + dir}, s.Workers)
 	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
+}
+
+// semaphores has no fault of its own: the machine's other programs have semaphores, too.
+func semaphores(s *Site) (*setup, error) {
+	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
+	return &setup{stages: [][]string{config}, open: Open}, nil
 }
 
 func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
