@@ -171,8 +171,8 @@ func TestOthersHaveTheirTurnInTime(t *testing.T) {
 	})
 }
 
-// Three processes share a name. Two pass locks on among their goroutines, by one request or in
-// batches, and one does not. All make progress.
+// Four processes share a name. One has a single goroutine, one hands the lock over between its
+// goroutines by one request, and two use PassLocally. All make progress.
 func TestProcessesGetOn(t *testing.T) {
 	everyLayout(t, func(y *yard) {
 		var all [4]atomic.Int64
