@@ -119,8 +119,8 @@ const (
 	OutcomeNone Outcome = iota
 	// OutcomeAcquired: the lock was granted.
 	OutcomeAcquired
-	// OutcomeHeld: another holder has the name, and the caller did not wait, or stopped waiting
-	// early.
+	// OutcomeHeld: another holder has the name. The caller did not want to wait (TryAcquire,
+	// Wait(0)), or SkipIfOutlived ended its wait.
 	OutcomeHeld
 	// OutcomeTimeout: the time of Wait, or the deadline of the context, was over.
 	OutcomeTimeout

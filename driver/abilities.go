@@ -112,7 +112,8 @@ type Inspector interface {
 type Lister interface {
 	// List returns the names that begin with prefix and are held, are cooling down or have waiters,
 	// in any order. It may miss or repeat a name that changes meanwhile. If the store cannot know
-	// the names, List returns errors.ErrUnsupported.
+	// all of these names, List returns errors.ErrUnsupported, and may return the names that it
+	// knows as well.
 	List(ctx context.Context, prefix string) ([]State, error)
 }
 

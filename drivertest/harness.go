@@ -52,8 +52,8 @@ type Harness struct {
 	// no reply until resume is called.
 	Pause func() (resume func() error, err error)
 
-	// Full with on takes all free memory or disk space from the server, so that it can store
-	// nothing new. Full without on gives it back.
+	// Full takes, if on is true, all free memory or disk space from the server, so that the server
+	// can store nothing new. Otherwise it gives that space back.
 	Full func(on bool) error
 
 	// Foreign takes name as a program other than padlock would.

@@ -1,31 +1,33 @@
-// Package fence has guards that refuse writes by a process that lost its lock and does not know it
-// yet.
+// Package fence has guards that refuse the writes of a process that has lost its lock and does not
+// know it yet.
 //
-// No lock can stop a process that was paused, or cut off, for longer than its lease and goes on as
-// if nothing had happened. But every grant of a lock carries a fence, a number greater than that of
-// all grants before ([padlock.Lock.Fence], [padlock.FenceFrom]). A resource that remembers the
-// greatest fence that it has seen, and refuses writes with a smaller one, is safe from such a
-// process. Nothing else makes it safe.
+// A process may be paused, or cut off, for longer than its lease, and then go on as if nothing had
+// happened. No lock can stop that. But every grant of a lock carries a fence, a number greater than
+// that of every earlier grant ([padlock.Lock.Fence], [padlock.FenceFrom]). A resource that
+// remembers the greatest fence that it has seen, and refuses writes with a smaller one, is safe
+// from such a process. Nothing else makes the resource safe.
 //
-// The guards of this package, by where the resource is:
+// The guards of this package depend on where the resource is:
 //
 //   - in this process: [Register]; other processes do not see it
-//   - in an SQL database: [NewSQL], a condition of the statement that writes
+//   - in an SQL database: [NewSQL], a condition in the statement that writes
 //   - in Redis: [RedisHash], a script
 //   - behind HTTP: [Transport] and [CheckResponse] at the client, [Middleware]
 //     at the server
 //
-// All of them accept a fence equal to the greatest: it comes from the same holder, which writes
-// again, or from another reader of the same generation. Readers that hold a shared lock at the same
-// time, without a writer between them, are one generation. A store whose
-// driver.Guarantees.SharedFence is Yes gives them the same fence. A quorum does so while all its
-// members answer: if a member was late, or has come back, a new reader may get a greater fence, and
-// then the guards refuse the older readers. The guards refuse a smaller fence with [ErrStale]; if
-// both numbers are known the error is a [*StaleError].
+// A guard refuses a fence that is smaller than the greatest one with [ErrStale]. If both numbers
+// are known, the error is a [*StaleError]. A guard accepts a fence that is equal to the greatest
+// one. Such a fence comes from the same holder, which writes again, or from another reader of the
+// same generation. Readers that hold a shared lock at the same time, without a writer between them,
+// are one generation.
+//
+// If driver.Guarantees.SharedFence of a store is Yes, all readers of a generation get the same
+// fence. A quorum gives them the same fence while all its members answer. If a member was late or
+// has come back, a new reader may get a greater fence, and then the guards refuse the older
+// readers.
 //
 // Checking and writing must be one step. If a program first checks the fence and then writes, a
-// paused holder gets through between the two. The page docs/fences.md has a complete program for
-// SQL.
+// paused holder may write between the two. The page docs/fences.md has a complete program for SQL.
 package fence
 
 import (
@@ -36,29 +38,29 @@ import (
 
 // Errors of the guards. Test for them with errors.Is.
 var (
-	// ErrStale: a greater fence was here before, so another process got the lock since. The work
-	// must stop; trying again cannot help.
+	// ErrStale: the resource has seen a greater fence, so another process got the lock since. The
+	// work must stop. It is useless to try again.
 	ErrStale = errors.New("fence is stale")
-	// ErrMissing: there is no fence, so nothing can be guarded. Zero is no fence; a store without
-	// fences gives it.
+	// ErrMissing: there is no fence, so nothing can be guarded. A store without fences gives the
+	// number 0, which is not a fence.
 	ErrMissing = errors.New("fence is missing")
-	// ErrMalformed: the number or text is not one that a fence can be.
+	// ErrMalformed: the number or text cannot be a fence.
 	ErrMalformed = errors.New("fence is malformed")
 )
 
-// end is the first number that is no fence: JSON, Lua and floating point keep
-// all numbers below it exactly.
+// end is the first number that is not a fence. JSON, Lua and floating point keep all smaller
+// numbers exactly.
 const end = 1 << 53
 
 // StaleError says which fence was refused, and why. errors.Is finds ErrStale in
 // it.
 type StaleError struct {
 	Name  string // of the resource, if known
-	Fence uint64 // that was refused
-	Seen  uint64 // the greatest before it
+	Fence uint64 // the fence that was refused
+	Seen  uint64 // the greatest fence before it
 }
 
-// Error tells both numbers.
+// Error returns a text with both numbers.
 func (e *StaleError) Error() string {
 	name := ""
 	if e.Name != "" {
@@ -70,7 +72,7 @@ func (e *StaleError) Error() string {
 // Is reports whether target is ErrStale.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// check refuses what is no fence.
+// check returns an error for a number that is not a fence.
 func check(fence uint64) error {
 	switch {
 	case fence == 0:

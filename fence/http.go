@@ -10,16 +10,15 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Header is the HTTP header that carries a fence, as a decimal number. In a
-// request it is the sender's; in a response of status 412 it is the greatest
-// that the server has seen.
+// Header is the HTTP header that carries a fence, as a decimal number. In a request it is the
+// sender's fence. In a response of status 412 it is the greatest fence that the server has seen.
 const Header = "Padlock-Fence"
 
 // SetHeader puts fence into h.
 func SetHeader(h http.Header, fence uint64) { h.Set(Header, strconv.FormatUint(fence, 10)) }
 
-// FromHeader reads the fence in h. It returns ErrMissing if there is none, and
-// ErrMalformed for anything but one plain number that a fence can be.
+// FromHeader returns the fence in h. It returns ErrMissing if there is none, and ErrMalformed if
+// the header is not exactly one number that can be a fence.
 func FromHeader(h http.Header) (uint64, error) {
 	switch values := h.Values(Header); len(values) {
 	case 0:
@@ -40,18 +39,18 @@ func parse(text string) (uint64, error) {
 	return fence, nil
 }
 
-// Transport is an http.RoundTripper that sends the fence of the lock that the
-// request's context comes from, as that of a function under Locker.Do does.
-// Requests without one, and those that have the header already, go as they
-// are; of nested locks the innermost counts.
+// Transport is an http.RoundTripper that adds the fence of a lock to requests. The lock is the one
+// that the request's context descends from, as in a function under Locker.Do. If locks are nested,
+// it is the innermost. A request without such a lock, or with the header already set, is sent
+// unchanged.
 type Transport struct {
-	Base http.RoundTripper // nil: http.DefaultTransport
+	Base http.RoundTripper // nil means http.DefaultTransport
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if fence, ok := padlock.FenceFrom(req.Context()); ok && req.Header.Get(Header) == "" {
-		req = req.Clone(req.Context()) // a RoundTripper must not change what it is given
+		req = req.Clone(req.Context()) // a RoundTripper must not change its request
 		if req.Header == nil {
 			req.Header = make(http.Header)
 		}
@@ -63,15 +62,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// CheckResponse returns a *StaleError if resp is the answer of a Middleware to a request whose
-// fence is stale, else nil. It reads only the headers of resp and of resp.Request.
+// CheckResponse returns a *StaleError if resp is the response of a Middleware to a request whose
+// fence is stale. Otherwise it returns nil. It reads only the headers of resp and of resp.Request.
 func CheckResponse(resp *http.Response) error {
 	if resp.StatusCode != http.StatusPreconditionFailed || resp.Request == nil {
 		return nil
 	}
 	mine, err := FromHeader(resp.Request.Header)
 	if err != nil {
-		return nil // it is the 412 of something else
+		return nil // the request had no fence, so the 412 has another reason
 	}
 	seen, err := FromHeader(resp.Header)
 	if err != nil || seen <= mine {
@@ -80,33 +79,32 @@ func CheckResponse(resp *http.Response) error {
 	return &StaleError{resp.Request.URL.Path, mine, seen}
 }
 
-// Middleware guards HTTP handlers. A request's handler runs under
-// Register.Do, so in this process it never runs at the same time as the handler
-// of a later holder, or after it. The Register is memory of this process:
-// behind a load balancer each server guards only what it has seen itself, and a
-// server that was restarted has seen nothing. Where that is not enough, guard the
-// data with SQL or RedisHash.
+// Middleware guards HTTP handlers. A request's handler runs under Register.Do. So in this process
+// it never runs at the same time as the handler of a later holder, or after it. The Register is in
+// the memory of this process. Behind a load balancer, each server guards only against the fences
+// that it has seen itself, and a server that was restarted has seen none. Where that is not enough,
+// guard the data with SQL or RedisHash.
 //
-// Answers:
+// The responses of the guard are:
 //
 //	400 Bad Request            the header is malformed
 //	412 Precondition Failed    the fence is stale; the header has the greatest
 //	428 Precondition Required  there is no fence, unless Optional
-//	503 Service Unavailable    the request ended while an older one was at work
+//	503 Service Unavailable    the request ended while it waited for the handler of an older one
 //
-// Requests without a fence whose method is safe (GET, HEAD, OPTIONS, TRACE)
-// pass unguarded: they write nothing, and a browser's CORS preflight carries no
-// fence. If they have one they are guarded.
+// Requests without a fence whose method is safe (GET, HEAD, OPTIONS, TRACE) pass unguarded, because
+// they write nothing, and because a browser's CORS preflight carries no fence. If such a request
+// has a fence, it is guarded.
 //
-// Its fields are set before first use. Fences are no secrets and no proof of
-// identity: the server has to check before who may call at all.
+// Set the fields before the first use. A fence is not a secret and does not prove an identity: the
+// server must check first whether the client may send the request at all.
 type Middleware struct {
-	// Register remembers the fences. Middlewares that guard the same resource
-	// share one. Nil: the Middleware has its own, of at most 100,000 names.
+	// Register remembers the fences. Middlewares that guard the same resource must share one. If it
+	// is nil, the Middleware has its own, with at most 100,000 names.
 	Register *Register
 
-	// Name returns the name, in the Register, of the thing that a request writes. Nil: the URL's
-	// path, which the client chooses. See Register.Max.
+	// Name returns the name, in the Register, of the thing that a request writes. If it is nil,
+	// that is the path of the URL, which the client chooses: see Register.Max.
 	Name func(*http.Request) string
 
 	// Optional lets all requests without a fence pass, unguarded.
@@ -116,7 +114,7 @@ type Middleware struct {
 	own  Register
 }
 
-// Wrap returns next behind the guard.
+// Wrap returns a handler that guards next.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fence, err := FromHeader(req.Header)

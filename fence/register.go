@@ -6,36 +6,37 @@ import (
 	"sync"
 )
 
-// A Register guards resources of this process. It remembers the greatest fence of each name, in
+// A Register guards resources in this process. It remembers the greatest fence of each name, in
 // memory: other processes do not see it, and it is empty after a restart. A name costs about 200
-// bytes. The zero Register is ready for use, by any number of goroutines.
+// bytes. The zero Register is ready for use. It is safe for concurrent use.
 type Register struct {
-	// Max bounds how many names are remembered; 0 is no bound. Set it before the first use, if
-	// strangers choose the names. When there are more, the name that was not used for longest is
-	// forgotten, unless a function of Do runs for it. A holder that was paused since before that
-	// last use is then no longer refused.
+	// Max bounds how many names are remembered; 0 means no bound. If clients that you do not trust
+	// choose the names, set Max before the first use. If there are more names than Max, the
+	// Register forgets the name that was not used for the longest time, unless a call of Do for it
+	// is under way. After that, it no longer refuses a holder that has been paused since before
+	// that last use.
 	Max int
 
 	mu     sync.Mutex
 	names  map[string]*entry
-	recent list.List // of *entry, the last used in front; empty without Max
+	recent list.List // of *entry, the last used first; empty if Max is 0
 }
 
 type entry struct {
 	name    string
 	seen    uint64
-	running map[uint64]int // functions of Do at work, by their fences
-	changed chan struct{}  // closed when one of them has ended
-	busy    int            // calls of Do that wait or run
-	place   *list.Element  // in recent
+	running map[uint64]int // how many functions of Do are running, by their fences
+	changed chan struct{}  // closed when one of these functions has ended
+	busy    int            // how many calls of Do are waiting or running
+	place   *list.Element  // the place in recent
 }
 
-// Do runs write, unless a greater fence was here before: then it returns a *StaleError. While write
-// runs, functions with a greater fence wait until it has returned or ctx ends, and those with a
-// smaller one are refused. So none of them runs at the same time as, or after, the write of a later
-// holder. Functions with the same fence run at the same time.
+// Do runs write, unless name has had a greater fence already; then it returns a *StaleError. While
+// write runs, functions with a greater fence wait until write has returned or their ctx ends, and
+// functions with a smaller fence are refused. So write never runs at the same time as the write of
+// a later holder, or after it. Functions with the same fence may run at the same time.
 //
-// Do returns the error of write, or the error of ctx if it did not run.
+// Do returns the error of write, or the error of ctx if write did not run.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {
 	if err := r.enter(ctx, name, fence); err != nil {
 		return err
@@ -44,9 +45,8 @@ func (r *Register) Do(ctx context.Context, name string, fence uint64, write func
 	return write()
 }
 
-// Check remembers fence, and returns a *StaleError if a greater one was here
-// before. A write that follows is guarded only if the caller holds a mutex over
-// both; Do needs none.
+// Check remembers fence, and returns a *StaleError if name has had a greater one already. A write
+// that follows is guarded only if the caller holds a mutex during both. Do needs no such mutex.
 func (r *Register) Check(name string, fence uint64) error {
 	if err := check(fence); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *Register) Check(name string, fence uint64) error {
 	return r.entry(name).raise(name, fence)
 }
 
-// Seen returns the greatest fence that was accepted for name; 0 if none was.
+// Seen returns the greatest fence that was accepted for name, or 0.
 func (r *Register) Seen(name string) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *Register) Seen(name string) uint64 {
 	return 0
 }
 
-// entry is called with mu held.
+// entry returns the entry of name. The caller holds mu.
 func (r *Register) entry(name string) *entry {
 	e := r.names[name]
 	if e == nil {
@@ -82,8 +82,8 @@ func (r *Register) entry(name string) *entry {
 	return e
 }
 
-// used keeps the names in the order of their last use, and their number within
-// Max. A name in use does not count as one that was not used for long.
+// used keeps the names in the order of their last use and removes the oldest ones if there are more
+// than Max. It does not remove a name for which a call of Do is under way.
 func (r *Register) used(e *entry) {
 	if e.place == nil {
 		e.place = r.recent.PushFront(e)
@@ -107,7 +107,7 @@ func (e *entry) raise(name string, fence uint64) error {
 	return nil
 }
 
-// older reports whether a function of an earlier holder is at work.
+// older reports whether a function with a smaller fence is running.
 func (e *entry) older(fence uint64) bool {
 	for f := range e.running {
 		if f < fence {
@@ -117,8 +117,8 @@ func (e *entry) older(fence uint64) bool {
 	return false
 }
 
-// enter waits until fence may begin. While it waits a greater one may come,
-// and then it is too late.
+// enter waits until the function with this fence may begin. If a greater fence comes while it
+// waits, it returns a *StaleError.
 func (r *Register) enter(ctx context.Context, name string, fence uint64) error {
 	if err := check(fence); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (r *Register) enter(ctx context.Context, name string, fence uint64) error {
 	return nil
 }
 
-// await gives mu up until a function has ended.
+// await waits until a function has ended. It unlocks mu while it waits.
 func (r *Register) await(ctx context.Context, e *entry) error {
 	if e.changed == nil {
 		e.changed = make(chan struct{})

@@ -17,8 +17,8 @@ import (
 // of all watches for them, in three ways:
 //
 //   - It asks the kernel to wake it when the lock file is closed or touched (inotify).
-//   - It sets the file's size to sizeWaited. Then a process with an earlier padlock touches the file
-//     when it gives the lock back.
+//   - It sets the file's size to sizeWaited. Then a process with an earlier padlock touches the
+//     file when it gives the lock back.
 //   - It looks at the lock now and then.
 //
 // Waiters without a ticket, and waiters that only want to know when to try, do the same.

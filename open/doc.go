@@ -1,10 +1,10 @@
-// Package open opens a store from its URL, so that a program can be configured to keep its locks
-// anywhere.
+// Package open opens a store from its URL. So a configuration can choose the place where a program
+// keeps its locks.
 //
-// By itself it knows file:///DIRECTORY, memory:, and quorum: and all: of other stores. A program
-// adds the stores on a server that it wants, and links their clients only:
+// Without options it knows file:///DIRECTORY, memory:, and quorum: and all: of other stores. A
+// program adds the server stores that it needs, and links only their clients:
 //
 //	store, err := open.Store(ctx, "redis://localhost", open.Schemes(redisstore.Scheme()))
 //
-// Package open/all, a module of its own, knows every store of padlock.
+// Package open/all, which is a separate module, knows every store of padlock.
 package open

@@ -19,16 +19,16 @@ const (
 	EnvStoreFile = "PADLOCK_STORE_FILE" // a file that holds the URL, such as a mounted secret
 )
 
-// FromEnv opens the store that the environment names, as the command padlock does: the URL in
-// PADLOCK_STORE, or the URL in the file that PADLOCK_STORE_FILE names, or else DefaultURL. It sets
-// StateDir to DefaultDir, unless opts set another one. The errors are those of Store, and those
-// about the URL name the variable.
+// FromEnv opens the store that the environment names, as the command padlock does. The URL is in
+// PADLOCK_STORE, or in the file that PADLOCK_STORE_FILE names. If neither is set, it is DefaultURL.
+// FromEnv sets StateDir to DefaultDir, unless opts set another directory. The errors are those of
+// Store. An error about the URL also names the variable.
 func FromEnv(ctx context.Context, opts ...Option) (driver.Store, error) {
 	rawURL, from, err := EnvURL()
 	if err != nil {
 		return nil, err
 	}
-	if dir, err := DefaultDir(); err == nil { // else the store remembers nothing
+	if dir, err := DefaultDir(); err == nil { // otherwise the store remembers nothing
 		opts = append([]Option{StateDir(dir)}, opts...)
 	}
 	store, err := Store(ctx, rawURL, opts...)
@@ -41,9 +41,10 @@ func FromEnv(ctx context.Context, opts ...Option) (driver.Store, error) {
 // maxFile bounds the size of a file with a URL, in bytes.
 const maxFile = 64 << 10
 
-// EnvURL returns the URL that FromEnv opens and the variable that it comes from, "" for DefaultURL.
-// It is driver.ErrInvalid if both variables are set or the file cannot be read. Newlines at the end
-// of the file are not part of the URL. The URL may hold a password: see Redacted.
+// EnvURL returns the URL that FromEnv opens, and the name of the variable that it comes from, or ""
+// for DefaultURL. If both variables are set, or the file cannot be read, the error is
+// driver.ErrInvalid. Newlines at the end of the file are not part of the URL. The URL may contain a
+// password: see Redacted.
 func EnvURL() (rawURL, from string, err error) {
 	rawURL, file := os.Getenv(EnvStore), os.Getenv(EnvStoreFile)
 	switch {
@@ -86,7 +87,7 @@ func unreadable(file string, err error) error {
 	return invalid("%s: the file %q cannot be read: %w", EnvStoreFile, file, err)
 }
 
-// DefaultURL names the store of this user on this machine: lock files in DefaultDir.
+// DefaultURL returns the URL of this user's store on this machine: lock files in DefaultDir.
 func DefaultURL() (string, error) {
 	dir, err := DefaultDir()
 	if err != nil {
@@ -95,7 +96,7 @@ func DefaultURL() (string, error) {
 	return filestore.URL(dir), nil
 }
 
-// DefaultDir is the private directory of this user on this machine, for lock files and for
-// StateDir. It depends on the user id alone, so that cron, a shell and sudo -u find the same
-// directory. Two users never share it. DefaultDir makes the directory if necessary.
+// DefaultDir returns this user's private directory on this machine, for lock files and for
+// StateDir. It depends only on the user id, so that cron, a shell and sudo -u use the same
+// directory. Two users never share it. DefaultDir makes the directory if it does not exist.
 func DefaultDir() (string, error) { return filestore.DefaultDir() }

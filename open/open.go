@@ -11,29 +11,31 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// Store opens the store that a URL names, such as file:///var/lib/locks. A URL that begins with
-// symfony+ is a DSN of PHP's Symfony Lock, and means the store and the layout that PHP uses.
+// Store opens the store that a URL names, such as file:///var/lib/locks. If the URL begins with
+// symfony+, the rest is a DSN of PHP's Symfony Lock, and means the store and the layout that PHP
+// uses.
 //
 // If the URL names no store, the error is driver.ErrInvalid and says what to write. Other errors
 // are those of the store. No error repeats a user, a password or the value of a secret or unknown
 // parameter.
 //
-// Close the store, or the Locker that owns it. ctx bounds the opening only.
+// Close the store, or the Locker that owns it. ctx bounds only the opening.
 func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, error) {
 	return newOpener(opts).open(ctx, rawURL)
 }
 
-// Parse returns what a URL means: the URL itself, or the one that a DSN after symfony+ stands for,
-// and the scheme that serves it. It opens nothing. The URL that it returns holds the password.
+// Parse returns the meaning of a URL: the URL itself, or the one that a DSN after symfony+ stands
+// for, and the scheme that serves it. It opens nothing. The returned URL contains the password.
 func Parse(rawURL string, opts ...Option) (*url.URL, driver.Scheme, error) {
 	return newOpener(opts).parse(rawURL)
 }
 
-// Known returns the schemes that Store knows with these options, its own ones first.
+// Known returns the schemes that Store knows with these options. The schemes that need no option
+// come first.
 func Known(opts ...Option) []driver.Scheme { return slices.Clone(newOpener(opts).schemes) }
 
-// maxDepth bounds quorums in quorums. Two levels make sense (machines within data centres); more
-// is a mistake in the URL.
+// maxDepth bounds how deep quorums can be nested. Two levels are useful (machines within data
+// centres). More than that is a mistake in the URL.
 const maxDepth = 4
 
 func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) {
@@ -72,6 +74,6 @@ func newOpener(opts []Option) *opener {
 	return o
 }
 
-// Redacted returns a URL as it may be shown: without user, password and parameters. Pass the same
-// options as to Store. A DSN after symfony+ is shown as the URL that it stands for.
+// Redacted returns a URL in a form that may be shown, without user, password and parameters. Pass
+// the same options as to Store. A DSN after symfony+ is shown as the URL that it stands for.
 func Redacted(rawURL string, opts ...Option) string { return newOpener(opts).redacted(rawURL) }

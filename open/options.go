@@ -7,33 +7,35 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Option changes what Store does.
+// Option configures Store.
 type Option func(*opener)
 
-// Schemes adds kinds of stores, such as redisstore.Scheme(), to those that package open knows by
-// itself. A later scheme replaces an earlier one of the same name.
+// Schemes adds kinds of stores, such as redisstore.Scheme(), to those that package open knows
+// without options. A later scheme replaces an earlier one with the same name.
 func Schemes(schemes ...driver.Scheme) Option {
 	return func(o *opener) { o.schemes = append(o.schemes, schemes...) }
 }
 
-// BetweenProcesses refuses a store that only one process can see, alone or as a member of a quorum.
+// BetweenProcesses makes Store refuse a store that only one process can see. It also refuses a
+// quorum with such a member.
 func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = true } }
 
-// StateDir is a directory in which a store may remember its server from one process to the next.
-// With it the restart guard of redisstore also protects programs that cron starts. The directory
+// StateDir sets a directory in which a store may remember its server from one process to the next.
+// With it, the restart guard of redisstore also protects programs that cron starts. The directory
 // is made when it is needed.
 func StateDir(dir string) Option { return func(o *opener) { o.opening.StateDir = dir } }
 
-// Lazy opens a store without asking its server, which may be down. Then the first use of the store
-// fails if the URL or the server is wrong. The members of a quorum: are always opened in this way.
+// Lazy opens a store without connecting to its server, which may be down. If the URL or the server
+// is wrong, the first use of the store fails. The members of a quorum: are always opened in this
+// way.
 func Lazy() Option { return func(o *opener) { o.opening.Lazy = true } }
 
-// Lenient opens a store in order to examine it: even if its server is down, and even if the store
-// would refuse the settings of its server. Do not use locks of such a store for work.
+// Lenient opens a store in order to examine it. It opens the store even if its server is down, or
+// has settings that the store would otherwise refuse. Do not rely on locks of such a store.
 func Lenient() Option { return func(o *opener) { o.opening.Lenient = true } }
 
-// ForgetSoon lets the store forget a free name after a minute. It is for tests, which use their
-// names once.
+// ForgetSoon lets the store forget a free name after a minute. It is for tests, which use each name
+// only once.
 func ForgetSoon() Option { return func(o *opener) { o.opening.ForgetSoon = true } }
 
 // opener is one call of Store.
@@ -41,10 +43,10 @@ type opener struct {
 	schemes          []driver.Scheme
 	betweenProcesses bool
 	opening          driver.Opening
-	depth            int // of composite stores in composite stores
+	depth            int // how many composite stores this one is nested in
 }
 
-// scheme finds the scheme for URLs that begin with name.
+// scheme returns the scheme for URLs that begin with name.
 func (o *opener) scheme(name string) (driver.Scheme, bool) {
 	for _, s := range slices.Backward(o.schemes) {
 		if slices.Contains(s.Names, name) {

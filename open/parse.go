@@ -10,18 +10,18 @@ import (
 	"github.com/padlock-go/padlock/filestore"
 )
 
-// symfonyPrefix stands before a DSN of PHP's Symfony Lock.
+// symfonyPrefix marks a DSN of PHP's Symfony Lock.
 const symfonyPrefix = "symfony+"
 
 var (
 	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
-	// addressPattern matches an address, perhaps with a port, or a path: people write these for a
-	// server or a directory. Such a text holds no secret.
+	// addressPattern matches an address, with or without a port, or a path. People write these
+	// instead of the URL of a server or a directory. Such a text contains no secret.
 	addressPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[.~][A-Za-z0-9._~/-]*)(:[0-9]+)?$`)
 )
 
-// parse reads a URL and finds its scheme. Its errors repeat neither the URL nor what url.Parse
-// says of it, since both may hold a password.
+// parse reads a URL and finds its scheme. Its errors repeat neither the URL nor the error of
+// url.Parse, because both may contain a password.
 func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	none := driver.Scheme{}
 	if err := o.misspelt(rawURL); err != nil {
@@ -44,8 +44,8 @@ func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	return u, s, nil
 }
 
-// misspelt says what to write instead of a text that is not a URL, or that another program would
-// read as one.
+// misspelt returns an error that says what to write, if text is not a URL, or is a URL only for
+// another program.
 func (o *opener) misspelt(text string) error {
 	switch {
 	case text != strings.TrimSpace(text):
@@ -67,7 +67,7 @@ func (o *opener) misspelt(text string) error {
 	}
 	const write = "a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379"
 	switch {
-	case addressPattern.MatchString(text): // the only text that is repeated, since it holds no password
+	case addressPattern.MatchString(text): // repeated in the error, because it contains no password
 		return invalid("%q is not a URL; %s", text, write)
 	case !schemePattern.MatchString(text):
 		return invalid(write)
@@ -75,7 +75,8 @@ func (o *opener) misspelt(text string) error {
 	return nil
 }
 
-// orSymfony adds that the text itself may be used as a DSN of PHP's.
+// orSymfony returns the advice that text may be used as a DSN of PHP's, if it is one that s can
+// share.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
 	if !slices.Contains(s.Symfony, name) {
@@ -96,9 +97,9 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 	return nil, driver.Scheme{}, o.unknownDSN(name)
 }
 
-// misplacedAt reports whether a slash too many or too few, or an unescaped character of a password,
-// moved the password behind the host, where it would not be treated as a secret. Only a directory
-// may have an @ in its name.
+// misplacedAt reports whether the password seems to be after the host, where it would not be
+// treated as a secret. That happens if the URL has a slash too many or too few, or if a character
+// of the password is not escaped. Only a directory may have an @ in its name.
 func misplacedAt(u *url.URL) bool {
 	behind := u.EscapedPath() + u.Opaque + u.Fragment
 	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {
@@ -107,12 +108,12 @@ func misplacedAt(u *url.URL) bool {
 	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
 }
 
-// distinct refuses a member that is named twice, because it would have two votes.
+// distinct returns an error if a member is named twice, because that member would have two votes.
 func (o *opener) distinct(members []string) error {
 	seen := map[string]int{}
 	for i, member := range members {
 		u, s, err := o.parse(member)
-		if err != nil || s.InProcess { // each memory: is a store of its own
+		if err != nil || s.InProcess { // each memory: is a separate store
 			continue
 		}
 		query := u.Query()

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// A system is one in which other programs keep locks and for which padlock has no store. When it
-// gets one, its row goes.
+// A system is a place where other programs keep locks, but for which padlock has no store. When
+// padlock gets a store for it, remove its row.
 type system struct {
 	name    string
-	schemes []string // of URLs and of Symfony's DSNs
+	schemes []string // the schemes of its URLs and of Symfony's DSNs
 }
 
 var unserved = []system{
@@ -36,7 +36,7 @@ func unservedName(scheme string) string {
 	return ""
 }
 
-// unknown is the error for a URL scheme without a store.
+// unknown returns the error for a URL whose scheme has no store.
 func (o *opener) unknown(scheme string) error {
 	if len(scheme) == 1 {
 		return invalid("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
@@ -47,7 +47,7 @@ func (o *opener) unknown(scheme string) error {
 	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.names(), ", "))
 }
 
-// unknownDSN is the error for a DSN of Symfony's without a store.
+// unknownDSN returns the error for a DSN of Symfony's that has no store.
 func (o *opener) unknownDSN(scheme string) error {
 	switch name := unservedName(scheme); {
 	case scheme == "flock+remove":
@@ -60,7 +60,7 @@ func (o *opener) unknownDSN(scheme string) error {
 	return invalid("padlock does not know this DSN of PHP's Symfony; it can share %s", strings.Join(o.dsns(), " or "))
 }
 
-// usable lists the usual URL of each store that processes can share.
+// usable returns an example URL of each store that several processes can use.
 func (o *opener) usable() string {
 	var examples []string
 	for _, s := range o.schemes {
@@ -71,7 +71,7 @@ func (o *opener) usable() string {
 	return strings.Join(examples, " or ")
 }
 
-// names lists how the usual URL of each store begins, with its colon.
+// names returns the first scheme name of each store, with its colon.
 func (o *opener) names() []string {
 	var names []string
 	for _, s := range o.schemes {
@@ -83,7 +83,7 @@ func (o *opener) names() []string {
 	return slices.Compact(names)
 }
 
-// dsns lists how DSNs of Symfony's begin.
+// dsns returns the beginnings of Symfony's DSNs whose locks padlock can share.
 func (o *opener) dsns() []string {
 	var names []string
 	for _, s := range o.schemes {

@@ -9,16 +9,17 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Clock is a driver.Clock that stands still until the test calls Advance. Give it to the Locker
-// and to its store:
+// A Clock is a driver.Clock that stands still until the test calls Advance. Give it to both the
+// Locker and its store:
 //
 //	clock := padlocktest.NewClock()
 //	store := memstore.New(memstore.WithClock(clock))
 //	locker := padlock.New(store, padlock.WithClock(clock))
 //
-// In a testing/synctest bubble you do not need it, because a Locker follows the time of the bubble.
-// Clock is for tests that cannot run in a bubble, and for the suspend of a machine, which a bubble
-// cannot imitate. It is safe for concurrent use, but only one goroutine at a time may move it.
+// In a testing/synctest bubble you do not need a Clock, because a Locker follows the time of the
+// bubble. Clock is for tests that cannot run in a bubble. It can also imitate the suspend of a
+// machine, which a bubble cannot. It is safe for concurrent use, but only one goroutine at a time
+// may move it.
 type Clock struct {
 	mu     sync.Mutex
 	now    driver.Instant
@@ -26,14 +27,14 @@ type Clock struct {
 }
 
 type timer struct {
-	left time.Duration // until it fires, without suspends
+	left time.Duration // until it fires, not counting suspends
 	f    func()
 }
 
-// epoch is the first instant of a Clock: some time after the machine was started.
+// epoch is the first instant of a Clock, some time after the machine was started.
 const epoch = driver.Instant(time.Hour)
 
-// napping is how late a program notices a suspend with this clock, as on Linux.
+// napping is how late a program with this clock notices a suspend. It is the same on Linux.
 const napping = 500 * time.Millisecond
 
 // NewClock returns a clock that stands still.
@@ -46,11 +47,11 @@ func (c *Clock) Now() driver.Instant {
 	return c.now
 }
 
-// Nap implements driver.Clock: timers do not notice a Suspend.
+// Nap implements driver.Clock. It is not 0, because timers do not notice a Suspend.
 func (c *Clock) Nap() time.Duration { return napping }
 
-// AfterFunc implements driver.Clock. If d is not positive, f is called at once; otherwise Advance
-// calls it.
+// AfterFunc implements driver.Clock. If d is not positive, f is called at once. Otherwise Advance
+// calls f.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	if d <= 0 {
 		go f()
@@ -80,10 +81,11 @@ func (c *Clock) stop(t *timer) bool {
 	return true
 }
 
-// Advance moves the clock by d. Timers fire in their order, each at its own time. Advance goes on
-// when the function of a timer has returned and, in a synctest bubble, when every goroutine of the
-// bubble is blocked. Outside a bubble Advance cannot know what a timer has started: there, advance
-// by less than a third of the shortest TTL at a time, and wait for the effect that you expect.
+// Advance moves the clock by d. Timers fire in their order, each at its own time. After each timer,
+// Advance waits until the timer's function has returned. In a synctest bubble it also waits until
+// every goroutine of the bubble is blocked. Outside a bubble, Advance cannot know which work a
+// timer has started. There, advance by less than a third of the shortest TTL at a time, and wait
+// for the effect that you expect.
 func (c *Clock) Advance(d time.Duration) {
 	for {
 		f, step, ok := c.step(d)
@@ -98,7 +100,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// step moves the clock to the next timer if it fires within d, else by d.
+// step moves the clock to the next timer if that timer fires within d, or else by d.
 func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,15 +115,15 @@ func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	return f, step, ok
 }
 
-// Suspend moves the clock by d as the suspend of a machine does: no timer notices it.
+// Suspend moves the clock by d as the suspend of a machine does. No timer notices it.
 func (c *Clock) Suspend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// settle waits until every goroutine of the bubble is blocked, if this is a bubble: only there
-// times have no monotonic reading.
+// settle waits until every goroutine of the bubble is blocked. Outside a bubble it does nothing.
+// Only in a bubble do times have no monotonic reading.
 func settle() {
 	if now := time.Now(); now == now.Round(0) {
 		synctest.Wait()

@@ -1,8 +1,8 @@
 // Package padlocktest helps to test programs that take locks.
 //
-// A [Script] is a store in memory that does what the test needs: a lock is lost in the middle of
-// the work, another client holds the name, a reply is lost, or the store is out of reach. [New]
-// makes a Locker on one:
+// A [Script] is a store in memory that does what the test needs: it loses a lock in the middle of
+// the work, lets another client hold the name, loses a reply, or becomes unreachable. [New] makes a
+// Locker on a Script:
 //
 //	func TestImportStopsWhenTheLockIsLost(t *testing.T) {
 //		locker, script := padlocktest.New(t)
@@ -15,7 +15,7 @@
 //		}
 //	}
 //
-// Time needs no help of this package: in a testing/synctest bubble leases, renewals and waits
-// follow the time of the bubble, and hours take milliseconds. A [Clock] is for the suspend of a
-// machine, and for tests outside of bubbles.
+// A test that depends on time can run in a testing/synctest bubble. There, leases, renewals and
+// waits follow the time of the bubble, and hours take milliseconds. A [Clock] is for the suspend of
+// a machine, and for tests outside of bubbles.
 package padlocktest

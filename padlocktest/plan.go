@@ -11,21 +11,21 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Request is a kind of request that a Locker sends to its store, or several kinds in one:
+// Request is a kind of request that a Locker sends to its store. Several kinds can be combined:
 // Acquire|Extend.
 type Request int
 
 // The kinds of requests.
 const (
-	Acquire Request = 1 << iota // of Acquire, TryAcquire, Do and Adopt, and each try of a wait
-	Extend                      // of Extend and Check, and each renewal
-	Release                     // of Release, and each clean-up
-	Convert                     // of Promote and Demote
-	Wait                        // for a name that is held: one request for all waiters of a Locker
+	Acquire Request = 1 << iota // from Acquire, TryAcquire, Do and Adopt, and for each try of a wait
+	Extend                      // from Extend and Check, and for each renewal
+	Release                     // from Release, and for each clean-up
+	Convert                     // from Promote and Demote
+	Wait                        // for a name that is held; one request for all waiters of a Locker
 	All     Request = 1<<iota - 1
 )
 
-// String returns the kinds with a "|" between them.
+// String returns the kinds, with a "|" between them.
 func (r Request) String() string {
 	var kinds []string
 	for i, kind := range []string{"Acquire", "Extend", "Release", "Convert", "Wait"} {
@@ -39,44 +39,44 @@ func (r Request) String() string {
 	return strings.Join(kinds, "|")
 }
 
-// Always is a number of times without end: the trouble lasts until Heal.
+// Always, as a number of times, means that the trouble lasts until Heal.
 const Always = -1
 
-// plan is the trouble that some requests have.
+// plan is trouble that the test planned for some requests.
 type plan struct {
 	kind  Request
-	left  int // how many times; negative = always
+	left  int // how many times; a negative number means always
 	delay time.Duration
 	err   error
-	after bool // the request is carried out, and then err
+	after bool // the request is carried out before err is returned
 }
 
-// Fail makes the next n requests of a kind fail with err; the store does nothing. With
-// ErrUnavailable the Locker knows that. With ErrUncertain, or an error that the package does not
-// know, the Locker must assume that the request may have been carried out.
+// Fail makes the next n requests of a kind fail with err. The store does nothing for them. If err
+// is ErrUnavailable, the Locker knows that. If err is ErrUncertain, or an error that package
+// padlock does not know, the Locker must assume that the request may have been carried out.
 func (s *Script) Fail(kind Request, n int, err error) { s.plan(plan{kind: kind, left: n, err: err}) }
 
-// LoseReplies makes the store carry out the next n requests of a kind and lose its replies.
+// LoseReplies makes the store carry out the next n requests of a kind and lose the replies.
 func (s *Script) LoseReplies(kind Request, n int) {
 	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script lost the reply"))
 	s.plan(plan{kind: kind, left: n, err: err, after: true})
 }
 
-// Delay makes each request of a kind take d before the store sees it, until Heal. The caller gives
-// up when its context ends.
+// Delay makes each request of a kind wait for d before the store gets it, until Heal. A request
+// fails if its context ends during the delay.
 func (s *Script) Delay(kind Request, d time.Duration) {
 	s.plan(plan{kind: kind, left: Always, delay: d})
 }
 
-// Down makes the store silent until Heal, like a server whose machine is gone: each request hangs
-// until its context ends or driver.MaxSilence is over. For a store that refuses at once use Fail
-// with ErrUnavailable.
+// Down makes the store silent until Heal, like a server whose machine is gone. Each request hangs
+// until its context ends or driver.MaxSilence is over. For a store that refuses requests at once,
+// use Fail with ErrUnavailable.
 func (s *Script) Down() {
 	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script is silent"))
 	s.plan(plan{kind: All, left: Always, delay: driver.MaxSilence, err: err})
 }
 
-// Heal ends the trouble from Fail, LoseReplies, Delay and Down.
+// Heal ends the trouble that Fail, LoseReplies, Delay and Down made.
 func (s *Script) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Script) plan(p plan) {
 	s.plans = append(s.plans, &p)
 }
 
-// on carries out a request with serve, with the trouble that is planned for its kind.
+// on carries out a request by calling serve, with the trouble that is planned for its kind.
 func (s *Script) on(ctx context.Context, kind Request, serve func(context.Context) error) error {
 	var lost error
 	for _, p := range s.take(kind) {
@@ -123,7 +123,8 @@ func (s *Script) on(ctx context.Context, kind Request, serve func(context.Contex
 	return err
 }
 
-// take returns the plans for one request of a kind: all delays, and the first failure.
+// take returns the plans that apply to one request of a kind: all delays up to the first failure,
+// and that failure.
 func (s *Script) take(kind Request) []plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()

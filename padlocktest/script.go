@@ -13,29 +13,29 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// A Script is a store in memory with trouble that the test makes. Its methods may be called at any
-// time, from any goroutine. Otherwise it works like memstore, but as if it were a server behind a
-// network.
+// A Script is a store in memory in which the test can cause trouble. It works like memstore, except
+// that it behaves like a server behind a network. Its methods are safe for concurrent use.
 type Script struct {
 	mem *memstore.Store
 
 	mu       sync.Mutex
 	plans    []*plan
 	requests map[Request]int
-	bounds   map[string]bound // of live holds, by token
+	bounds   map[string]bound // the bounds of live holds, by token
 	actors   map[string]padlock.Hold
-	made     int // tokens of Hold
+	made     int // how many tokens Hold has made
 }
 
-// bound ends a hold at once. Without it a Locker would notice the loss at its next renewal.
+// bound lets Lose end a hold at once. Without it, a Locker would notice the loss only at its next
+// renewal.
 type bound struct {
 	name string
 	ctx  context.Context
 	end  context.CancelCauseFunc
 }
 
-// New returns a Locker on a new Script. At the end of the test, the Script is healed and the Locker
-// is closed.
+// New returns a Locker on a new Script. At the end of the test, it heals the Script and closes the
+// Locker.
 func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) {
 	t.Helper()
 	s := NewScript()
@@ -49,22 +49,23 @@ func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) 
 	return l, s
 }
 
-// NewScript returns a Script for padlock.New. Give it memstore.WithClock if the Locker has a clock
-// of its own.
+// NewScript returns a Script for padlock.New. If the Locker has its own clock, pass the same clock
+// with memstore.WithClock.
 func NewScript(opts ...memstore.Option) *Script { return script(memstore.New(opts...)) }
 
 func script(mem *memstore.Store) *Script {
 	return &Script{mem: mem, requests: map[Request]int{}, bounds: map[string]bound{}, actors: map[string]padlock.Hold{}}
 }
 
-// Peer returns a store on the same locks for another Locker, which stands for another process. It
-// has no part in the trouble of the Script, and notices a Lose at its next renewal.
+// Peer returns a store on the same locks, for another Locker that stands for another process. The
+// trouble of the Script does not affect this store. After a Lose, its Locker notices the loss at
+// the next renewal.
 func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
 var errScript = errors.New("padlocktest: Script.Lose")
 
-// Lose ends all locks on name at once, as if another client had taken and released it: their
-// contexts end, and their methods return ErrLost. It panics if nobody holds the name.
+// Lose ends all locks on name at once, as if another client had taken and released it. The contexts
+// of these locks end, and their methods return ErrLost. Lose panics if nobody holds the name.
 func (s *Script) Lose(name string) {
 	ctx := context.Background()
 	state, err := s.mem.Inspect(ctx, name)
@@ -87,9 +88,9 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold lets another client hold name until free is called. Lockers see by as the holder; if
-// by.Since is zero, that is now. The hold ends by itself at by.Until, or after a day if that is
-// zero. Hold panics if the name is not free for it.
+// Hold makes another client hold name until free is called. Lockers see by as the holder. If
+// by.Since is zero, it is set to the current time. The hold ends by itself at by.Until, or after a
+// day if by.Until is zero. Hold panics if it cannot take the name.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++
@@ -113,7 +114,7 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// disguise replaces the holders that Hold made with those that the test gave to it.
+// disguise replaces the holders that Hold made with those that the test passed to Hold.
 func (s *Script) disguise(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *Script) disguise(holds []padlock.Hold) {
 	}
 }
 
-// bind gives the hold of token a context that Lose ends.
+// bind binds the hold of token to a context that Lose ends.
 func (s *Script) bind(name, token string, g *driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

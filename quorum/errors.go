@@ -37,7 +37,8 @@ func (f *failure) Unwrap() []error {
 	return []error{f.is, f.also}
 }
 
-// fail returns an error that wraps is and quotes the answer of each member that did not say yes.
+// fail returns a failure that wraps the error is and quotes the answer of each member that did not
+// say yes.
 func (s *Store) fail(is error, answers []answer, also error) error {
 	var parts []string
 	for i := range answers {

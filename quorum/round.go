@@ -115,7 +115,8 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
-// drain puts answers that have come but were not read yet into answers. The caller holds mu.
+// drain reads the answers that have come so far into answers, without waiting for more. The caller
+// holds mu.
 func (r *round) drain(answers []answer) {
 	for {
 		select {

@@ -21,7 +21,7 @@ type try struct {
 	sent    driver.Instant
 	answers []answer
 
-	pause     time.Duration // before members that refused are asked again
+	pause     time.Duration // how long to wait before members that refused are asked again
 	asksUntil time.Time     // until when such members are asked again
 
 	stage stage  // guarded by Store.mu

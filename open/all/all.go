@@ -1,5 +1,6 @@
-// Package all opens every kind of store that padlock has, from its URL. It is a module of its own,
-// because it links the clients of all servers. A program that needs few of them uses package open.
+// Package all opens every kind of store that padlock has, from its URL. It is a separate module,
+// because it links the clients of all servers. A program that needs only a few of them should use
+// package open.
 package all
 
 import (
@@ -15,7 +16,7 @@ import (
 )
 
 // Schemes returns the schemes of all stores that are not part of package open. This list is the
-// only place that names them: package open, the command and the tests of the tree follow it.
+// only place that names them: package open, the command and the tests use it.
 func Schemes() []driver.Scheme {
 	return []driver.Scheme{
 		redisstore.Scheme(),

@@ -1,6 +1,6 @@
-// Command chaos soaks every store in every configuration: once with the faults
-// that its Guarantees cover, which must pass, and once with all of them, whose
-// violations are counted. See docs/measured.md.
+// Command chaos soaks every store in every configuration, twice. With the faults that the store's
+// Guarantees cover, there must be no violation. With all faults, the violations are counted. See
+// docs/measured.md.
 //
 //	go run ./chaos -for 60s -only 'redis AOF'
 package main
@@ -38,7 +38,7 @@ type settings struct {
 	append string
 	replay string
 	resume bool
-	broken []string // printed at the end: a few lines for each row that failed
+	broken []string // a few lines for each row that failed, printed at the end
 }
 
 func main() {
@@ -103,7 +103,7 @@ func (s *settings) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drawn returns as many rows as -most allows, and names the others.
+// drawn returns as many rows as -most allows. It prints the names of the others.
 func (s *settings) drawn(rows []rig.Row) []rig.Row {
 	if s.most == 0 || len(rows) <= s.most {
 		return rows
@@ -124,7 +124,7 @@ func (s *settings) drawn(rows []rig.Row) []rig.Row {
 	return left
 }
 
-// one runs a row. If the row had to pass and did not, it is noted in broken.
+// one runs a row. If the row had to pass and did not, one adds it to broken.
 func (s *settings) one(ctx context.Context, row rig.Row, all bool) error {
 	if s.done(row, all) {
 		s.Say(row.Name + ": done before")
@@ -167,7 +167,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) error {
 	return s.publish(row, all, p, v)
 }
 
-// summary says in a few lines which row failed, in what, and how to run it again.
+// summary describes in a few lines which row failed, how it failed, and how to run it again.
 func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string {
 	text := fmt.Sprintf("  %s: %s; porcupine: %v\n", row, p.Measured(), v)
 	if len(p.Of) > 0 {
@@ -193,7 +193,7 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 	}
 	again := s.again(row, all)
 	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
-	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // the report is a help only: the history is what counts
+	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // an error is ignored, because only the history is needed
 		p.Write(f)
 		fmt.Fprintln(f, again)
 		f.Close()
@@ -217,7 +217,7 @@ func keepHistory(dir string, out *soak.Outcome) error {
 	return soak.WriteHistory(f, out.Events)
 }
 
-// judgeKept judges a history that an earlier run has kept.
+// judgeKept judges the history of an earlier run.
 func (s *settings) judgeKept() error {
 	f, err := os.Open(s.replay)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// publish adds a line to the table of covered or of all faults, if -append is given. A mark stands
-// at the end of each table.
+// publish adds a line to the table of covered faults or of all faults, if -append is given. The end
+// of each table has a mark.
 func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdict) error {
 	if s.append == "" {
 		return nil
@@ -33,10 +33,10 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
 }
 
-// The sum of a table stands between the first two marks. The third one begins that table.
+// The sum of a table is between the first two marks. The third mark begins that table.
 const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
 
-// summed brings the sum up to date. A page without the marks stays as it is.
+// summed updates the sum. It does not change a page without the marks.
 func summed(page string) string {
 	head, rest, found1 := strings.Cut(page, sumBegins)
 	_, tail, found2 := strings.Cut(rest, sumEnds)
@@ -48,7 +48,7 @@ func summed(page string) string {
 	return head + sumBegins + "\n" + sumOf(table) + "\n" + sumEnds + tail
 }
 
-// sumOf adds up the lines of a table, and those of the runs without a violation.
+// sumOf adds up the lines of a table, and counts the runs without a violation.
 func sumOf(table string) string {
 	var all, clean struct{ runs, grants, faults int }
 	for _, text := range strings.Split(table, "\n") {
@@ -82,14 +82,14 @@ func thousands(n int) string {
 // marks end the tables of covered and of all faults.
 var marks = map[bool]string{false: "<!-- end of covered -->", true: "<!-- end of all -->"}
 
-// done reports whether the table has a line of this run already.
+// done reports whether the table already has a line for this run.
 func (s *settings) done(row rig.Row, all bool) bool {
 	if !s.resume || s.append == "" {
 		return false
 	}
 	text, err := os.ReadFile(s.append)
 	if err != nil {
-		return false // publish will say so
+		return false // publish reports the error
 	}
 	table, rest, _ := strings.Cut(string(text), marks[false])
 	if all {

@@ -14,10 +14,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// T-C1: a thousand acquires are cancelled on their way, and nothing is left.
-// Leases last a minute, so that is clean-up and not their end. A Locker has
-// room for 64 clean-ups at a time; what is more lapses with its lease, so the
-// callers here let it catch up.
+// T-C1: a thousand acquires are cancelled under way, and nothing is left. Leases last a minute, so
+// the clean-up removes the holds and not their expiry. A Locker does at most 64 clean-ups at a time
+// and leaves further ones to the lease, so the callers here wait for it.
 func TestTC1ThousandCancels(t *testing.T) {
 	t.Parallel()
 	for _, members := range []int{1, 5} {

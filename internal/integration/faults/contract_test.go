@@ -20,8 +20,8 @@ func TestContractOnFive(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Open: r.open, Slow: true, Parallel: 4})
 }
 
-// open makes a quorum of all servers, without proxies, and patient with them:
-// the machine may be busy.
+// open makes a patient quorum of all servers, without proxies. It is patient because the machine
+// may be busy.
 func (r *rack) open(ctx context.Context) (driver.Store, error) {
 	ids := redisstore.RememberRunIDs(&runIDs{})
 	var stores []driver.Store

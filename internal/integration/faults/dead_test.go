@@ -50,9 +50,9 @@ func TestTRL1TwoDead(t *testing.T) {
 	}
 }
 
-// T-RL1, the second half: with three of five dead nothing is granted, nobody is
-// said to hold the name, and nothing is left: not on the living, and not on
-// those that were silent and read the request when they wake up.
+// T-RL1, second half: with three of five servers dead nothing is granted, and no client is reported
+// as the holder. Nothing is left, neither on the living servers nor on those that wake up and read
+// the request later.
 func TestTRL1ThreeDead(t *testing.T) {
 	t.Parallel()
 	for how, d := range down {
@@ -110,9 +110,9 @@ func bare(t *testing.T, r *rack, ttl time.Duration, opts ...redisstore.Option) (
 	return a, b, ours
 }
 
-// T-RL2 without a guard: a member of a bare quorum restarts empty, and another
-// quorum is there. Two hold the name; only their fences tell them apart. It is
-// why the guard is on unless it is switched off by name.
+// T-RL2 without a guard: a member restarts empty, and so a second quorum can grant the name. Two
+// clients hold it; only their fences differ. This is why the guard is on unless it is switched off
+// by name.
 func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
@@ -137,8 +137,8 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 	})
 }
 
-// T-RL2 with the guard: the other client knew the member under another run id
-// and waits until every lease of before has ended.
+// T-RL2 with the guard: the other client knew the member under another run id, and waits until all
+// leases from before the restart have ended.
 func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
@@ -162,8 +162,8 @@ func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 	})
 }
 
-// A member that restarted empty is given the hold again with the next Extend,
-// while the others confirm it: so the next restart does no harm.
+// A member that restarted empty gets the hold back with the next Extend, if the other members
+// confirm it. So the next restart does no harm.
 func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)

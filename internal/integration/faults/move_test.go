@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// mover is a process that goes over from one server to another, in its own
-// time: old only, then both, then new only.
+// mover is a process that moves from one server to another in its own time: first only the old one,
+// then both, then only the new one.
 type mover struct {
 	phases [3]*padlock.Locker
 	visits [3]atomic.Int64

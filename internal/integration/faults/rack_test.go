@@ -39,9 +39,8 @@ type rack struct {
 	api     *toxiproxy.ApiServer
 }
 
-// runIDs is what one process remembers of servers. Without it the whole test
-// binary would be one, and a port that was another test's proxy a server that
-// has restarted.
+// runIDs is what one process remembers about servers. If the whole test binary shared one, a port
+// that another test's proxy had before would look like a server that has restarted.
 type runIDs struct{ m sync.Map }
 
 func (r *runIDs) Load(srv string) (string, error) {
@@ -144,9 +143,9 @@ func request(name string) driver.Request {
 	return driver.Request{Name: name, Token: base64.StdEncoding.EncodeToString(b), TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
-// try is Acquire, again with a new token when members were silent: on a busy
-// machine they may be, though no test made them so. As the face does, it says which
-// tokens are its own, so that what is left of its first try is not somebody else.
+// try is Acquire, repeated with a new token if members were silent. On a busy machine they may be,
+// even if the test did not cause it. Like the face, it passes its earlier tokens, so that leftovers
+// of its first try do not look like another client.
 func try(t testing.TB, s driver.Store, r *driver.Request) (driver.Grant, error) {
 	t.Helper()
 	for tries := 0; ; tries++ {
@@ -199,8 +198,8 @@ func wantIs(t testing.TB, err, target error, what string) {
 	}
 }
 
-// wantSilence wants a request refused because too few members answered: that
-// is not being held by others.
+// wantSilence checks that a request is refused because too few members answered, and not because
+// the name is held.
 func wantSilence(t testing.TB, err error, what string) {
 	t.Helper()
 	if !silence(err) {
@@ -229,8 +228,8 @@ func holds(t testing.TB, s *redisstore.Store, name string) bool {
 	return err != nil || len(st.Holds) > 0
 }
 
-// nothingLeft waits until no server has a hold or a waiter. Where holds last a
-// minute this is clean-up, and not the end of leases.
+// nothingLeft waits until no server has a hold or a waiter. If holds last a minute, the clean-up
+// has removed them and not their expiry.
 func (r *rack) nothingLeft() {
 	r.t.Helper()
 	for i := range r.servers {

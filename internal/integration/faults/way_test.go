@@ -32,8 +32,7 @@ func (s *site) visit(fence uint64) {
 	<-time.After(time.Millisecond)
 }
 
-// A slow member keeps nobody from anything. Its replies take 20 s, longer than
-// anybody waits for them.
+// A slow member delays nobody. Its replies take 20 s, longer than any caller waits for them.
 func TestSlowMember(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
@@ -52,8 +51,8 @@ func TestSlowMember(t *testing.T) {
 	r.nothingLeft()
 }
 
-// Lost replies of two members cost nothing. With those of three the outcome
-// cannot be known: it is not called held, and it is cleaned up.
+// Lost replies of two members do no harm. If the replies of three are lost, the outcome is unknown:
+// it is not reported as held, and it is cleaned up.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
@@ -147,8 +146,8 @@ func silence(err error) bool {
 	return !errors.Is(err, driver.ErrHeld) && (errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain))
 }
 
-// T-RL3, asymmetric partition: each client reaches a quorum, no two the same;
-// what they cannot reach hears them all the same. Nobody overlaps, both get on.
+// T-RL3, asymmetric partition: each client reaches a quorum, and no two clients reach the same one.
+// No holds overlap, and every client makes progress.
 func TestTRL3AsymmetricPartition(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
@@ -164,8 +163,8 @@ func TestTRL3AsymmetricPartition(t *testing.T) {
 	r.nothingLeft()
 }
 
-// T-RL3, split votes: clients that ask at once, over ways of uneven length,
-// all get their turns.
+// T-RL3, split votes: all clients that ask at the same time get their turns, even though their
+// delays differ.
 func TestTRL3SplitVotes(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
@@ -205,9 +204,8 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	}
 }
 
-// T-RL5: requests arrive after the release of their hold, which a quorum has
-// confirmed long before. Nothing is left of them, whether the name is free by
-// then or somebody else's.
+// T-RL5: requests arrive long after a quorum has confirmed the release of their hold. They leave
+// nothing behind, whether the name is free by then or another client holds it.
 func TestTRL5LateRequestAfterRelease(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)

@@ -61,8 +61,8 @@ func (y *yard) process(opts ...padlock.LockerOption) *padlock.Locker {
 	return l
 }
 
-// once takes the lock in its turn, makes sure that it is alone and that its
-// fence is above all before, and gives it back.
+// once takes the lock, checks that it is the only holder and that its fence is greater than all
+// earlier ones, and releases the lock.
 func (y *yard) once(l *padlock.Locker) bool {
 	h, err := l.Acquire(y.ctx, name)
 	if err != nil {
@@ -89,8 +89,8 @@ func (y *yard) once(l *padlock.Locker) bool {
 	return true
 }
 
-// busy lets n goroutines of l take the lock again and again, until stopped.
-// turns counts.
+// busy lets n goroutines of l take the lock repeatedly until stop is called. turns counts the
+// holds.
 func (y *yard) busy(l *padlock.Locker, n int, turns *atomic.Int64) (stop func()) {
 	var over atomic.Bool
 	var all sync.WaitGroup
@@ -107,8 +107,7 @@ func (y *yard) busy(l *padlock.Locker, n int, turns *atomic.Int64) (stop func())
 	}
 }
 
-// Another process that waits has its turn after n holds, the first of the batch
-// included.
+// Another process that waits gets its turn after n holds, including the first of the batch.
 func TestOthersHaveTheirTurnAfterABatch(t *testing.T) {
 	const batch, goroutines = 50, 120
 	everyLayout(t, func(y *yard) {
@@ -172,8 +171,8 @@ func TestOthersHaveTheirTurnInTime(t *testing.T) {
 	})
 }
 
-// Processes that pass locks on among their goroutines, by one request or in
-// batches, and one that does nothing of the kind, all get on.
+// Four processes share a name. One has a single goroutine, one hands the lock over between its
+// goroutines by one request, and two use PassLocally. All make progress.
 func TestProcessesGetOn(t *testing.T) {
 	everyLayout(t, func(y *yard) {
 		var all [4]atomic.Int64

@@ -1,3 +1,3 @@
-// Package pages has no code. Its tests compile and run the programs of the README and of docs/, and
-// the commands whose output the README shows.
+// Package pages has only tests. They compile and run the programs of the README and of docs/, and
+// run the commands whose output the README shows.
 package pages

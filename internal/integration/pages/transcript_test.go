@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The commands of the README print what it shows. Numbers, the host and the directory of the locks
-// may differ.
+// The commands of the README print the output that it shows. Numbers, the host and the directory of
+// the locks may differ.
 func TestReadmeTranscript(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "padlock"), ".")
@@ -48,8 +48,8 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 }
 
-// split parts a transcript into a script and what it prints. A command in the background has the
-// lock before the next one is run, and is killed at the end.
+// split separates a transcript into a script and its output. A command in the background must have
+// the lock before the next one runs, and is killed at the end.
 func split(transcript string) (script, want string) {
 	var commands []string
 	for line := range strings.Lines(transcript) {

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// TestPHPsDSN gives PHP's StoreFactory a DSN, and us the same with symfony+
-// before it: both keep their locks in the same place.
+// TestPHPsDSN gives PHP's StoreFactory a DSN, and padlock the same one with the prefix symfony+.
+// Both keep their locks in the same place.
 func TestPHPsDSN(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Password: "c4n4ry"})
@@ -44,8 +44,8 @@ func TestPHPsDSN(t *testing.T) {
 	}
 }
 
-// TestDSNDifferences has DSNs that PHP 5.4's Symfony and padlock read differently.
-// Each time one side fails to open, so that no two places are taken for one.
+// TestDSNDifferences uses DSNs that PHP 5.4's Symfony and padlock read differently. Each time one
+// side fails to open, so the two never use different places for one DSN.
 func TestDSNDifferences(t *testing.T) {
 	t.Parallel()
 	percent := server.Redis(t, server.RedisOptions{Password: "c4%41nary"}).Addr()

@@ -85,8 +85,8 @@ func TestPHPPromotesAndDemotes(t *testing.T) {
 	free(t, s, ours)
 }
 
-// TestPHPReadersPassOurPromotion is a limit: PHP prefers readers, and does not
-// see that a writer waits or a reader means to be promoted. Ours do.
+// TestPHPReadersPassOurPromotion documents a limit: PHP prefers readers, and does not see that a
+// writer waits or that a reader waits for a promotion. Padlock's readers do see it.
 func TestPHPReadersPassOurPromotion(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -156,9 +156,9 @@ func TestPHPExpires(t *testing.T) {
 	theirs.must("held")
 }
 
-// TestPHPFirstLeaseIsFiveMinutes is a limit: PHP takes a lock for 300 s, and
-// only its next request makes that the TTL it was asked for. One that dies in
-// between leaves the name taken for 300 s.
+// TestPHPFirstLeaseIsFiveMinutes documents a limit: PHP takes a lock for 300 s, and only its next
+// request sets the TTL that the program asked for. A process that dies in between leaves the name
+// taken for 300 s.
 func TestPHPFirstLeaseIsFiveMinutes(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -170,8 +170,8 @@ func TestPHPFirstLeaseIsFiveMinutes(t *testing.T) {
 	}
 }
 
-// TestPHPHonoursCoolDowns has PHP meet a name that is kept taken: after a
-// release, and after a hold that promised to last.
+// TestPHPHonoursCoolDowns: PHP does not get a name that is kept taken, by a cool-down or by
+// HoldAtLeast.
 func TestPHPHonoursCoolDowns(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -193,8 +193,9 @@ func TestPHPHonoursCoolDowns(t *testing.T) {
 	p.lock("least").cannot("acquire")
 }
 
-// TestPHPKnowsNoFence shows a limit: a hold of PHP makes no fence. So the fences of two padlock
-// holds with one of PHP in between do not show it, and a guard at the resource does not stop PHP.
+// TestPHPKnowsNoFence documents a limit: a hold of PHP makes no fence. So the fences of two padlock
+// holds do not show that PHP held the name in between, and a guard at the resource does not stop
+// PHP.
 func TestPHPKnowsNoFence(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -214,8 +215,8 @@ func TestPHPKnowsNoFence(t *testing.T) {
 	}
 }
 
-// TestPHPDoesNotShareOurKeys is a limit: a name that looks like one of our own
-// keys is kept elsewhere, so that it is not taken for one.
+// TestPHPDoesNotShareOurKeys documents a limit: a name that looks like one of padlock's own keys is
+// kept at another key, so that the two are not confused.
 func TestPHPDoesNotShareOurKeys(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -229,8 +230,8 @@ func TestPHPDoesNotShareOurKeys(t *testing.T) {
 	foreign(t, s, request("padlock:x"), false)
 }
 
-// TestNamesOfPHPOnly takes names that PHP locks and padlock refuses. Nobody gets in while PHP holds
-// them.
+// TestNamesOfPHPOnly uses names that PHP locks and padlock refuses. Nobody else gets in while PHP
+// holds them.
 func TestNamesOfPHPOnly(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

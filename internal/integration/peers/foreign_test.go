@@ -14,9 +14,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// readers hold the name "job" shared from now on, in two processes. Each stays until
-// the next one has come, or for half a second: as long as they are let in, the name
-// is never free. They end with the test.
+// readers holds the name "job" shared from now on, in two processes. Each holds it until the next
+// one has come, or for half a second. So the name is never free while readers are let in. They end
+// with the test.
 func readers(t *testing.T, srv *server.Server, opts ...redisstore.Option) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -84,8 +84,8 @@ func TestPHPWriterBesideReaders(t *testing.T) {
 	}
 }
 
-// TestReadersAmongThemselves keeps a long reader in the name. While no writer is in sight, other
-// readers come and go next to it as long as they like.
+// TestReadersAmongThemselves keeps a long reader in the name. While there is no writer, other
+// readers come and go as long as they like.
 func TestReadersAmongThemselves(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -97,8 +97,7 @@ func TestReadersAmongThemselves(t *testing.T) {
 		take(t, s, r)
 		free(t, s, r)
 	}
-	// A PHP reader that looks gets in, and from then on no other process gets in next to the reader
-	// that is there.
+	// A PHP reader that polls gets in. From then on no other process gets in next to that reader.
 	php := startPHP(t, srv, "").lock("job")
 	php.must("read")
 	php.must("release")
@@ -110,8 +109,8 @@ func TestReadersAmongThemselves(t *testing.T) {
 
 var evalshaCalls = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
 
-// TestPromotionNoticesPHP waits to be promoted until a PHP reader leaves. With
-// foreign=yes it looks every 25 ms, as those do who wait for the name.
+// TestPromotionNoticesPHP waits for a promotion until a PHP reader leaves. With foreign=yes it
+// polls every 25 ms, like waiters for the name.
 func TestPromotionNoticesPHP(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -22,8 +22,8 @@ func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
 
-// runIDs remembers nothing: the server of an earlier test may have had the same
-// port, and is none that has restarted.
+// runIDs remembers nothing. The server of an earlier test may have had the same port, and must not
+// look like a server that has restarted.
 type runIDs struct{}
 
 func (runIDs) Load(string) (string, error) { return "", nil }
@@ -99,8 +99,8 @@ func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 	return held
 }
 
-// foreign wants a request refused because of one hold that is not ours, of
-// which nothing is known but its end.
+// foreign checks that a request is refused because of one hold of another program, of which only
+// the end is known.
 func foreign(t testing.TB, s driver.Store, r driver.Request, shared bool) driver.Hold {
 	t.Helper()
 	held := refused(t, s, r)

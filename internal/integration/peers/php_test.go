@@ -32,8 +32,8 @@ type phpAnswer struct {
 	Token string
 }
 
-// phpCommand returns PHP's path. A machine without it skips the test, CI may
-// not. `make test` installs it.
+// phpCommand returns PHP's path. Without PHP the test is skipped, or fails in CI. `make test`
+// installs PHP.
 func phpCommand(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("php")
@@ -116,8 +116,7 @@ type phpLock struct {
 
 func (p *php) lock(name string) *phpLock { return p.lockAs(name, "") }
 
-// lockAs makes a lock with a token that is known from elsewhere, as
-// unserialising a key does.
+// lockAs makes a lock with a given token, as unserialising a key does.
 func (p *php) lockAs(name, token string) *phpLock {
 	p.made++
 	return &phpLock{p, strconv.Itoa(p.made), name, token}
@@ -168,8 +167,8 @@ func (l *phpLock) must(do string) phpAnswer {
 	return a
 }
 
-// cannot has PHP try what it is not to be given. Being refused is the answer
-// false or a LockConflictedException; any other exception is a failure.
+// cannot makes PHP try an operation that must be refused. The result false or a
+// LockConflictedException counts as refused; any other exception is a failure.
 func (l *phpLock) cannot(do string) {
 	l.p.t.Helper()
 	a := l.ask(do, 0)

@@ -100,8 +100,8 @@ func (p peer) refused(t testing.TB, name string) {
 	}
 }
 
-// TestPlainRecipeExcludes has redsync, redislock and layout=string meet each
-// other's holds, with fences and without.
+// TestPlainRecipeExcludes: redsync, redislock and layout=string respect each other's holds, with
+// and without fences.
 func TestPlainRecipeExcludes(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -137,8 +137,8 @@ func TestPlainRecipeExcludes(t *testing.T) {
 	}
 }
 
-// expires has each side outlive a lease of the other; who was late removes
-// nobody's lock.
+// expires makes each side take the name after a lease of the other has expired. The late side must
+// not remove the other's lock.
 func expires(t *testing.T, s *redisstore.Store, p peer, name string) {
 	t.Helper()
 	theirs := p.has(t, name, 200*time.Millisecond)
@@ -227,8 +227,8 @@ func TestPlainRecipeWaits(t *testing.T) {
 	}
 }
 
-// TestLayoutsExclude has a lock of the one layout meet one of the other: the
-// plain recipe's string is in our way in both, and never overwritten.
+// TestLayoutsExclude: a lock of one layout excludes a lock of the other. A plain string key
+// excludes both, and is never overwritten.
 func TestLayoutsExclude(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

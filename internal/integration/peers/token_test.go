@@ -51,8 +51,8 @@ func TestPHPUsesOurToken(t *testing.T) {
 	}
 }
 
-// TestPHPDemotesOurLock has PHP demote a lock, which the face says is shared when it
-// has asked.
+// TestPHPDemotesOurLock lets PHP demote a lock. Package padlock reports it as shared after it has
+// asked the store.
 func TestPHPDemotesOurLock(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -119,8 +119,8 @@ func TestWeUsePHPsToken(t *testing.T) {
 	take(t, s, request("job"))
 }
 
-// TestWeAdoptFromPHP swaps PHP's token for one of padlock's own, with a fence: PHP is
-// out.
+// TestWeAdoptFromPHP replaces PHP's token by one of padlock's own, with a fence. After that PHP no
+// longer holds the lock.
 func TestWeAdoptFromPHP(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

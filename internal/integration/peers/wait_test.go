@@ -56,8 +56,8 @@ func TestPHPWaits(t *testing.T) {
 	}
 }
 
-// crowd is the load of padlock on one name: two processes of three goroutines, so that
-// somebody always waits and each release hands over directly.
+// crowd is padlock's load on one name: two processes of three goroutines. One of them always waits,
+// so each release hands over directly.
 type crowd struct {
 	t      testing.TB
 	inside atomic.Int64
@@ -190,9 +190,8 @@ func phpLooks(t testing.TB, c rueidis.Client) int {
 	return n
 }
 
-// TestPHPMayStarveWithoutForeign is a limit: without foreign=yes a name is
-// handed over from one padlock waiter to the next, past PHP, and is never free when
-// PHP looks.
+// TestPHPMayStarveWithoutForeign documents a limit: without foreign=yes a name is handed over from
+// one padlock waiter to the next, and is never free when PHP polls.
 func TestPHPMayStarveWithoutForeign(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

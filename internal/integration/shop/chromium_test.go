@@ -16,9 +16,8 @@ import (
 // patience is for machines that are busy with other tests.
 const patience = 90 * time.Second
 
-// chromium is a browser without a window. It reads commands of the DevTools
-// protocol from one pipe and writes answers and events to another, each of
-// them JSON with a zero byte behind it.
+// chromium is a browser without a window. It reads commands of the DevTools protocol from one pipe
+// and writes replies and events to another. Each is JSON followed by a zero byte.
 type chromium struct {
 	t  testing.TB
 	in io.WriteCloser
@@ -217,8 +216,8 @@ func (t *tab) try(script string) (r result, err error) {
 	return r, await(t.begin(script), script, &r)
 }
 
-// until waits for a script to be true. It may fail before, while a page gives
-// way to the next.
+// until waits until a script returns true. Before that the script may fail, while one page replaces
+// another.
 func (t *tab) until(script string) {
 	t.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -1,3 +1,2 @@
-// Package shop tries examples/shop in a real browser, Chromium, which it talks
-// to by the DevTools protocol.
+// Package shop tests examples/shop in a real browser, Chromium, through the DevTools protocol.
 package shop

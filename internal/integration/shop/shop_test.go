@@ -66,8 +66,7 @@ func (s *server) kill() {
 	s.cmd.Wait()
 }
 
-// settle waits until all tabs show prices of the same moment, and so do not
-// load themselves again.
+// settle waits until all tabs show prices of the same moment, so that none reloads itself.
 func settle(tabs ...*tab) {
 	first := tabs[0]
 	for _, t := range tabs {
@@ -93,8 +92,8 @@ func cartIs(n int) string {
 	return fmt.Sprintf(`(document.querySelector("#cart .count")?.textContent ?? "0") === "%d"`, n)
 }
 
-// TestTwoTabs has two tabs of a browser add to one cart at the same time: both
-// things are there, in both tabs. It clicks, as people do.
+// TestTwoTabs adds to one cart in two tabs of a browser at the same time. Both things are in the
+// cart, in both tabs. The test clicks, as people do.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	url := startShop(t).url
@@ -170,8 +169,8 @@ func TestLogInAndOutInAllTabs(t *testing.T) {
 	}
 }
 
-// TestButtonsInSight: what the shop is to show can be clicked without scrolling
-// on a laptop.
+// TestButtonsInSight: the important buttons of the shop can be clicked without scrolling on a
+// laptop.
 func TestButtonsInSight(t *testing.T) {
 	t.Parallel()
 	tab := startChromium(t).open(startShop(t).url)
@@ -187,8 +186,8 @@ func TestButtonsInSight(t *testing.T) {
 	}
 }
 
-// TestTwoServers has two servers on one Redis: they are one shop, and when one
-// is killed with kill -9, nothing is missing in the other.
+// TestTwoServers runs two servers on one Redis, which are one shop. When one is killed with kill
+// -9, the other one still has everything.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	redis := redisserver.Redis(t, redisserver.RedisOptions{}).URL()

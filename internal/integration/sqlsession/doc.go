@@ -1,3 +1,3 @@
-// Package sqlsession tries package session/sqlsession on real databases:
-// PostgreSQL, MariaDB and SQLite.
+// Package sqlsession tests package session/sqlsession with real databases: PostgreSQL, MariaDB and
+// SQLite.
 package sqlsession

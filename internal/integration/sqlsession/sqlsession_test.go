@@ -140,8 +140,8 @@ func only200(t *testing.T, r load.Report) {
 	}
 }
 
-// sweptMeanwhile has rows deleted that have expired while others are made and
-// changed: nobody gets an error about a deadlock, and nothing is lost.
+// sweptMeanwhile deletes expired rows while other rows are made and changed. Nobody gets an error
+// about a deadlock, and nothing is lost.
 func (d database) sweptMeanwhile(t *testing.T) {
 	s := d.store(t, d.open(t), sqlsession.Table("swept"))
 	ctx := t.Context()
@@ -174,8 +174,7 @@ func (d database) sweptMeanwhile(t *testing.T) {
 	}
 }
 
-// makeAndChange makes sessions that expire at once, and counts in one that
-// does not.
+// makeAndChange makes sessions that expire at once, and counts in another one that does not expire.
 func makeAndChange(ctx context.Context, s session.Store, who string) error {
 	one := []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}
 	_, err := s.Commit(ctx, "kept "+who, session.Change{Create: true, TTL: time.Hour, Ops: one[:0]})
@@ -187,8 +186,8 @@ func makeAndChange(ctx context.Context, s session.Store, who string) error {
 	return err
 }
 
-// refused: without the table, and when the caller's context is over, it is an
-// error that does not say that the session is not there.
+// refused: if the table is missing, or the caller's context has ended, the error does not say that
+// the session does not exist.
 func (d database) refused(t *testing.T) {
 	none, err := sqlsession.New(d.open(t), d.dialect, sqlsession.Table("none"))
 	noError(t, err)

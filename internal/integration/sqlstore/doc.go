@@ -1,2 +1,2 @@
-// Package sqlstore tries padlock's sqlstore on real databases.
+// Package sqlstore tests padlock's sqlstore with real databases.
 package sqlstore

@@ -87,8 +87,8 @@ func (b *bench) harness() drivertest.Harness {
 	}
 }
 
-// TestFaults runs the suite with the faults that a server can have: it is killed, stopped, cut off,
-// or its answers are lost.
+// TestFaults runs the suite with the faults that a server can have: it is killed, stopped or cut
+// off, or its replies are lost.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {

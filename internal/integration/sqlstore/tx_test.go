@@ -109,8 +109,8 @@ func check(t *testing.T, a, b *party) {
 	noError(t, lock.Release())
 }
 
-// checkLate is the process that was paused: by the time it writes, its lease is over and somebody
-// else has been in.
+// checkLate is about a process that was paused. By the time it writes, its lease is over and
+// another process has held the lock.
 func checkLate(t *testing.T, a, b *party) {
 	lock := a.lapse(t, "late", 200*time.Millisecond)
 	other, err := b.locker.Acquire(t.Context(), "late", padlock.Wait(10*time.Second))

@@ -18,7 +18,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// files compares one lock and unlock of a file that nobody else wants, all in one directory.
+// files compares one lock and unlock of a file for which nobody else waits. All files are in one
+// directory.
 func files(p *plan) *measure.Experiment {
 	const peer, ours = "gofrs/flock", "filestore (driver)"
 	return &measure.Experiment{
@@ -34,7 +35,7 @@ func files(p *plan) *measure.Experiment {
 	}
 }
 
-// inDir gives a trial a directory of its own.
+// inDir gives each trial its own directory.
 func (p *plan) inDir(trial func(dir string, d time.Duration) (measure.Figures, error)) func() (measure.Figures, error) {
 	return func() (measure.Figures, error) {
 		dir, err := os.MkdirTemp(p.dir, "padlock-bench-")
@@ -65,7 +66,7 @@ func fileStore(dir string, d time.Duration) (measure.Figures, error) {
 	return figures, errors.Join(err, s.Close())
 }
 
-// throughDriver takes and releases one lock of a store, with all fields of the request that package
+// throughDriver takes and releases one lock of a store. The request has all fields that package
 // padlock would set.
 func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 	ctx := context.Background()
@@ -84,7 +85,7 @@ func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 	})
 }
 
-// keptDescriptor is the cost of the kernel alone.
+// keptDescriptor measures the cost of the kernel alone.
 func keptDescriptor(dir string, d time.Duration) (measure.Figures, error) {
 	f, err := os.Create(filepath.Join(dir, "nightly-report.lock"))
 	if err != nil {

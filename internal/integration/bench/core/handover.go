@@ -16,7 +16,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// handOver makes many goroutines wait for one name; then each takes it once. Only the time from the
+// handOver makes many goroutines wait for one name. Then each takes it once. Only the time from the
 // first release to the last counts.
 func handOver(p *plan) *measure.Experiment {
 	const peer, ours = "unbuffered channel", "padlock over memstore"
@@ -42,8 +42,8 @@ func handOver(p *plan) *measure.Experiment {
 	}
 }
 
-// drainChannel passes a turn through goroutines that wait for it in one channel, first come, first
-// served. The caller comes last.
+// drainChannel passes a turn to goroutines that wait for it in one channel, first come, first
+// served. The caller's turn comes last.
 func drainChannel(waiters int) (time.Duration, error) {
 	turn := make(chan struct{})
 	var asked atomic.Int64
@@ -64,14 +64,14 @@ func drainChannel(waiters int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// rest waits until all goroutines that have announced their wait are asleep, and collects the
-// garbage of the preparations, which is no part of a hand-over.
+// rest waits until all goroutines that have announced their wait are asleep. It also collects the
+// garbage of the preparations, which must not count as part of a hand-over.
 func rest() {
 	time.Sleep(2 * time.Millisecond)
 	runtime.GC()
 }
 
-// drainFace does the same with locks.
+// drainFace does the same as drainChannel, with locks.
 func drainFace(waiters int) (time.Duration, error) {
 	l := padlock.New(memstore.New(), padlock.MaxWaiters(waiters))
 	ctx := context.Background()
@@ -87,12 +87,12 @@ func drainFace(waiters int) (time.Duration, error) {
 
 // crowd is a group of goroutines that wait for one name.
 type crowd struct {
-	first *padlock.Lock // who keeps them waiting
+	first *padlock.Lock // the lock for which the crowd waits
 	left  sync.WaitGroup
 	err   atomic.Pointer[error]
 }
 
-// startCrowd returns when all are waiting.
+// startCrowd starts the crowd and returns when all are waiting.
 func startCrowd(l *padlock.Locker, waiters int) (*crowd, error) {
 	ctx := context.Background()
 	first, err := l.Acquire(ctx, "nightly-report")
@@ -118,7 +118,7 @@ func startCrowd(l *padlock.Locker, waiters int) (*crowd, error) {
 	return c, nil
 }
 
-// drain gives each its turn.
+// drain lets each goroutine take the lock once.
 func (c *crowd) drain() error {
 	err := c.first.Release()
 	c.left.Wait()

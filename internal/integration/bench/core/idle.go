@@ -13,9 +13,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// idleHolds watches a process that only holds locks, and counts how often it wakes up, which drains
-// the battery of a laptop. The switches are those of all threads. The first 60 are free, for the
-// runtime itself.
+// idleHolds counts how often a process that only holds locks wakes up, because that drains the
+// battery of a laptop. It counts the context switches of all threads. The first 60 are not counted,
+// because the runtime causes them.
 func idleHolds(p *plan) *measure.Experiment {
 	const ours = "padlock over memstore"
 	return &measure.Experiment{

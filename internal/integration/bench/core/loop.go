@@ -10,7 +10,7 @@ import (
 
 var perOp = []measure.Column{{Name: "ns/op", Format: "%.0f"}, {Name: "allocs/op", Format: "%.1f"}}
 
-// loop calls op for about d, in one goroutine, and seldom reads the clock.
+// loop calls op for about d, in one goroutine. It rarely reads the clock.
 func loop(d time.Duration, op func() error) (measure.Figures, error) {
 	for range 100 { // warm-up
 		if err := op(); err != nil {

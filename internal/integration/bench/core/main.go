@@ -19,28 +19,29 @@ import (
 // plan says how much is measured.
 type plan struct {
 	rounds      int
-	trial       time.Duration // of one row in one round, if the row loops
-	waiters     int           // goroutines that wait for one name while it is handed over
+	trial       time.Duration // duration of one row in one round, for rows that loop
+	waiters     int           // number of goroutines that wait for one name in a hand-over
 	crowds      []int         // numbers of waiters whose memory is measured
 	idle        time.Duration // how long idle holds are watched
 	idleHolds   int
-	idleTTL     time.Duration // 0: the face's own
+	idleTTL     time.Duration // the TTL of idle holds; 0 means padlock's default
 	manyHolds   int
-	dir         string // for lock files
-	drains      int    // hand-overs through all waiters, in one trial
+	dir         string // directory for lock files
+	drains      int    // rounds of hand-overs through all waiters, in one trial
 	maxRoutines float64
 	processes   []int // numbers of processes that wait for one file
 	runs        []int // numbers of "padlock run" that wait for one file
 }
 
-// Many short rounds: a machine that others use too is quiet during some of them.
+// Rounds are short and many, because a machine that other programs use too is quiet in some of
+// them.
 var full = plan{
 	rounds: 41, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
 	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
 	processes: []int{25, 100, 400}, runs: []int{25, 400},
 }
 
-// quick measures little, but enough to see that every part works.
+// quick measures little. It only checks that every part works.
 var quick = plan{
 	rounds: 5, trial: 20 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
 	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,
@@ -75,8 +76,8 @@ func main() {
 	}
 }
 
-// run makes the experiments and prints them. It returns errors of the benchmark itself, and never a
-// target that is missed.
+// run makes the experiments and prints them. It returns an error if the benchmark itself fails. A
+// missed target is no error.
 func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {
@@ -104,7 +105,7 @@ func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
 	return nil
 }
 
-// experiment is an Experiment and how often it is worth repeating.
+// experiment is an Experiment and the number of times that it should be repeated.
 type experiment struct {
 	*measure.Experiment
 	once bool
@@ -117,8 +118,8 @@ func (e experiment) roundsOf(p *plan) int {
 	return p.rounds
 }
 
-// experiments returns the experiments in this order because idle holds are watched best in a
-// process that has done nothing yet.
+// experiments returns the experiments in their order. Idle holds come first, because they are
+// measured best in a process that has done nothing before.
 func experiments(p *plan) []experiment {
 	return []experiment{
 		{idleHolds(p), true},

@@ -15,8 +15,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// memoryOfWaiters measures HeapAlloc + StackInuse for each goroutine that waits for one name, its
-// stack included.
+// memoryOfWaiters measures HeapAlloc + StackInuse for each goroutine that waits for one name.
 func memoryOfWaiters(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: "memory, bytes of a waiter",
@@ -47,8 +46,8 @@ func weighCrowd(n int) (measure.Figures, error) {
 	}, errors.Join(err, l.Close(context.Background()))
 }
 
-// manyHolds takes very many locks and measures their cost while they are held: no goroutine each,
-// and little memory.
+// manyHolds takes very many locks and measures their cost while they are held. A hold must need no
+// goroutine and little memory.
 func manyHolds(p *plan) *measure.Experiment {
 	name := strconv.Itoa(p.manyHolds) + " holds"
 	return &measure.Experiment{
@@ -71,14 +70,14 @@ func weighHolds(n int) (measure.Figures, error) {
 	after, _ := measure.Memory()
 	figures := measure.Figures{
 		"acquire ns": float64(took.Nanoseconds()) / float64(n),
-		"bytes/hold": (after - before) / float64(n), // including its name, in the store and here
+		"bytes/hold": (after - before) / float64(n), // including the name, in the store and in this program
 		"goroutines": float64(runtime.NumGoroutine() - routines),
 	}
 	runtime.KeepAlive(held)
 	return figures, errors.Join(err, l.Close(context.Background()))
 }
 
-// hold takes n locks with names of their own.
+// hold takes n locks with different names.
 func hold(l *padlock.Locker, n int, opts ...padlock.Option) ([]*padlock.Lock, error) {
 	ctx := context.Background()
 	held := make([]*padlock.Lock, 0, n)

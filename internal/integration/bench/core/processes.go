@@ -21,7 +21,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// waiterEnv makes this program one waiting process.
+// waiterEnv makes this program a waiting process.
 const waiterEnv = "PADLOCK_BENCH_WAITER"
 
 // waiterKinds are the kinds of waiting processes, by the value of waiterEnv.
@@ -31,16 +31,16 @@ var waiterKinds = map[string]waiterKind{
 }
 
 type waiterKind struct {
-	// wait reports that it is ready, takes the lock in dir, releases it and reports that it is
-	// done.
+	// wait reports that it is ready, and takes the lock in dir. Then it releases the lock and
+	// reports that it is done.
 	wait func(dir string, say func(string)) error
 
 	// crowd takes the lock. ready returns once n other processes wait for it.
 	crowd func(dir string) (ready func(n int) error, release func() error, err error)
 }
 
-// processes makes many processes, which are all started, wait for one lock in a file. It measures
-// the time from the first release to the last.
+// processes starts many processes that wait for one lock in a file. It measures the time from the
+// first release to the last.
 func processes(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    "file, waiting processes",
@@ -67,7 +67,8 @@ func processes(p *plan) *measure.Experiment {
 	return e
 }
 
-// drainProcesses returns how long n processes took to hand the lock through.
+// drainProcesses returns the time in which n processes, one after the other, got and released the
+// lock.
 func drainProcesses(dir, kind string, n int) (took time.Duration, err error) {
 	ready, release, err := waiterKinds[kind].crowd(dir)
 	if err != nil {
@@ -78,7 +79,7 @@ func drainProcesses(dir, kind string, n int) (took time.Duration, err error) {
 		return 0, errors.Join(err, release())
 	}
 	defer said.Close()
-	stay, leave, err := os.Pipe() // when it ends the processes end
+	stay, leave, err := os.Pipe() // when this pipe is closed, the processes end
 	if err != nil {
 		return 0, errors.Join(err, release())
 	}
@@ -104,7 +105,7 @@ func drainProcesses(dir, kind string, n int) (took time.Duration, err error) {
 	if err := errors.Join(expect(lines, "ready", n), ready(n)); err != nil {
 		return 0, errors.Join(err, release())
 	}
-	time.Sleep(100 * time.Millisecond) // let all fall asleep
+	time.Sleep(100 * time.Millisecond) // until all are asleep
 	start := time.Now()
 	if err := errors.Join(release(), expect(lines, "done", n)); err != nil {
 		return 0, err
@@ -122,7 +123,7 @@ func expect(lines *bufio.Reader, what string, n int) error {
 	return nil
 }
 
-// beWaiter is main in a waiting process.
+// beWaiter is the main function of a waiting process.
 func beWaiter(kind, dir string) error {
 	err := waiterKinds[kind].wait(dir, func(what string) { _, _ = os.Stdout.WriteString(what + "\n") })
 	stayed()
@@ -190,7 +191,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
-	stayed() // as the other kinds do: the end of a process is not measured
+	stayed() // as the other kinds do, so that the end of a process is not measured
 	return errors.Join(err, l.Close(context.Background()))
 }
 
@@ -212,7 +213,7 @@ func crowdInFileStore(dir string) (ready func(int) error, release func() error, 
 	}, func() error { return lock.Release() }, nil
 }
 
-// until repeats a check for a minute at most.
+// until repeats a check for at most a minute.
 func until(done func() (bool, error)) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		ok, err := done()

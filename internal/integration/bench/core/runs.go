@@ -16,7 +16,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// runs compares jobs under `padlock run` that all wait for one lock with as many jobs that are
+// runs compares jobs under `padlock run` that all wait for one lock with the same number of jobs
 // started one after the other. A job is true(1).
 func runs(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
@@ -73,8 +73,7 @@ func runOneByOne(binary, dir string, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// drainRuns returns the time from the release of the lock to the end of the last job that waits for
-// it.
+// drainRuns returns the time from the release of the lock to the end of the last waiting job.
 func drainRuns(binary, dir string, n int) (took time.Duration, err error) {
 	store, err := filestore.Open(dir)
 	if err != nil {
@@ -100,7 +99,7 @@ func drainRuns(binary, dir string, n int) (took time.Duration, err error) {
 			state, err := store.Inspect(context.Background(), queueName)
 			return state.Waiters >= n, err
 		})
-		time.Sleep(300 * time.Millisecond) // let all fall asleep
+		time.Sleep(300 * time.Millisecond) // until all are asleep
 	}
 	start := time.Now()
 	failed = errors.Join(failed, lock.Release())

@@ -1,4 +1,4 @@
-// Package host lets programs that are no tests start servers with package internal/server.
+// Package host lets programs that are not tests start servers with package internal/server.
 package host
 
 import (
@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// A Host takes the place of a test. Its zero value is ready; call End.
+// A Host takes the place of a test. Its zero value is ready for use. Call End at the end.
 type Host struct {
 	testing.TB
 	ends []func()
 }
 
-// noServer is the reason why there is no server.
+// noServer is the reason why a server could not be started.
 type noServer struct{ why string }
 
 // Error returns the reason.
@@ -21,16 +21,16 @@ func (e noServer) Error() string { return e.why }
 // Helper does nothing.
 func (*Host) Helper() {}
 
-// Failed is false.
+// Failed returns false.
 func (*Host) Failed() bool { return false }
 
-// Cleanup registers f for End.
+// Cleanup registers f to be called by End.
 func (h *Host) Cleanup(f func()) { h.ends = append(h.ends, f) }
 
 // Logf does nothing.
 func (*Host) Logf(string, ...any) {}
 
-// Errorf does nothing. It is called when the end of a server failed.
+// Errorf does nothing. It is called if stopping a server failed.
 func (*Host) Errorf(string, ...any) {}
 
 // Fatal ends the function that Try runs.
@@ -45,7 +45,7 @@ func (*Host) Skipf(f string, a ...any) { panic(noServer{fmt.Sprintf(f, a...)}) }
 // Fatalf ends the function that Try runs.
 func (*Host) Fatalf(f string, a ...any) { panic(noServer{fmt.Sprintf(f, a...)}) }
 
-// Try calls f, which starts servers, and returns why that failed.
+// Try calls f, which starts servers. If f fails, Try returns the reason.
 func (h *Host) Try(f func(t testing.TB)) (err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -60,7 +60,7 @@ func (h *Host) Try(f func(t testing.TB)) (err error) {
 	return nil
 }
 
-// End stops the servers, the last one first.
+// End stops the servers in the reverse order of their start.
 func (h *Host) End() {
 	for len(h.ends) > 0 {
 		last := len(h.ends) - 1

@@ -19,11 +19,11 @@ type Row struct {
 // A Column is one figure of a row and how it is printed.
 type Column struct {
 	Name   string
-	Format string // a verb of fmt, for one float64
+	Format string // format for fmt, for one float64
 }
 
-// A Target is a limit for a figure of a row: for the figure itself, or for its ratio to the same
-// figure of the row Base. One of AtMost and AtLeast is set.
+// A Target is a limit for a figure of a row, or for its ratio to the same figure of the row Base.
+// Either AtMost or AtLeast is set.
 type Target struct {
 	Row, Column, Base string
 	AtMost, AtLeast   float64
@@ -35,8 +35,8 @@ type Experiment struct {
 	Columns []Column
 	Rows    []Row
 
-	// Base and Ratio add a column: each row's figure in the column Ratio over that of the row Base
-	// in the same round. If they are empty there is no such column.
+	// Base and Ratio add a column of ratios: each row's figure in the column Ratio, divided by the
+	// figure of the row Base in the same round. If they are empty, there is no such column.
 	Base, Ratio string
 
 	Targets []Target
@@ -46,12 +46,12 @@ type Experiment struct {
 type Result struct {
 	Experiment *Experiment
 	Rounds     int
-	Trials     map[string][]Figures // by row, one per round; nil if the trial failed
+	Trials     map[string][]Figures // by row, one for each round; nil if the trial failed
 	Errors     map[string]error     // the last error of each row that failed
 }
 
-// Run makes all trials: every row once in each round. Each round begins one row later than the
-// previous one. It reports on progress which trial runs.
+// Run makes all trials: in each round, one of each row. Each round begins one row later than the
+// previous one. Run reports on progress which trial runs.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {
@@ -90,7 +90,7 @@ func (r *Result) Ratio(row, base, column string) float64 {
 	return Median(values)
 }
 
-// get returns NaN for a figure that was not measured.
+// get returns a figure, or NaN if it was not measured.
 func (f Figures) get(column string) float64 {
 	if x, ok := f[column]; ok {
 		return x
@@ -98,7 +98,7 @@ func (f Figures) get(column string) float64 {
 	return math.NaN()
 }
 
-// Value returns the figure that t limits.
+// Value returns the figure to which t applies.
 func (r *Result) Value(t Target) float64 {
 	if t.Base != "" {
 		return r.Ratio(t.Row, t.Base, t.Column)
@@ -106,7 +106,8 @@ func (r *Result) Value(t Target) float64 {
 	return r.Median(t.Row, t.Column)
 }
 
-// Met reports whether the figure of t is within its limit. A figure that was not measured is not.
+// Met reports whether the figure of t is within its limit. A figure that was not measured does not
+// meet its target.
 func (r *Result) Met(t Target) bool {
 	v := r.Value(t)
 	if t.AtLeast != 0 {

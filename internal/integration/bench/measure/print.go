@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Print writes the table of r as text that is also a table in Markdown.
+// Print writes the table of r as text that is also a Markdown table.
 func (r *Result) Print(w io.Writer) {
 	e := r.Experiment
 	lines := [][]string{r.head()}
@@ -52,7 +52,7 @@ func (r *Result) remark(row string) string {
 		}
 	}
 	if err := r.Errors[row]; err != nil {
-		// The first of the errors of one trial; progress has shown all of them.
+		// only the first error of a trial, because progress has shown all of them
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		parts = append(parts, "FAILED: "+first)
 	}
@@ -101,7 +101,7 @@ func format(layout string, x float64) string {
 }
 
 // printLines aligns the cells. The first line is the head. The first cells of a line, as many as
-// texts, and the last one are texts, the others are figures.
+// texts says, and the last one contain text; the others contain figures.
 func printLines(w io.Writer, lines [][]string, texts int) {
 	width := make([]int, len(lines[0]))
 	for _, cells := range lines {
@@ -125,7 +125,7 @@ func printLines(w io.Writer, lines [][]string, texts int) {
 	}
 }
 
-// JSON writes r with the figures of every round. It leaves out figures that are no numbers.
+// JSON writes r with the figures of every round. It leaves out figures that are not numbers.
 func (r *Result) JSON(w io.Writer) error {
 	type target struct {
 		Target

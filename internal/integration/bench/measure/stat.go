@@ -1,4 +1,4 @@
-// Package measure makes tables of trials: rounds whose order rotates, medians, ratios, targets.
+// Package measure makes tables from trials, with rotating rounds, medians, ratios and targets.
 package measure
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Median returns the median of values, or NaN if there are none. It ignores NaNs: a row that failed
-// in one round has figures of other rounds.
+// Median returns the median of values, or NaN if there are none. It ignores NaNs, because a row
+// that failed in one round has figures from other rounds.
 func Median(values []float64) float64 {
 	v := make([]float64, 0, len(values))
 	for _, x := range values {
@@ -23,8 +23,8 @@ func Median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Jain returns Jain's index of fairness for the shares of the parties: 1 if all are the same, 1/n
-// if one of n parties got everything, NaN if all are 0.
+// Jain returns Jain's index of fairness for the parties' shares. It is 1 if all shares are equal,
+// 1/n if one of n parties got everything, and NaN if all shares are 0.
 func Jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
@@ -47,7 +47,7 @@ func (t Times) Micros(q float64) float64 {
 	return float64(t[max(0, rank)]) / float64(time.Microsecond)
 }
 
-// MaxToMean returns the longest time over the mean, or NaN if there are no times.
+// MaxToMean returns the longest time divided by the mean, or NaN if there are no times.
 func (t Times) MaxToMean() float64 {
 	if len(t) == 0 {
 		return math.NaN()

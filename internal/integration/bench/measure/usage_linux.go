@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Usage is the amount that this process has used up so far.
+// Usage is what this process has used so far.
 type Usage struct {
-	CPU      time.Duration // user and system
+	CPU      time.Duration // user and system time
 	Switches int64         // voluntary context switches of all its threads
 }
 
-// Used returns the present Usage. It panics if the system does not report it.
+// Used returns the current Usage. It panics if the system does not report it.
 func Used() Usage {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -26,13 +26,13 @@ func Used() Usage {
 // collection.
 func Memory() (heap, stacks float64) {
 	runtime.GC()
-	runtime.GC() // objects with finalizers go with the second collection
+	runtime.GC() // objects with finalizers are freed by the second collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), float64(m.StackInuse)
 }
 
-// Allocations returns how many objects were ever allocated.
+// Allocations returns how many objects have been allocated since the start.
 func Allocations() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -14,22 +14,22 @@ import (
 type plan struct {
 	rounds  int
 	warm    time.Duration
-	trial   time.Duration // uncontended
-	queued  time.Duration // how long waiters have waited before a drain
-	steady  time.Duration // steady and procs
-	grace   time.Duration // after it, before a worker that still waits counts as stranded
+	trial   time.Duration // for uncontended
+	queued  time.Duration // how long waiters wait before a drain begins
+	steady  time.Duration // for steady and procs
+	grace   time.Duration // how long after the end a worker may still wait before it counts as stranded
 	blocked time.Duration
-	settle  time.Duration // before blocked processes count as waiting
+	settle  time.Duration // how long blocked processes wait before they are measured
 
-	goroutines []int // uncontended
-	waiters    []int // drain
-	workers    []int // steady
-	processes  []int // procs
+	goroutines []int // for uncontended
+	waiters    []int // for drain
+	workers    []int // for steady
+	processes  []int // for procs
 	blockers   int
 
 	holds   int
-	ttls    []time.Duration // of these holds
-	watched time.Duration   // how long their renewals are watched
+	ttls    []time.Duration // TTLs of the holds to be renewed
+	watched time.Duration   // how long the renewals are measured
 }
 
 // bench is one run.
@@ -44,13 +44,13 @@ type bench struct {
 // contestants returns the rows of all tables.
 func contestants() []contestant { return slices.Concat(padlocks(), peers(), limits()) }
 
-// name returns a name that no earlier trial has used.
+// name returns a name that no earlier trial has used. It contains what.
 func (b *bench) name(what string) string {
 	b.names++
 	return fmt.Sprintf("bench:%s:%d", what, b.names)
 }
 
-// fill adds the contestants of a scenario as rows.
+// fill adds the contestants that take part in a scenario as rows.
 func (b *bench) fill(e *measure.Experiment, in scenario, trial func(*contestant) (measure.Figures, error)) {
 	for _, c := range contestants() {
 		if c.in&in == 0 || !b.rows.MatchString(c.name) && c.name != e.Base {

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// blockedProcs makes n processes wait for one name and counts the work of the server for it: the
-// requests of the holder, of the waiters, and those that keep connections alive.
+// blockedProcs makes n processes wait for one name and counts the server's work for that. It counts
+// the requests of the holder and of the waiters, and those that keep connections alive.
 func (b *bench) blockedProcs(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("%d processes blocked for %v", n, b.plan.blocked),
@@ -36,7 +36,7 @@ func (b *bench) blockedOnce(c *contestant, n int) (f measure.Figures, err error)
 	if err := c.ready(b.rig, name); err != nil {
 		return nil, err
 	}
-	// With some libraries the hold ends with the context of its acquire.
+	// With some libraries the lock ends with the context of the call that acquired it.
 	ctx, cancel := context.WithTimeout(context.Background(), b.plan.settle+b.plan.blocked+patience)
 	defer cancel()
 	unlock, err := o.lockers[0].Lock(ctx)
@@ -49,7 +49,7 @@ func (b *bench) blockedOnce(c *contestant, n int) (f measure.Figures, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.end()) }()
-	time.Sleep(b.plan.settle) // until all stand in line
+	time.Sleep(b.plan.settle) // until all processes are waiting
 	before, err := b.rig.cost(t.page)
 	held := holder.sent[0].Load()
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// playChild carries out the order in the environment, if there is one, and then never returns.
+// playChild carries out the order in the environment and never returns. If there is no order, it
+// returns at once.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -58,7 +59,7 @@ func obey(text string) error {
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(t))
 }
 
-// workAtGate waits until all processes begin.
+// workAtGate waits until all processes may begin, and then works.
 func workAtGate(p *page, l Locker, id int32) (tally, error) {
 	fmt.Println("ready")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
@@ -71,7 +72,7 @@ func workAtGate(p *page, l Locker, id int32) (tally, error) {
 	return t, nil
 }
 
-// waitInVain waits for a lock that another process keeps, until stdin ends.
+// waitInVain waits for a lock that another process holds, until stdin ends.
 func waitInVain(l Locker) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -17,16 +17,16 @@ type lockFunc func(ctx context.Context) (func() error, error)
 
 func (f lockFunc) Lock(ctx context.Context) (func() error, error) { return f(ctx) }
 
-// A client holds the connections of one process, which its lockers share.
+// A client holds the connections of one process. Its lockers share them.
 type client interface {
 	locker(name string) (Locker, error)
 	close() error
 }
 
-// ttl is the lease, if the contestant has a choice. No trial lasts longer.
+// ttl is the lease for contestants that let the caller choose it. It is longer than every trial.
 const ttl = 30 * time.Second
 
-// scenario says which tables a contestant is in.
+// scenario says in which tables a contestant appears.
 type scenario int
 
 const (
@@ -44,7 +44,7 @@ type contestant struct {
 	in   scenario
 	open func(s site) (client, error)
 
-	// prime prepares the server before the first Lock of a name; it may be nil.
+	// prime prepares the server before a name is locked for the first time; it may be nil.
 	prime func(r *resp, name string) error
 }
 
@@ -54,8 +54,8 @@ type opened struct {
 	lockers []Locker
 }
 
-// openFor opens a client that has locked and unlocked a name of its own, so that its connections
-// exist and the server knows its scripts.
+// openFor opens a client. It locks and unlocks another name once, so that the connections exist and
+// the server knows the scripts.
 func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*opened, error) {
 	cl, err := c.open(s)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*ope
 	return o, nil
 }
 
-// ready primes names.
+// ready primes the names.
 func (c *contestant) ready(r *rig, names ...string) error {
 	if c.prime == nil {
 		return nil

@@ -15,13 +15,13 @@ import (
 var drainColumns = append([]measure.Column{
 	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
-	{Name: "max/mean wait", Format: "%.2f"}, // 2 means first come, first served
+	{Name: "max/mean wait", Format: "%.2f"}, // 2 means exactly first come, first served
 	{Name: "violations", Format: "%.0f"},
 }, costColumns...)
 
-// drain makes n waiters wait for a name that is held. Then the holder releases it, and each waiter
-// takes it once. With each, every waiter has a client of its own, as if it were another process;
-// otherwise all share one client.
+// drain makes n waiters wait for a held name. Then the holder releases it, and each waiter takes it
+// once. If each is set, every waiter has its own client, as if it were another process. Otherwise
+// all share one client.
 func (b *bench) drain(n int, each bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, one client for all, %d waiters", n),
@@ -52,10 +52,10 @@ type drainTrial struct {
 	name    string
 	page    *page
 	clients []*opened
-	lockers []Locker // the holder's first
+	lockers []Locker // the first one belongs to the holder
 
 	mu    sync.Mutex
-	hands measure.Times // from an unlock call to the next owner's return from Lock
+	hands measure.Times // times from an unlock call until the next owner's Lock returns
 	at    []int64       // when each waiter got the lock
 	err   error
 }
@@ -83,7 +83,7 @@ func (d *drainTrial) open(b *bench, c *contestant, n int, each bool) error {
 	return nil
 }
 
-// close closes all clients at once, because some take their time.
+// close closes all clients at the same time, because some need a while.
 func (d *drainTrial) close() error {
 	errs := make([]error, len(d.clients))
 	var all sync.WaitGroup
@@ -94,7 +94,7 @@ func (d *drainTrial) close() error {
 	return errors.Join(errs...)
 }
 
-// run makes the drain, once all waiters have waited for as long as queued.
+// run makes the drain after all waiters have waited for queued.
 func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -125,8 +125,8 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	return f, nil
 }
 
-// awaitQueue returns when all waiters have waited for as long as queued, or somewhat longer if they
-// are still busy lining up. Waiters that poll are always busy.
+// awaitQueue returns when all waiters have waited for queued. If they still send many requests, it
+// waits a little longer. Waiters that poll never stop sending.
 func (d *drainTrial) awaitQueue(queued time.Duration) {
 	time.Sleep(queued)
 	for range 10 {
@@ -138,7 +138,7 @@ func (d *drainTrial) awaitQueue(queued time.Duration) {
 	}
 }
 
-// once is a waiter.
+// once runs one waiter.
 func (d *drainTrial) once(ctx context.Context, l Locker, id int32) {
 	unlock, err := l.Lock(ctx)
 	got := now()
@@ -153,7 +153,7 @@ func (d *drainTrial) once(ctx context.Context, l Locker, id int32) {
 	}
 	if err != nil {
 		d.mu.Lock()
-		d.err = err // one error of hundreds is enough
+		d.err = err // one error is enough, even if hundreds occur
 		d.mu.Unlock()
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// limits are rows that are no locks for use. They show the best that the machine and the server
-// allow.
+// limits returns rows that are not usable locks. They show the best that the machine and the server
+// can do.
 func limits() []contestant {
 	return []contestant{
 		{name: limitAlone, in: alone, open: openRueidis},
@@ -27,7 +27,7 @@ const (
 )
 
 // blpop hands a lock over with a list of one element. BLPOP waits for the element, first come,
-// first served, and RPUSH puts it back. It needs a connection per waiter, and knows neither owner
+// first served, and RPUSH puts it back. It needs one connection per waiter, and has neither owner
 // nor lease.
 type blpop struct {
 	site  site
@@ -73,7 +73,7 @@ func (b *blpop) locker(name string) (Locker, error) {
 }
 
 // hop passes a turn on with one PUBLISH to one subscriber, in an order that all parties know
-// beforehand. It is one way through the server and no lock.
+// before. It measures one way through the server and is not a lock.
 type hop struct {
 	channel string
 	turns   []chan struct{} // turns[i] wakes party i
@@ -94,7 +94,7 @@ func openHop(s site) (client, error) {
 	if h.publish, err = s.resp(); err != nil {
 		return nil, err
 	}
-	// A party that passes its turn on does not wait for the reply, so there is none.
+	// A party that passes its turn on does not wait for a reply, so the server need not send one.
 	if _, err := h.publish.Write(command("CLIENT", "REPLY", "OFF")); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func openHop(s site) (client, error) {
 	return h, nil
 }
 
-// dispatch wakes the party that each message names.
+// dispatch reads the messages and wakes the party that each one names.
 func (h *hop) dispatch() {
 	for {
 		reply, err := h.in.read()
@@ -128,7 +128,7 @@ func (h *hop) close() error {
 	return err
 }
 
-// locker gives turns in the order in which it is called.
+// locker returns a party. Turns come in the order in which locker was called.
 func (h *hop) locker(string) (Locker, error) {
 	i := h.next
 	h.next++

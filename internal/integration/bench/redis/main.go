@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command redis measures locks in Redis: padlock's, those of other libraries, and the best that the
-// server and the machine allow. It starts a Redis of its own. See package bench for how; `make
+// server and the machine can do. It starts its own Redis. Package bench describes the method; `make
 // bench-redis` runs it.
 package main
 
@@ -24,7 +24,7 @@ var full = plan{
 	blockers: 50, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
 }
 
-// quick measures little, but enough to see that every part works.
+// quick measures little. It only checks that every part works.
 var quick = plan{
 	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
 	blocked: time.Second, settle: 500 * time.Millisecond,
@@ -63,7 +63,7 @@ func (h *host) measure(b *bench, out io.Writer, only, rows string, asJSON bool) 
 	return b.run(out, only, rows, asJSON)
 }
 
-// experiment is an Experiment and the largest number of rounds for it.
+// experiment is an Experiment and the maximum number of rounds for it.
 type experiment struct {
 	*measure.Experiment
 	most int
@@ -90,7 +90,7 @@ func (b *bench) experiments() (all []experiment) {
 	for _, n := range b.plan.processes {
 		add(b.procs(n), any)
 	}
-	// These last for seconds, and each figure is a mean over that time.
+	// These trials last for seconds, and each figure is a mean over that time.
 	add(b.blockedProcs(b.plan.blockers), 1)
 	for _, ttl := range b.plan.ttls {
 		add(b.renewals(b.plan.holds, ttl, b.plan.watched), 1)
@@ -98,8 +98,8 @@ func (b *bench) experiments() (all []experiment) {
 	return all
 }
 
-// run makes the experiments and prints them. It returns errors of the benchmark itself or of a
-// wrong pattern, and never a target that is missed.
+// run makes the experiments and prints them. It returns an error if the benchmark itself fails or a
+// pattern is wrong. A missed target is no error.
 func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {

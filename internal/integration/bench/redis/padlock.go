@@ -23,11 +23,11 @@ const (
 	oursString        = "padlock-string"
 	oursStringNoFence = "padlock-string-nofence"
 	byDriver          = "/driver"
-	locally           = "/locally" // passed on in the process
+	locally           = "/locally" // with PassLocally
 )
 
-// batch is how many holders of one process may follow each other before other processes have their
-// turn.
+// batch is the maximum number of holders of one process in a row before other processes get the
+// lock.
 const batch, batchTime = 256, 10 * time.Millisecond
 
 func padlocks() (rows []contestant) {
@@ -45,7 +45,7 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// These rows show the cost of fences, without any other cost.
+		// These rows differ only in fences, and so show their cost.
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing
@@ -64,7 +64,7 @@ func padlocks() (rows []contestant) {
 	return rows
 }
 
-// face is padlock as applications use it.
+// face is package padlock, as applications use it.
 type face struct{ *padlock.Locker }
 
 func openFace(s *redisstore.Store, err error, opts ...padlock.LockerOption) (client, error) {
@@ -86,7 +86,7 @@ func (f face) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// plain is the store without package padlock: each waiter waits at the server itself, and nothing
+// plain is the store without package padlock. Each waiter waits at the server itself, and nothing
 // is renewed.
 type plain struct {
 	store  *redisstore.Store
@@ -102,7 +102,8 @@ func openDriver(s *redisstore.Store, err error) (client, error) {
 
 func (p *plain) close() error { return p.store.Close() }
 
-// token returns a new token. It contains the pid, because each process of a trial counts by itself.
+// token returns a new token. It contains the pid, because each process of a trial has its own
+// counter.
 func (p *plain) token() string {
 	return fmt.Sprintf("%p-%d-%d-padding-to-the-length-of-ours", p, os.Getpid(), p.tokens.Add(1))
 }
@@ -138,10 +139,10 @@ func (p *plain) wait(ctx context.Context, r *driver.Request) error {
 			return err
 		}
 		if g.From != 0 && g.TTL > driver.MaxReservation {
-			return nil // it needs no claim
+			return nil // the reservation needs no claim
 		}
 		if g.TTL == 0 {
-			r.Token = p.token() // the other is spent
+			r.Token = p.token() // the old token must not be used again
 		}
 		if _, err = p.store.Acquire(ctx, *r); !errors.Is(err, driver.ErrHeld) {
 			return err

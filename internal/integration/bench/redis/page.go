@@ -15,24 +15,24 @@ import (
 // maxParties is the largest number of workers or processes in one trial.
 const maxParties = 512
 
-// A page is memory that all workers of a trial share, in one process or mapped into several. The
-// owner of the lock writes its number into it, and so notices a second owner at once. Times in it
-// are those of now.
+// A page is memory that all workers of a trial share, within one process or mapped into several.
+// The owner of the lock writes its number into the page, and so a second owner is noticed at once.
+// Its times are those of now.
 type page struct {
-	start, end atomic.Int64 // the begin of the time that counts
-	over       atomic.Int64 // when no worker waits any more
-	_          [40]byte     // keeps the fields below, which change at every hand-over, out of the cache line above
+	start, end atomic.Int64 // the time that counts
+	over       atomic.Int64 // after this time no worker waits any more
+	_          [40]byte     // separates the fields below, which change at every hand-over, from the cache line above
 
-	owner      atomic.Int32 // the owner of the lock, 0 for none
-	last       atomic.Int32 // who had it before
-	released   atomic.Int64 // just before the last unlock
-	violations atomic.Int64 // two owners at once
+	owner      atomic.Int32 // current owner of the lock; 0 if there is none
+	last       atomic.Int32 // previous owner
+	released   atomic.Int64 // time just before the last unlock
+	violations atomic.Int64 // number of times that there were two owners
 	_          [40]byte
 
 	sent [maxParties]counter // the number of commands that each process has sent
 }
 
-// counter has a cache line of its own.
+// counter fills a cache line of its own.
 type counter struct {
 	atomic.Int64
 	_ [56]byte
@@ -45,7 +45,7 @@ func (p *page) span(start int64, length, grace time.Duration) {
 	p.over.Store(start + int64(length+grace))
 }
 
-// enter is called by worker id, from 1 up, that has just got the lock. It returns the previous
+// enter is called by a worker that has just got the lock. Ids begin at 1. It returns the previous
 // owner.
 func (p *page) enter(id int32) (before int32) {
 	if !p.owner.CompareAndSwap(0, id) {
@@ -54,13 +54,13 @@ func (p *page) enter(id int32) (before int32) {
 	return p.last.Swap(id)
 }
 
-// leave is called just before the unlock.
+// leave is called by the owner just before the unlock.
 func (p *page) leave(id int32) {
 	p.owner.CompareAndSwap(id, 0)
 	p.released.Store(now())
 }
 
-// sentByAll returns the number of commands sent so far.
+// sentByAll returns the number of commands that all processes have sent so far.
 func (p *page) sentByAll() (n int64) {
 	for i := range p.sent {
 		n += p.sent[i].Load()
@@ -68,7 +68,7 @@ func (p *page) sentByAll() (n int64) {
 	return n
 }
 
-// newPage makes a page from a file, so that child processes can map it too.
+// newPage makes a page in a file, so that child processes can map it too.
 func newPage() (*page, *os.File, error) {
 	f, err := os.CreateTemp("", "padlock-bench-page-")
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *page) unmap() error {
 }
 
 // now returns CLOCK_MONOTONIC in nanoseconds, which all processes of a machine share. Go reads that
-// clock without a system call, but returns the time since the start of the process; so the
-// difference is measured once.
+// clock without a system call, but returns only the time since the start of the process. So the
+// difference between the two is measured once.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()

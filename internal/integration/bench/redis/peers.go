@@ -18,20 +18,20 @@ import (
 
 const allOfThem scenario = alone | oneDrain | eachDrain | steadily | blocked
 
-// peers are other libraries, used as their documentation shows. Libraries that poll have a row with
-// their own delay; redsync also has a row with a shorter one.
+// peers returns the other libraries, used as their documentation shows. A library that polls has a
+// row with its default delay; redsync has another row with a shorter one.
 func peers() []contestant {
 	return []contestant{
 		{name: "redsync", in: allOfThem, open: openRedsync()},
 		{name: "redsync-10ms", in: oneDrain | eachDrain | steadily, open: openRedsync(redsync.WithRetryDelay(10 * time.Millisecond))},
 		{name: "redislock-lin10", in: allOfThem, open: openRedislock},
-		{name: "rueidislock-3key", in: allOfThem, open: openRueidislock(2, false)}, // its default: 2 of 3 keys
+		{name: "rueidislock-3key", in: allOfThem, open: openRueidislock(2, false)}, // the default: 2 of 3 keys
 		{name: "rueidislock-1key", in: allOfThem, open: openRueidislock(1, false)},
 		{name: "rueidislock-1key-noloop", in: allOfThem, open: openRueidislock(1, true)}, // as its README shows
 	}
 }
 
-// lockers makes a client of two functions.
+// lockers is a client that is made from two functions.
 type lockers struct {
 	lock func(ctx context.Context, name string) (unlock func() error, err error)
 	end  func() error
@@ -48,7 +48,7 @@ func (s site) goRedis() *redis.Client {
 }
 
 func openRedsync(more ...redsync.Option) func(site) (client, error) {
-	const forever = 1 << 30 // tries; the context bounds the wait
+	const forever = 1 << 30 // number of tries; the context bounds the wait
 	options := append([]redsync.Option{redsync.WithExpiry(ttl), redsync.WithTries(forever)}, more...)
 	return func(s site) (client, error) {
 		c := s.goRedis()
@@ -69,7 +69,7 @@ func openRedsync(more ...redsync.Option) func(site) (client, error) {
 func openRedislock(s site) (client, error) {
 	c := s.goRedis()
 	rl := redislock.New(c)
-	options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(10 * time.Millisecond)} // it keeps no state
+	options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(10 * time.Millisecond)} // it keeps no state, so it can be shared
 	return lockers{func(ctx context.Context, name string) (func() error, error) {
 		l, err := rl.Obtain(ctx, name, ttl, options)
 		if err != nil {
@@ -97,8 +97,8 @@ func openRueidislock(majority int32, noLoop bool) func(site) (client, error) {
 	}
 }
 
-// openRueidis is the least work of a correct lock over one pipelined connection: SET NX PX, and
-// compare and delete. It does not wait.
+// openRueidis opens the simplest correct lock over one pipelined connection: SET NX PX, and
+// compare-and-delete. It does not wait.
 func openRueidis(s site) (client, error) {
 	option := s.rueidis()
 	option.PipelineMultiplex = -1

@@ -16,18 +16,18 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// childVariable is the environment variable that makes this program play one process of a trial.
-// Its value is an order.
+// childVariable is the environment variable that makes this program one process of a trial. Its
+// value is an order.
 const childVariable = "PADLOCK_BENCH_CHILD"
 
-// An order is the task of a child process.
+// An order describes the task of a child process.
 type order struct {
 	Row, Addr, Name string
-	Party           int  // its place in the page, from 1
-	Wait            bool // only wait for the lock until stdin ends
+	Party           int  // its number in the page, from 1
+	Wait            bool // only waits for the lock, until stdin ends
 }
 
-// procs makes n real processes lock and unlock one name all the time.
+// procs makes n processes lock and unlock one name repeatedly.
 func (b *bench) procs(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("procs, %d processes", n),
@@ -48,14 +48,14 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 	if err != nil {
 		return nil, err
 	}
-	const head = 5 * time.Millisecond // so that all processes see it
+	const head = 5 * time.Millisecond // time for all processes to see the gate open
 	t.page.span(now()+int64(head), b.plan.steady, b.plan.grace)
 	tallies, err := t.finish()
 	if err != nil {
 		return nil, err
 	}
 	after, err := b.rig.cost(t.page)
-	after.client.CPU = before.client.CPU // the commands of this process do not count
+	after.client.CPU = before.client.CPU // the CPU time of this process does not count
 	for _, one := range tallies {
 		after.client.CPU += one.CPU
 	}
@@ -66,7 +66,7 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 type troop struct {
 	page     *page
 	file     *os.File
-	gate     *os.File // stdin of all of them; when it ends they start, or stop waiting
+	gate     *os.File // stdin of all processes; when it is closed, they start, or stop waiting
 	children []*child
 }
 
@@ -115,7 +115,7 @@ func (t *troop) start(o order, stdin *os.File) error {
 		return err
 	}
 	cmd := exec.Command(self)
-	// A process that was built with -race would sleep for a second before it ends.
+	// Without this, a process that was built with -race would sleep for a second before it ends.
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = stdin, os.Stderr, []*os.File{t.file}
 	out, err := cmd.StdoutPipe()
@@ -148,13 +148,13 @@ func (t *troop) finish() ([]tally, error) {
 	return tallies, errors.Join(errs...)
 }
 
-// end kills the processes that are left.
+// end kills the remaining processes.
 func (t *troop) end() error {
-	t.gate.Close() // again, as a rule
+	t.gate.Close() // usually it is closed already
 	for _, c := range t.children {
 		if c.cmd.ProcessState == nil {
-			c.cmd.Process.Kill() // it may have ended
-			c.cmd.Wait()         // the error says that it was killed
+			c.cmd.Process.Kill() // the process may have ended already
+			c.cmd.Wait()         // returns an error, because the process was killed
 		}
 	}
 	return errors.Join(t.page.unmap(), t.file.Close())

@@ -39,20 +39,19 @@ func newBench(t *testing.T, p plan) *bench {
 	return &bench{plan: p, rig: rig, progress: io.Discard, rows: regexp.MustCompile("")}
 }
 
-// may be zero or missing in a trial as short as these: a poller may never hand
-// over, and the runtime may not have noted any CPU.
+// These figures may be zero or missing in such short trials: a poller may never hand over, and the
+// runtime may not have measured any CPU time.
 var mayLack = regexp.MustCompile(`^hand p|^other|^client us|^server us|^cpu us`)
 
-// strands are peers that are known to leave a waiter behind now and then:
-// docs/performance.md tells why.
+// strands are peers that are known to leave a waiter behind sometimes; docs/performance.md explains
+// why.
 var strands = regexp.MustCompile("^rueidislock-1key")
 
-// starves are peers of which a process may get no turn at all in a round as
-// short as this test's, on a busy machine: then they have no figures.
+// starves are peers of which a process may get no turn at all on a busy machine in a round as short
+// as this test's. Then they have no figures.
 var starves = regexp.MustCompile("^(rueidislock|redsync|redislock)")
 
-// Every row of every experiment gives every one of its figures, and nowhere
-// are two owners.
+// Every row of every experiment has all its figures, and there are never two owners.
 func TestEveryRowHasFigures(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tiny)

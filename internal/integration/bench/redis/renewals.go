@@ -54,8 +54,8 @@ func (b *bench) renew(c *contestant, n int, ttl, watched time.Duration) (f measu
 	return f, err
 }
 
-// holdMany takes n locks, spread evenly over the time until the first renewal, so that the renewals
-// are spread as well.
+// holdMany takes n locks. The calls are spread evenly over the time until the first renewal, so
+// that the renewals are spread too.
 func holdMany(l *padlock.Locker, n int, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), ttl+patience)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// resp is a connection that speaks Redis' protocol without a client library. The raw limits and the
-// benchmark itself use it. It belongs to one goroutine.
+// resp is a connection that uses Redis' protocol without a client library. The limits and the
+// benchmark itself use it. Only one goroutine may use it.
 type resp struct {
 	net.Conn
 	in       *bufio.Reader
@@ -30,7 +30,7 @@ func (s site) resp() (*resp, error) {
 	return &resp{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// command is the bytes of a command.
+// command returns the bytes of a command.
 func command(args ...string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
@@ -48,8 +48,8 @@ func (r *resp) do(cmd []byte) (any, error) {
 	return r.read()
 }
 
-// until makes do fail when ctx is over. It looks at the deadline of ctx only, so that it costs
-// nothing while that stays the same.
+// until makes do fail when ctx ends. It only looks at the deadline of ctx, so it costs nothing if
+// that has not changed.
 func (r *resp) until(ctx context.Context) error {
 	d, _ := ctx.Deadline()
 	if d.Equal(r.deadline) {

@@ -14,27 +14,27 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// A rig is the server of a run and the benchmark's own connection to it, whose commands do not
-// count.
+// A rig is the server of a run, with the benchmark's own connection to it. Commands over that
+// connection do not count.
 type rig struct {
 	addr  string
 	admin *resp
 }
 
-// newRig starts a Redis that keeps nothing on disk. It ends with t.
+// newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
 func newRig(t testing.TB) (*rig, error) {
 	addr := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
 	admin, err := site{addr, new(counter)}.resp()
 	return &rig{addr, admin}, err
 }
 
-// a host lets a program that is no test use internal/server.
+// A host lets a program that is not a test use internal/server.
 type host struct {
 	testing.TB
 	ends []func()
 }
 
-// errNoServer says why there is no server.
+// errNoServer is the reason why there is no server.
 type errNoServer struct{ why string }
 
 func (e errNoServer) Error() string { return e.why }
@@ -48,7 +48,7 @@ func (*host) Fatal(a ...any)            { panic(errNoServer{fmt.Sprint(a...)}) }
 func (*host) Skip(a ...any)             { panic(errNoServer{fmt.Sprint(a...)}) }
 func (*host) Fatalf(f string, a ...any) { panic(errNoServer{fmt.Sprintf(f, a...)}) }
 
-// end stops what was started.
+// end stops everything that was started.
 func (h *host) end() {
 	for len(h.ends) > 0 {
 		last := len(h.ends) - 1
@@ -58,7 +58,7 @@ func (h *host) end() {
 	}
 }
 
-// start is newRig for a program.
+// start is newRig for a program that is not a test.
 func (h *host) start() (r *rig, err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -72,21 +72,21 @@ func (h *host) start() (r *rig, err error) {
 	return newRig(h)
 }
 
-// clear deletes all keys, so that no trial finds those of another. Scripts stay.
+// clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
 func (r *rig) clear() error {
 	_, err := r.admin.do(command("FLUSHALL"))
 	return err
 }
 
-// A cost is the amount that was used up until one instant.
+// A cost is everything that was used up to one instant.
 type cost struct {
-	sent   int64         // commands, by the clients
-	calls  float64       // commands that the server ran, those in scripts included
-	server time.Duration // CPU
+	sent   int64         // commands that clients sent
+	calls  float64       // commands that the server ran, including those in scripts
+	server time.Duration // CPU time of the server
 	client measure.Usage
 }
 
-// cost reads the present cost. INFO does not count itself.
+// cost reads the current cost. The INFO that it sends is not counted.
 func (r *rig) cost(p *page) (c cost, err error) {
 	c.client = measure.Used()
 	c.sent = p.sentByAll()
@@ -108,7 +108,7 @@ func (r *rig) cost(p *page) (c cost, err error) {
 	return c, err
 }
 
-// spent adds to f the cost of n operations between two instants.
+// spent adds the cost per operation to f, for n operations between two instants.
 func spent(f measure.Figures, from, to cost, n int) {
 	per := 1 / float64(n)
 	f["cmds"] = float64(to.sent-from.sent) * per
@@ -135,7 +135,7 @@ func (r *rig) info(section string) (map[string]string, error) {
 	return values, nil
 }
 
-// field reads calls of "calls=12,usec=34,…".
+// field reads a field such as calls from "calls=12,usec=34,…".
 func field(text, name string) float64 {
 	for _, part := range strings.Split(text, ",") {
 		if value, ok := strings.CutPrefix(part, name+"="); ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// steady makes n goroutines of this process lock and unlock one name all the time, each with a
-// client of its own or all with one.
+// steady makes n goroutines of this process lock and unlock one name repeatedly. Each has its own
+// client, or all share one.
 func (b *bench) steady(n int, each bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("steady, one client for all, %d workers", n),
@@ -49,7 +49,7 @@ func (b *bench) steadyOnce(c *contestant, n int, each bool) (f measure.Figures, 
 	return conclude(d.page, tallies, b.plan.steady, before, after, err)
 }
 
-// conclude makes the figures of a trial.
+// conclude computes the figures of a trial.
 func conclude(p *page, tallies []tally, d time.Duration, before, after cost, err error) (measure.Figures, error) {
 	f, locks := p.summary(tallies, d), 0
 	for _, t := range tallies {

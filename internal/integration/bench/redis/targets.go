@@ -9,7 +9,7 @@ import (
 )
 
 // These are the targets that redisstore was built for. A target that names neither the store alone
-// nor package padlock is for both.
+// nor package padlock applies to both.
 
 func uncontendedTargets(n int) []measure.Target {
 	if n != 64 {
@@ -53,7 +53,7 @@ func procsTargets(n int) (all []measure.Target) {
 	return all
 }
 
-// blockedTargets is about all commands that clients send.
+// blockedTargets limit all commands that clients send.
 var blockedTargets = []measure.Target{
 	{Row: ours, Column: "cmds/s", AtMost: 10}, {Row: oursString, Column: "cmds/s", AtMost: 10},
 }

@@ -13,13 +13,13 @@ import (
 )
 
 var costColumns = []measure.Column{
-	{Name: "cmds", Format: "%.2f"},      // commands that clients sent, per operation
-	{Name: "calls", Format: "%.2f"},     // commands that the server ran, those in scripts included
-	{Name: "client us", Format: "%.1f"}, // CPU per operation
+	{Name: "cmds", Format: "%.2f"},      // commands sent by clients, per operation
+	{Name: "calls", Format: "%.2f"},     // commands run by the server, including those in scripts
+	{Name: "client us", Format: "%.1f"}, // CPU time per operation
 	{Name: "server us", Format: "%.1f"},
 }
 
-// uncontended makes n goroutines of one process lock and unlock names of their own.
+// uncontended makes n goroutines of one process lock and unlock different names.
 func (b *bench) uncontended(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("uncontended, %d goroutines", n),
@@ -66,7 +66,7 @@ func (b *bench) lockAlone(c *contestant, n int) (f measure.Figures, err error) {
 	return f, err
 }
 
-// loopAll locks and unlocks with all lockers at once for about d, and returns how long each
+// loopAll locks and unlocks with all lockers in parallel for about d. It returns how long each
 // operation took.
 func loopAll(lockers []Locker, d time.Duration) (measure.Times, time.Duration, error) {
 	times := make([]measure.Times, len(lockers))

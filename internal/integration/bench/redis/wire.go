@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A site says where a client finds the server, and counts the commands that the client sends. INFO
-// cannot tell them from commands that scripts call.
+// A site says where the server is, and counts the commands that a client sends. INFO cannot
+// distinguish those from commands that scripts call.
 type site struct {
 	addr string
 	sent *counter
@@ -23,12 +23,13 @@ func (s site) dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Embedded with its own type, so that clients find all methods of a plain connection.
+	// The concrete type is embedded, so that clients find all methods of a plain connection.
 	return &countingConn{TCPConn: conn.(*net.TCPConn), commands: commands{sent: s.sent}}, nil
 }
 
-// rueidis returns the smallest configuration of rueidis. The buffers are smaller than the default,
-// which is made for values of megabytes: hundreds of clients would need gigabytes.
+// rueidis returns a minimal configuration of rueidis. The buffers are smaller than the default,
+// which is made for values of megabytes. With the default, hundreds of clients would need
+// gigabytes.
 func (s site) rueidis() rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress:         []string{s.addr},
@@ -51,13 +52,13 @@ func (c *countingConn) Write(p []byte) (int, error) {
 	return c.TCPConn.Write(p)
 }
 
-// commands counts commands in a stream of RESP, cut anywhere. Each is an array
-// ("*2\r\n") of strings with their length in front ("$3\r\nGET\r\n").
+// commands counts commands in a stream of RESP that arrives in pieces. Each command is an array
+// ("*2\r\n") of strings, each with its length in front ("$3\r\nGET\r\n").
 type commands struct {
 	sent   *counter
-	kind   byte // the number in the current line
-	number int  // the bytes of the current line so far
-	skip   int  // the bytes of a string that are still to come
+	kind   byte // type of the current line
+	number int  // number in the current line so far
+	skip   int  // bytes of a string that are still to come
 }
 
 func (c *commands) count(p []byte) {

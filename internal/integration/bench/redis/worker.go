@@ -12,15 +12,15 @@ import (
 // A tally is the result of one worker. It goes from a child process to its parent as JSON.
 type tally struct {
 	Locks    int           // how often it got the lock
-	Handed   int           // of these, how often from another worker
-	Hands    measure.Times // how long such a hand-over took
-	Longest  int64         // wait for the lock, in nanoseconds
-	Stranded int           // 1 if it waits in vain
-	CPU      time.Duration // commands of its process; a child fills it in
+	Handed   int           // how often it got the lock from another worker
+	Hands    measure.Times // how long these hand-overs took
+	Longest  int64         // longest wait for the lock, in nanoseconds
+	Stranded int           // 1 if it still waited at the end
+	CPU      time.Duration // CPU time of its process's commands; only a child sets it
 	Err      string
 }
 
-// work locks and unlocks until the page's end. A worker that still waits for the lock a while later
+// work locks and unlocks until the end of the page. A worker that waits for much longer than that
 // is stranded.
 func (p *page) work(l Locker, id int32) (t tally) {
 	end := p.end.Load()
@@ -65,14 +65,14 @@ func (t *tally) failed(ctx context.Context, err error) {
 
 var workColumns = append([]measure.Column{
 	{Name: "hand-offs/s", Format: "%.0f"}, {Name: "locks/s", Format: "%.0f"},
-	{Name: "other %", Format: "%.1f"}, // how many locks came from another worker
+	{Name: "other %", Format: "%.1f"}, // share of locks that came from another worker
 	{Name: "Jain", Format: "%.2f"},
-	{Name: "longest ms", Format: "%.1f"}, // wait
+	{Name: "longest ms", Format: "%.1f"}, // longest wait
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
 	{Name: "violations", Format: "%.0f"}, {Name: "stranded", Format: "%.0f"},
 }, costColumns...)
 
-// summary makes the figures of a trial of length d from the tallies of its workers.
+// summary computes the figures of a trial of length d from its workers' tallies.
 func (p *page) summary(tallies []tally, d time.Duration) measure.Figures {
 	var sum tally
 	var shares []float64

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command session measures how many of a hundred requests that one visitor sends at once keep their
-// changes, and how long they take, with padlock's sessions, scs, gorilla/sessions, and PHP with
-// phpredis, alone and together with padlock. It starts a Redis and PHP servers of its own. See
-// package bench for how; `make bench-session` runs it.
+// Command session sends a hundred requests of one visitor at once. It measures how many of them
+// keep their changes, and how long they take. It compares padlock's sessions, scs, gorilla/sessions
+// and PHP with phpredis, also PHP together with padlock. It starts its own Redis and PHP servers.
+// Package bench describes the method; `make bench-session` runs it.
 package main
 
 import (
@@ -24,12 +24,12 @@ import (
 // plan says how much is measured.
 type plan struct {
 	rounds   int
-	requests int           // at once
-	work     time.Duration // of each
+	requests int           // number of requests at once
+	work     time.Duration // duration of each request
 	spread   time.Duration
 	logouts  int
-	readers  int // slow ones
-	workers  int // processes of each PHP server
+	readers  int // number of slow readers
+	workers  int // number of processes of each PHP server
 }
 
 var full = plan{rounds: 5, requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32}
@@ -84,7 +84,7 @@ func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSO
 	return err
 }
 
-// printKept shows the counts of every round: a median would hide the round in which something was
+// printKept prints the counts of every round. A median would hide a round in which writes were
 // lost.
 func printKept(out io.Writer, r *measure.Result) {
 	fmt.Fprintf(out, "\nround by round:\n\n")

@@ -34,7 +34,7 @@ func (b *builder) peers() {
 	})
 }
 
-// A view is the way in which the handlers of a peer reach the session.
+// A view gives the handlers of a peer access to the session.
 type view interface {
 	// open returns the request's session.
 	open(*http.Request) (visit, error)
@@ -45,11 +45,12 @@ type visit interface {
 	get(key string) int
 	put(key string, n int)
 	keys() []string
-	// end saves the changes, or ends the session.
+	// end saves the changes or, if destroy is set, ends the session.
 	end(w http.ResponseWriter, destroy bool) error
 }
 
-// handler serves the paths of package load. It reads before it works, as applications do.
+// handler serves the paths of package load. It reads the session before it works, as applications
+// do.
 func handler(v view) http.Handler {
 	mux := http.NewServeMux()
 	route := func(path string, h func(visit, *http.Request) (text string, save bool)) {
@@ -112,7 +113,7 @@ func (v scsVisit) end(_ http.ResponseWriter, destroy bool) error {
 	if destroy {
 		return v.m.Destroy(v.r.Context())
 	}
-	return nil // LoadAndSave does
+	return nil // LoadAndSave saves the session
 }
 
 type gorillaView struct{ store sessions.Store }
@@ -128,7 +129,7 @@ func (v gorillaView) open(r *http.Request) (visit, error) {
 }
 
 func (v gorillaVisit) get(key string) int {
-	n, _ := v.Values[key].(int) // none is 0
+	n, _ := v.Values[key].(int) // 0 if there is none
 	return n
 }
 

@@ -17,7 +17,7 @@ import (
 //go:embed testdata/app.php
 var app []byte
 
-// phpLocks are settings of phpredis.
+// phpLocks are settings of phpredis for locking.
 var phpLocks = map[string]string{
 	"off":     "redis.session.locking_enabled = 0\n",
 	"default": "redis.session.locking_enabled = 1\n",
@@ -28,14 +28,14 @@ func (b *builder) php() {
 	for _, locks := range []string{"off", "default", "patient"} {
 		b.add("phpredis, locks "+locks, peer, func() ([]string, error) { return []string{b.startPHP(phpLocks[locks])}, nil })
 	}
-	for _, locks := range []string{"off", "default"} { // PHP loses its own writes, or those of Go
+	for _, locks := range []string{"off", "default"} { // with these, PHP loses its own writes, or those of Go
 		b.add("padlock Delta and PHP, locks "+locks, peer, func() ([]string, error) { return b.besidePHP(session.Delta, locks) })
 	}
 	b.add("padlock Delta and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Delta, "patient") })
 	b.add("padlock Exclusive and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Exclusive, "patient") })
 }
 
-// besidePHP starts two servers on the same sessions; requests go to them in turn.
+// besidePHP starts a Go server and a PHP server for the same sessions. Requests go to them in turn.
 func (b *builder) besidePHP(m session.Mode, locks string) ([]string, error) {
 	r, err := b.connect()
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *builder) besidePHP(m session.Mode, locks string) ([]string, error) {
 	return []string{b.serve(load.Handler(sessions, m)), b.startPHP(phpLocks[locks])}, nil
 }
 
-// startPHP serves app.php with PHP's own web server and returns its address.
+// startPHP serves app.php with PHP's built-in web server and returns its address.
 func (b *builder) startPHP(locks string) string {
 	b.t.Helper()
 	ini := fmt.Sprintf("session.save_handler = redis\nsession.save_path = \"tcp://%s\"\nsession.use_strict_mode = 1\n%s", b.redis, locks)

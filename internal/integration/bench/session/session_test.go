@@ -23,8 +23,7 @@ var tiny = plan{
 // lacks are what peers have no word for.
 var lacks = regexp.MustCompile(`^(Incr kept|x work)$`)
 
-// TestEveryRow: whatever is promised to be kept is kept, and every figure is
-// there.
+// TestEveryRow: every stack keeps what it guarantees, and every figure is there.
 func TestEveryRow(t *testing.T) {
 	t.Parallel()
 	stacks, err := startStacks(t, regexp.MustCompile(""), tiny.workers)

@@ -19,7 +19,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// a builder starts stacks that share a Redis. Everything ends with t.
+// A builder starts stacks that share a Redis. All of them end with t.
 type builder struct {
 	t      testing.TB
 	redis  string
@@ -27,10 +27,10 @@ type builder struct {
 	chosen *regexp.Regexp
 	stacks []*stack
 
-	workers int // of a PHP server
+	workers int // number of processes of a PHP server
 }
 
-// add makes a row of the servers that start returns, if its name was chosen.
+// add adds a row for the servers that start returns, if the row's name was chosen.
 func (b *builder) add(name string, m mode, start func() ([]string, error)) error {
 	if !b.chosen.MatchString(name) {
 		return nil
@@ -46,8 +46,8 @@ func (b *builder) serve(h http.Handler) string {
 	return srv.URL
 }
 
-// options make requests wait for as long as a hundred of them may work, and send the cookie over
-// plain HTTP.
+// options lets requests wait as long as a hundred of them may work, and sends the cookie over plain
+// HTTP.
 func options(l *padlock.Locker) []session.Option {
 	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }

@@ -22,12 +22,12 @@ type bench struct {
 // A stack is a session library on a server, or on two servers that share the sessions.
 type stack struct {
 	name    string
-	servers []string // requests go to them in turn
+	servers []string // requests go to these in turn
 	bare    string   // a server without sessions, for comparison
 	modes   mode
 }
 
-// mode is the promise of a stack, for the targets.
+// mode says what a stack guarantees. The targets depend on it.
 type mode int
 
 const (
@@ -48,7 +48,7 @@ func (s *stack) client(ctx context.Context, n int) (*load.Client, error) {
 	return c, c.Start(ctx)
 }
 
-// experiments are the two tables.
+// experiments returns the two tables.
 func (b *bench) experiments() []*measure.Experiment {
 	set := &measure.Experiment{
 		Name: fmt.Sprintf("%d requests of one visitor, each sets a key of its own", b.plan.requests),
@@ -77,7 +77,7 @@ func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{set, other}
 }
 
-// setTargets sets the targets of the documentation.
+// setTargets returns the targets that the documentation states.
 func (b *bench) setTargets(s *stack) (all []measure.Target) {
 	least := func(column string) {
 		all = append(all, measure.Target{Row: s.name, Column: column, AtLeast: float64(b.plan.requests)})
@@ -110,7 +110,7 @@ func (b *bench) otherTargets(s *stack) (all []measure.Target) {
 		measure.Target{Row: s.name, Column: "x none", AtMost: 1.2})
 }
 
-// sets is the trial of the first table.
+// sets makes a trial of the first table.
 func (b *bench) sets(s *stack) (measure.Figures, error) {
 	f := measure.Figures{}
 	n := b.plan.requests
@@ -139,7 +139,7 @@ func (b *bench) sets(s *stack) (measure.Figures, error) {
 	return f, nil
 }
 
-// patience is the time for all requests of a plan together.
+// patience is the time limit for all requests of a plan together.
 const patience = 2 * time.Minute
 
 func (b *bench) set(s *stack, p load.Plan) (load.Report, int, error) {
@@ -154,14 +154,14 @@ func (b *bench) set(s *stack, p load.Plan) (load.Report, int, error) {
 	if err := errors.Join(r.Errors...); err != nil || s.modes == none {
 		return r, 0, err
 	}
-	if r.Statuses[http.StatusOK] != p.Requests { // a library that loses a write answers 200 all the same
+	if r.Statuses[http.StatusOK] != p.Requests { // a library that loses a write still answers 200
 		return r, 0, fmt.Errorf("answers %v", r.Statuses)
 	}
 	kept, err := c.Kept(ctx, p.Requests)
 	return r, kept, err
 }
 
-// without measures how long a plan takes at present without sessions.
+// without measures how long a plan takes at the moment without sessions.
 func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -171,7 +171,7 @@ func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
 	return r.Wall, errors.Join(r.Errors...)
 }
 
-// others is the trial of the second table.
+// others makes a trial of the second table.
 func (b *bench) others(s *stack) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -189,7 +189,7 @@ func (b *bench) counters(ctx context.Context, s *stack, f measure.Figures) error
 		defer c.Close()
 		r := c.Run(ctx, p)
 		if r.Statuses[http.StatusNotFound] > 0 {
-			continue // the library has no such thing
+			continue // the library does not have this feature
 		}
 		got, err := c.Value(ctx, "n")
 		if err := errors.Join(append(r.Errors, err)...); err != nil {
@@ -203,7 +203,7 @@ func (b *bench) counters(ctx context.Context, s *stack, f measure.Figures) error
 	return nil
 }
 
-// logouts ends sessions in which requests are at work, and counts the sessions that stay ended.
+// logouts ends sessions while requests use them, and counts the sessions that stay ended.
 func (b *bench) logouts(ctx context.Context, s *stack, f measure.Figures) error {
 	for range b.plan.logouts {
 		c, err := s.client(ctx, 10)
@@ -214,7 +214,7 @@ func (b *bench) logouts(ctx context.Context, s *stack, f measure.Figures) error 
 		cookie := *c.Cookie
 		done := make(chan load.Report, 1)
 		go func() { done <- c.Run(ctx, load.Set(3, 4*b.plan.work, 0)) }()
-		time.Sleep(b.plan.work) // they are at work now
+		time.Sleep(b.plan.work) // until the requests are working
 		if a, err := c.Get(ctx, 0, "/logout"); err != nil || a.Status != http.StatusOK {
 			return fmt.Errorf("logout: %d %w", a.Status, err)
 		}
@@ -234,7 +234,7 @@ func (b *bench) logouts(ctx context.Context, s *stack, f measure.Figures) error 
 	return nil
 }
 
-// slowReader sets a key while a request that only reads is at work.
+// slowReader sets a key while a request that only reads is under way.
 func (b *bench) slowReader(ctx context.Context, s *stack, f measure.Figures) error {
 	f["slow reader: kept"] = 0
 	for range b.plan.readers {
@@ -257,8 +257,9 @@ func (b *bench) slowReader(ctx context.Context, s *stack, f measure.Figures) err
 	return nil
 }
 
-// readers compares readers with requests without a session, over connections that are open, and
-// five times if that is quick: both are so short that the state of the machine decides.
+// readers compares requests that read the session with requests that have no session. It opens the
+// connections first. Fast plans are run five times, because their times depend on the state of the
+// machine.
 func (b *bench) readers(ctx context.Context, s *stack, f measure.Figures) error {
 	c, err := s.client(ctx, b.plan.requests)
 	if err != nil {
@@ -268,7 +269,7 @@ func (b *bench) readers(ctx context.Context, s *stack, f measure.Figures) error 
 	bare := load.NewClient(s.bare, 2*b.plan.requests)
 	defer bare.Close()
 	p := load.Read(b.plan.requests, b.plan.work)
-	failed := errors.Join(append(c.Run(ctx, p).Errors, bare.Run(ctx, p).Errors...)...) // opens the connections
+	failed := errors.Join(append(c.Run(ctx, p).Errors, bare.Run(ctx, p).Errors...)...) // only opens the connections
 	var took, ratio []float64
 	for start := time.Now(); failed == nil && len(took) < 5 && (took == nil || time.Since(start) < time.Second); {
 		without, with := bare.Run(ctx, p), c.Run(ctx, p)

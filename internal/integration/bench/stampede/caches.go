@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// A getter is a cache in Redis as one process uses it.
+// A getter is a cache in Redis, as one process uses it.
 type getter func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error)
 
-// contestants are functions that open a cache, by row.
+// contestants are the functions that open a cache, by row.
 var contestants = []struct {
 	name string
 	open func(ctx context.Context, addr string) (getter, error)
@@ -37,7 +37,7 @@ var contestants = []struct {
 	{"rueidisaside", openAside},
 }
 
-// stalePadlock returns the stale value while it is renewed.
+// stalePadlock is the row that returns a stale value while it is renewed.
 const stalePadlock = "padlock, Stale"
 
 func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (getter, error) {
@@ -50,7 +50,7 @@ func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (get
 	return byTTL(padlock.New(locks), values.Values(), opts), nil
 }
 
-// byTTL has a Cache for each ttl. The caller's context carries the function.
+// byTTL uses one Cache for each ttl. The caller's context carries the function.
 func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) getter {
 	type makeKey struct{}
 	var mu sync.Mutex
@@ -76,7 +76,7 @@ func connect(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 50})
 }
 
-// getOrSet is the first version that everybody writes.
+// getOrSet is the naive cache: GET, and SET on a miss.
 func getOrSet(client *redis.Client) getter {
 	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
 		v, err := client.Get(ctx, key).Result()

@@ -16,34 +16,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// childVariable is the environment variable that makes this program play one process of a trial.
-// Its value is a row and the server's address, as JSON.
+// childVariable is the environment variable that makes this program one process of a trial. Its
+// value is a row and the server's address, as JSON.
 const childVariable = "PADLOCK_BENCH_STAMPEDE"
 
-// An order is a line that a child receives.
+// An order is one line of input for a child.
 type order struct {
 	Key   string
-	Calls int           // at once; or
-	Rate  int           // per second,
-	Lasts time.Duration // for so long
-	Takes time.Duration // by the function
+	Calls int           // number of calls at once; or
+	Rate  int           // calls per second
+	Lasts time.Duration // for this time
+	Takes time.Duration // how long the function takes
 	TTL   time.Duration
-	Fails bool // the function
+	Fails bool // whether the function fails
 }
 
-// A tally is the line with which a child answers an order.
+// A tally is the line that a child returns for an order.
 type tally struct {
-	Begun  bool // this line is no tally: the function has begun
+	Begun  bool // not a tally: the function has begun
 	Runs   int
-	Peak   int64    // the largest number of runs at once, over all processes
-	Values []string // different ones
-	Took   []int64  // each call, in nanoseconds
-	Late   int      // calls after the first run was over that waited for a later run
+	Peak   int64    // the largest number of runs at the same time, over all processes
+	Values []string // the different values that calls returned
+	Took   []int64  // duration of each call, in nanoseconds
+	Late   int      // calls after the first run that still waited for a later run
 	Errors int
-	Error  string // one of them
+	Error  string // one of the errors
 }
 
-// playChild plays a process if the environment says so, and then never returns.
+// playChild carries out orders and never returns, if the environment makes this process a child.
+// Otherwise it returns at once.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -136,7 +137,7 @@ func (c *child) obey(o order) error {
 	return c.say(t)
 }
 
-// callSteadily begins calls at the rate of o. A call that is late begins at once.
+// callSteadily makes calls at the rate of o. If a call is late, it begins at once.
 func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	start := time.Now()
 	for i := range int(o.Lasts.Seconds() * float64(o.Rate)) {
@@ -146,7 +147,7 @@ func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	}
 }
 
-// call asks for the value once. late means that the first value must exist already.
+// call gets the value once. late means that the first value must exist already.
 func (c *child) call(o order, late bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -167,10 +168,11 @@ func (c *child) call(o order, late bool) {
 	}
 }
 
-// runningKey counts how many processes make the value of key at this moment.
+// runningKey returns the key that counts how many processes are making the value of key.
 func runningKey(key string) string { return "running:" + key }
 
-// run is the function. It counts in Redis how many runs there are at once.
+// run is the function that makes a value. It counts in Redis how many runs there are at the same
+// time.
 func (c *child) run(ctx context.Context, o order) (string, error) {
 	now, err := c.raw.Incr(context.Background(), runningKey(o.Key)).Result()
 	if err != nil {
@@ -199,12 +201,12 @@ func (c *child) run(ctx context.Context, o order) (string, error) {
 
 var errFails = errors.New("as the trial wants it")
 
-// madeAt returns when a value was made. If that is after the beginning of a call, the call has
-// waited for it, or has happened to see it first after a delay.
+// madeAt returns when a value was made. If that is later than the beginning of a call, the call
+// waited for the value, or was delayed before it first looked.
 func madeAt(value string) time.Time {
 	var pid, at int64
 	if n, _ := fmt.Sscan(value, &pid, &at); n != 2 {
-		return time.Time{} // returns an error instead of a value
+		return time.Time{} // the function has returned an error instead of a value
 	}
 	return time.Unix(0, at)
 }

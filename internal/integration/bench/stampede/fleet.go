@@ -49,7 +49,7 @@ func startProcess(who identity) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	// A process that was built with -race would sleep for a second before it ends.
+	// Without this, a process that was built with -race would sleep for a second before it ends.
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -92,7 +92,7 @@ func (p *process) begun() error {
 	return err
 }
 
-// all gives every process the order and adds up the tallies.
+// all sends the order to every process and adds up the tallies.
 func (f fleet) all(o order) (sum tally, err error) {
 	for _, p := range f {
 		err = errors.Join(err, p.order(o))
@@ -129,12 +129,12 @@ func (t *tally) add(other tally) {
 // kill ends the process as kill -9 does.
 func (p *process) kill() error {
 	err := p.cmd.Process.Kill()
-	p.in.Close() // the process has closed its end
-	p.cmd.Wait() // the error says that it was killed
+	p.in.Close() // the process has closed its end already
+	p.cmd.Wait() // returns an error, because the process was killed
 	return err
 }
 
-// end kills the processes that are left.
+// end kills the remaining processes.
 func (f fleet) end() (err error) {
 	for _, p := range f {
 		if p.cmd.ProcessState == nil {

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command stampede measures how often a value is made that many callers, in four processes, miss at
-// once, and how long they wait: with package stampede, x/sync/singleflight, go-redis/cache and
-// rueidisaside. It starts a Redis of its own. See package bench for how; `make bench-stampede` runs
-// it.
+// Command stampede lets many callers in four processes miss a value at once. It measures how often
+// the value is made and how long the callers wait: with package stampede, x/sync/singleflight,
+// go-redis/cache and rueidisaside. It starts its own Redis. Package bench describes the method;
+// `make bench-stampede` runs it.
 package main
 
 import (
@@ -25,13 +25,13 @@ import (
 type plan struct {
 	rounds    int
 	processes int
-	callers   int           // in each process
-	takes     time.Duration // by the function
+	callers   int           // callers in each process
+	takes     time.Duration // how long the function takes
 	rate      int           // calls per second, in each process
 	lasts     time.Duration
-	ttl       time.Duration // of values meanwhile
-	slow      time.Duration // longer than lease and TTL
-	killAfter time.Duration // the filler has begun
+	ttl       time.Duration // TTL of values in that trial
+	slow      time.Duration // a function that takes longer than lease and TTL
+	killAfter time.Duration // time from the start of the function to the kill
 }
 
 var full = plan{

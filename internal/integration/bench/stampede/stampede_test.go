@@ -34,15 +34,15 @@ func counts(name string, took time.Duration) (least, most float64) {
 	case strings.Contains(name, "calls per second"):
 		return 2, float64(took/(short.ttl+short.takes)) + 1
 	case strings.Contains(name, "longer than the lease"):
-		// A process that heard of it so late that the value is stale again makes
-		// it once more.
+		// If a process learns of the value so late that it is stale again, the process makes it
+		// once more.
 		return 1, float64(short.processes)
 	}
 	return 1, 1
 }
 
-// TestRuns: values are made by one process at a time, as often as they have to
-// be, and nobody gets an error unless the function fails, whichever process dies.
+// TestRuns: values are made by one process at a time, and as often as necessary. No caller gets an
+// error unless the function fails, even if a process dies.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	b := &bench{plan: short, redis: startRedis(t), rows: regexp.MustCompile("^padlock")}

@@ -34,7 +34,7 @@ func (b *bench) key() string {
 	return fmt.Sprint("bench:", b.keys)
 }
 
-// fill adds a row for each contestant; trial gets its processes.
+// fill adds a row for each contestant. trial gets the row's processes.
 func (b *bench) fill(e *measure.Experiment, targets []measure.Target, trial func(f fleet) (measure.Figures, error)) *measure.Experiment {
 	for _, c := range contestants {
 		if !b.rows.MatchString(c.name) {
@@ -58,7 +58,7 @@ func (b *bench) fill(e *measure.Experiment, targets []measure.Target, trial func
 	return e
 }
 
-// columns that all tables have.
+// columns of all tables
 var columns = []measure.Column{
 	{Name: "runs", Format: "%.0f"}, {Name: "at once", Format: "%.0f"}, {Name: "values", Format: "%.0f"}, {Name: "errors", Format: "%.0f"},
 	{Name: "p50 ms", Format: "%.0f"}, {Name: "p99 ms", Format: "%.0f"}, {Name: "slowest ms", Format: "%.0f"},
@@ -72,10 +72,10 @@ func (t *tally) figures() measure.Figures {
 	}
 }
 
-// none is a target of zero. The field's 0 would mean that there is no target.
+// none is the target zero. The field's value 0 would mean that there is no target.
 const none = 0.5
 
-// cold makes all callers miss at once.
+// cold makes all callers miss at the same time.
 func (b *bench) cold() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
@@ -90,15 +90,15 @@ func (b *bench) cold() *measure.Experiment {
 	})
 }
 
-// steady asks all the time for a value that is soon stale.
+// steady makes calls all the time for a value that becomes stale soon.
 func (b *bench) steady() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
 		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
 	}
-	// A value that takes so long to make is made at least so often, and once more if the trial ends
-	// at the wrong moment.
+	// With this ttl and duration, a value has to be made at least this often. It may be made once
+	// more if the trial ends at the wrong moment.
 	least := float64(p.lasts/(p.ttl+p.takes) + 1)
 	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: none}}
 	b.fill(e, targets, func(f fleet) (measure.Figures, error) {
@@ -113,7 +113,7 @@ func (b *bench) steady() *measure.Experiment {
 	return e
 }
 
-// killed kills the process that makes the value, and asks in another one.
+// killed kills the process that makes the value, and measures calls in another process.
 func (b *bench) killed() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
@@ -137,14 +137,14 @@ func (b *bench) killed() *measure.Experiment {
 	})
 }
 
-// forget subtracts the runs of dead processes from the count, which they cannot do.
+// forget removes the runs of dead processes from the count.
 func (b *bench) forget(key string) error {
 	client := connect(b.redis)
 	defer client.Close()
 	return client.Del(context.Background(), runningKey(key)).Err()
 }
 
-// slower has a function that takes longer than lease and TTL.
+// slower uses a function that takes longer than lease and TTL.
 func (b *bench) slower() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
@@ -158,8 +158,8 @@ func (b *bench) slower() *measure.Experiment {
 	})
 }
 
-// failing has a function that fails, as a database does that times out. All callers get an error.
-// It counts the calls of the function for that, and how long the callers wait.
+// failing uses a function that fails, like a database that times out. All callers get an error. It
+// counts how often the function is called, and how long the callers wait.
 func (b *bench) failing() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{

@@ -1,4 +1,4 @@
-// Package judge lets porcupine judge the histories of the soak.
+// Package judge judges the histories of the soak with porcupine.
 package judge
 
 import (

@@ -1,3 +1,3 @@
-// Package mutants breaks a store in the ways in which stores are broken, and shows that the soak
-// notices it. Its tests test the checkers.
+// Package mutants breaks a store in typical ways and shows that the soak notices it. So its tests
+// test the checkers.
 package mutants

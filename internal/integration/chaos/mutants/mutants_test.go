@@ -102,8 +102,8 @@ func (m *mutant) memory() place {
 	return func(context.Context) (driver.Store, error) { return first.Open(), nil }
 }
 
-// redis is a prefix of its own on a server that many tests share. All mutants connect at once, on a
-// machine that other tests keep busy, so a server that is slow to accept is asked again.
+// redis is a place with its own prefix on a server that many tests share. All mutants connect at
+// once while other tests keep the machine busy, so a slow connection is tried again.
 func redis(addr, prefix string) place {
 	return func(ctx context.Context) (driver.Store, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -217,8 +217,8 @@ func quickServer(t *testing.T) string {
 	return s.Addr()
 }
 
-// tries is how many runs a slow machine may need for the operations that a quick one makes in one
-// run.
+// tries is the number of runs that a slow machine may need for as many operations as a fast one
+// makes in one run.
 const tries = 8
 
 func (m *mutant) mustBeCaught(t *testing.T, at place) {

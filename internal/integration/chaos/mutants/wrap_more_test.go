@@ -84,8 +84,8 @@ func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) 
 // lost holds the tokens of hand-overs whose reply was lost.
 var lost sync.Map
 
-// orphaned forgets the hold of a lost hand-over, as a waiter does that gives up and forgets that it
-// may have been granted the lock.
+// orphaned forgets the hold of a lost hand-over, like a waiter that gives up and does not consider
+// that it may have been granted the lock.
 type orphaned struct{ lossyPass }
 
 func (s orphaned) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {

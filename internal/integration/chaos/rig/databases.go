@@ -19,15 +19,15 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
 )
 
-// A database is one that the locks of a row are in.
+// A database is a kind of database in which the locks of a row are.
 type database struct {
-	start func(*Site) *server.Server // nil: a file
-	// url names it at an address, or in a directory.
+	start func(*Site) *server.Server // nil if the database is a file
+	// url returns the URL of the database at an address, or in a directory.
 	url func(at string) string
-	// open is how an administrator connects.
+	// open opens the database as an administrator.
 	open func(url string) (*sql.DB, sqlstore.Listener, error)
 
-	kill         string // ends all other connections; it returns a statement in each row, or nothing
+	kill         string // SQL that ends all other connections
 	lock, unlock []string
 }
 
@@ -53,10 +53,11 @@ var (
 	}
 )
 
-// held by an administrator for as long, a table delays every statement, and the leases still last.
+// tableLocked is how long an administrator locks the table. It delays every statement, but is
+// shorter than the leases.
 const tableLocked = 700 * time.Millisecond
 
-// inDatabase is a row with locks in a database.
+// inDatabase returns a row whose locks are in a database.
 func inDatabase(d database) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		if d.start == nil {
@@ -82,7 +83,7 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 	}
 }
 
-// prepare makes the tables.
+// prepare creates the tables.
 func (d *database) prepare(url string) error {
 	store, err := Open(context.Background(), url)
 	if err != nil {
@@ -92,7 +93,7 @@ func (d *database) prepare(url string) error {
 }
 
 func (d *database) serverFaults(srv *server.Server, admin string) []soak.Fault {
-	const grace = 6 * time.Second // the server recovers, and calls give up after 4.5 s
+	const grace = 6 * time.Second // the server has to recover, and calls give up after 4.5 s
 	on := soak.Targets(serverTarget, 1)
 	fault := func(kind string, weight int, last time.Duration, begin func() (func() error, error)) soak.Fault {
 		return soak.Fault{Kind: kind, On: on, Last: last, Grace: grace, Weight: weight, Begin: func(*rand.Rand, int) (func() error, error) { return begin() }}
@@ -116,7 +117,7 @@ func (d *database) serverFaults(srv *server.Server, admin string) []soak.Fault {
 	}
 }
 
-// killOthers ends the connections of all workers at the server.
+// killOthers ends the connections of all workers in the server.
 func (d *database) killOthers(admin string) error {
 	return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
 		rows, err := conn.QueryContext(ctx, d.kill)
@@ -135,13 +136,13 @@ func (d *database) killOthers(admin string) error {
 			return err
 		}
 		for _, text := range statements {
-			_, _ = conn.ExecContext(ctx, text) // the connection may have ended by itself
+			_, _ = conn.ExecContext(ctx, text) // the connection may have ended already
 		}
 		return nil
 	})
 }
 
-// lockTable is what a migration or a backup does: it keeps everybody else from the table.
+// lockTable locks the table, as a migration or a backup does. Nobody else can use it.
 func (d *database) lockTable(admin string) soak.Fault {
 	return soak.Fault{Kind: "table locked", Last: tableLocked, Grace: 4 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		db, _, err := d.open(admin)
@@ -166,7 +167,7 @@ func (d *database) lockTable(admin string) soak.Fault {
 	}}
 }
 
-// deleteRows is what nobody may do: all locks are free at once.
+// deleteRows deletes all rows, which nobody may do. All locks are free at once.
 func (d *database) deleteRows(admin string) soak.Fault {
 	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
 		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {

@@ -1,5 +1,5 @@
-// Package rig has the parts that a soak needs besides the engine: the table of stores, their
-// servers, and the faults of servers and connections.
+// Package rig has everything that a soak needs in addition to the engine: the table of stores,
+// their servers, and the faults of servers and connections.
 package rig
 
 import (
@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// host lets a program that is no test use internal/server.
+// host lets a program that is not a test use internal/server.
 type host struct {
 	testing.TB
 	ends []func()
 }
 
-// failure is the panic with which host ends a test that cannot go on.
+// failure is the value of the panic with which host ends a test that cannot continue.
 type failure struct{ why string }
 
 func (e failure) Error() string { return e.why }
@@ -37,7 +37,7 @@ func (h *host) end() {
 	}
 }
 
-// try runs f, which panics where a test would fail.
+// try runs f and returns an error if f panics as a failed test does.
 func try(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {

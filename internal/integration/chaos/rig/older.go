@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// olderText names the commit of the older padlock that works next to this one in some rows.
+// olderText contains the commit of the older padlock that runs together with this one in some rows.
 //
 //go:embed older.txt
 var olderText string
 
-// olderCommit returns the commit that a text such as older.txt names.
+// olderCommit returns the commit in a text such as older.txt.
 func olderCommit(text string) (string, error) {
 	var commits []string
 	for line := range strings.Lines(text) {
@@ -31,7 +31,7 @@ func olderCommit(text string) (string, error) {
 }
 
 // older builds this program as it was at a commit and returns the path of the binary. The source
-// comes from the history of the clone in which the soak runs.
+// comes from the git history of the clone in which the soak runs.
 func (s *Site) older(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
@@ -63,7 +63,7 @@ func git(args ...string) (string, error) {
 	return output(exec.Command("git", append([]string{"-c", "safe.directory=*"}, args...)...))
 }
 
-// output returns what a command prints. An error has what the command says of it.
+// output returns what a command prints. An error contains what the command printed about it.
 func output(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -72,9 +72,9 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// rolling makes a row of another one in which half of the workers begin as the older padlock and
-// the others as this one. Then each worker is replaced by the other build: an upgrade and its
-// reversal at the same time. Both builds use the same names.
+// rolling derives a row from another one. Half of the workers begin with the older padlock and the
+// others with this one. Then each worker is replaced by the other build. So there is an upgrade and
+// a downgrade at the same time. Both builds use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
@@ -89,7 +89,7 @@ func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 		if err != nil {
 			return nil, err
 		}
-		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" is this program
+		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" means this program
 		for id := range s.Workers {
 			if id < s.Workers/2 {
 				first[id] = older

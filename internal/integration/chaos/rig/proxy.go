@@ -29,12 +29,12 @@ func (s *Site) proxy(upstream string) (proxy, error) {
 	return proxy{p}, nil
 }
 
-// point sends new connections to another address and cuts the existing ones.
+// point makes new connections go to another address and cuts the existing ones.
 func (p proxy) point(upstream string) error {
 	return p.Update(&toxiproxy.Proxy{Listen: p.Listen, Upstream: upstream, Enabled: true})
 }
 
-// poison adds toxics, each given as type, direction and attributes.
+// poison adds toxics. Each is given as type, direction and attributes.
 func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 	for _, t := range toxics {
 		text := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {%s}}`, t[0], t[1], t[2])
@@ -50,11 +50,11 @@ func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 	}, nil
 }
 
-// ErrProxyStuck means that toxiproxy never ended a fault, because now and then it waits for itself.
-// The run proves nothing and has to be repeated.
+// ErrProxyStuck means that toxiproxy did not end a fault, because it sometimes deadlocks. The run
+// proves nothing and has to be repeated.
 var ErrProxyStuck = errors.New("toxiproxy does not end a fault")
 
-// within reports whether f returns in time. If it does not, f goes on by itself.
+// within reports whether f returns in time. If not, f continues in the background.
 func within(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -71,8 +71,8 @@ const (
 	up   = "upstream"
 )
 
-// networkFaults are the faults of the connections between workers and servers. Each one hits the
-// connection of one worker to one server.
+// networkFaults returns the faults of the connections between workers and servers. Each fault hits
+// the connection of one worker to one server.
 func networkFaults(links [][]proxy) []soak.Fault {
 	var all []proxy
 	for _, worker := range links {

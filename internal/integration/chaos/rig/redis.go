@@ -14,7 +14,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// tell sends commands to a Redis server, each over a connection of its own.
+// tell sends commands to a Redis server, each over a new connection.
 func tell(s *server.Server, commands ...string) error {
 	for _, c := range commands {
 		if err := tellOne(s.Addr(), c); err != nil {
@@ -25,13 +25,13 @@ func tell(s *server.Server, commands ...string) error {
 }
 
 func tellOne(addr, command string) error {
-	const patience = 15 * time.Second // of a busy machine
+	const patience = 15 * time.Second // long enough for a busy machine
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience)) // cannot fail on a socket that was just opened
+	conn.SetDeadline(time.Now().Add(patience)) // cannot fail for a new connection
 	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func tellOne(addr, command string) error {
 	return err
 }
 
-// serverTarget begins the names of servers as targets of faults.
+// serverTarget is the prefix of the names of servers as targets of faults.
 const serverTarget = "server"
 
 // restart kills the server and starts it again a moment later.
@@ -53,10 +53,10 @@ func restart(kind string, servers []*server.Server, keep bool, grace time.Durati
 	}}
 }
 
-// guardTTL is max-ttl of all Redis stores here, so a restart guard waits for as long.
+// guardTTL is the max-ttl of all Redis stores in the soak. A restart guard waits as long.
 const guardTTL = 2 * time.Second
 
-// redisFaults are the faults that a Redis server survives in any configuration.
+// redisFaults returns the faults that a Redis server survives in any configuration.
 func redisFaults(servers []*server.Server) []soak.Fault {
 	on := soak.Targets(serverTarget, len(servers))
 	at := func(kind string, weight int, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {
@@ -85,8 +85,8 @@ func flush(servers []*server.Server) soak.Fault {
 	}}
 }
 
-// jump sets the clock of all servers forward, through the shim under which they run. The clock
-// stays there: if it were set back, leases would last for longer than the run.
+// jump sets the clock of all servers forward, with the shim under which they run. The clock is not
+// set back. If it were, leases would last longer than the run.
 func jump(file string) soak.Fault {
 	offset := int64(0)
 	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand, _ int) (func() error, error) {
@@ -104,7 +104,7 @@ func jump(file string) soak.Fault {
 // failover cuts the link to the replica, kills the primary a moment later and makes the replica the
 // primary, as a Sentinel would. Then the old primary comes back, empty, as the replica.
 type failover struct {
-	servers []*server.Server // the primary first
+	servers []*server.Server // the first one is the primary
 	links   [][]proxy
 	between proxy
 }
@@ -141,7 +141,7 @@ func (f *failover) promote() error {
 	return f.follow()
 }
 
-// follow makes the second server the replica of the first.
+// follow makes the second server a replica of the first.
 func (f *failover) follow() error {
 	if err := f.between.point(f.servers[0].Addr()); err != nil {
 		return err

@@ -14,7 +14,7 @@ type Options struct {
 	Seed    uint64
 	For     time.Duration
 	Tail    time.Duration
-	Every   time.Duration // from fault to fault
+	Every   time.Duration // mean time between faults
 	Lanes   int           // how many faults may be at work at once
 	Workers int
 	All     bool // all faults, not only the covered ones
@@ -22,12 +22,12 @@ type Options struct {
 	Say     func(string)
 }
 
-// Covered reports whether the promises of the store hold under a kind of fault.
+// Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// immortal are functions whose goroutines a run may leave in this process: the threads that start
-// children, and now and then a goroutine of toxiproxy, for a connection that ended while a toxic
-// came or went.
+// immortal are functions whose goroutines may still run in this process after a run. They are the
+// threads that start children, and sometimes a goroutine of toxiproxy for a connection that ended
+// while a toxic was added or removed.
 var immortal = []string{"internal/soak.init", "internal/server.init", "Shopify/toxiproxy"}
 
 // Run soaks the store of a row once.

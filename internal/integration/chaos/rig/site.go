@@ -27,10 +27,10 @@ type Site struct {
 	host    host
 	toxic   *toxiproxy.ApiServer
 	dir     string
-	shim    string // the file with the offset of the servers' clocks; "" without the shim
+	shim    string // path of the file with the offset of the servers' clocks; "" if there is no shim
 }
 
-// NewSite makes an empty site.
+// NewSite returns an empty site.
 func NewSite(workers int) (*Site, error) {
 	dir, err := os.MkdirTemp("", "padlock-chaos-")
 	if err != nil {
@@ -44,8 +44,8 @@ func NewSite(workers int) (*Site, error) {
 // End stops all servers and removes all files of the site.
 func (s *Site) End() error { return try(s.host.end) }
 
-// Open opens the store of a configuration: a URL, or "majority" or "all" and
-// URLs, separated by spaces.
+// Open opens the store of a configuration. That is a URL, or "majority" or "all" followed by URLs,
+// separated by spaces.
 func Open(ctx context.Context, config string) (driver.Store, error) {
 	words := strings.Fields(config)
 	var members []driver.Store
@@ -57,7 +57,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 		store, err := all.Store(ctx, word)
 		if err != nil {
 			for _, m := range members {
-				m.Close() // the error of the opening counts
+				m.Close() // the error from opening is the one to return
 			}
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, er
 	return servers, nil
 }
 
-// Fast starts a Redis server whose clock gains the given share until End.
+// Fast starts a Redis server whose clock runs fast by the given share until End.
 func (s *Site) Fast(share float64) (*server.Server, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Site) Fast(share float64) (*server.Server, error) {
 				return
 			case <-tick.C:
 				ahead := float64(time.Since(begun)) * share
-				file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // the file is open and has this size
+				file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // cannot fail, because the file is open and has this size
 			}
 		}
 	}()
@@ -165,7 +165,7 @@ func (s *Site) links(servers []*server.Server) ([][]proxy, error) {
 	return all, nil
 }
 
-// removeFile does what programs do that clean up temporary files.
+// removeFile deletes a lock file, as programs that clean up temporary files do.
 func removeFile(dir string) soak.Fault {
 	return soak.Fault{Kind: "remove lock file", Begin: func(d *rand.Rand, _ int) (func() error, error) {
 		files, err := os.ReadDir(dir)

@@ -21,12 +21,12 @@ var clockShim []byte
 type Row struct {
 	Name    string
 	Promise string // the faults that the store covers, for the table
-	// uncovered are the faults that Guarantees exclude.
+	// uncovered are the faults that the store's Guarantees exclude.
 	uncovered []string
 	build     func(*Site) (*setup, error)
 }
 
-// setup is a row whose servers run.
+// setup is a row whose servers are running.
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
@@ -35,7 +35,7 @@ type setup struct {
 	voting   bool // a majority of servers decides
 }
 
-// Rows is the table of stores. A new store adds a line.
+// Rows returns the table of stores. For a new store, add a line.
 func Rows() []Row {
 	const off, known, strict = "restart-guard=off", "restart-guard=known", "restart-guard=strict"
 	plain := server.RedisOptions{}
@@ -47,6 +47,7 @@ func Rows() []Row {
 		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
 		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling(files)},
+		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, semaphores},
 		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
 		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
 		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
@@ -74,6 +75,12 @@ func files(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
 }
 
+// semaphores has no fault of its own: the machine's other programs have semaphores, too.
+func semaphores(s *Site) (*setup, error) {
+	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
+	return &setup{stages: [][]string{config}, open: Open}, nil
+}
+
 func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		servers, err := s.redis(1, o)
@@ -88,7 +95,7 @@ func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 	}
 }
 
-// urls returns the URL of server i for each worker, through the worker's own proxy.
+// urls returns the URL of server i for each worker. It leads through the worker's own proxy.
 func urls(links [][]proxy, i int, query string) (out []string) {
 	for _, worker := range links {
 		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
@@ -96,7 +103,7 @@ func urls(links [][]proxy, i int, query string) (out []string) {
 	return out
 }
 
-// serverFaults are the faults of Redis servers and their connections.
+// serverFaults returns the faults of Redis servers and their connections.
 func (s *Site) serverFaults(servers []*server.Server, links [][]proxy, o server.RedisOptions) []soak.Fault {
 	faults := append(networkFaults(links), redisFaults(servers)...)
 	grace := guardTTL + 4*time.Second
@@ -152,7 +159,7 @@ func majority(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
-// moving goes from the first server to the second one, with both in between.
+// moving moves from the first server to the second. In the stage between, both are used.
 func moving(s *Site) (*setup, error) {
 	servers, err := s.redis(2, server.RedisOptions{})
 	if err != nil {
