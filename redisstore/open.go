@@ -53,7 +53,7 @@ func newStore(c config) *Store {
 		layout = "string"
 	}
 	s := &Store{
-		config: c, guarantees: c.guarantees(), scripts: bothScripts[layout],
+		config: c, guarantees: c.guarantees(), scripts: bothScripts[layout](),
 		keys: keyer{c.prefix, slotTags()}, clock: c.clock,
 	}
 	if s.clock == nil {

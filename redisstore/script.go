@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/rueidis"
 )
@@ -57,7 +58,12 @@ func newScripts(layout string) *scripts {
 	}
 }
 
-var bothScripts = map[string]*scripts{"set": newScripts("set"), "string": newScripts("string")}
+// bothScripts are made when they are first needed: programs that link this package and do not use
+// it start faster.
+var bothScripts = map[string]func() *scripts{
+	"set":    sync.OnceValue(func() *scripts { return newScripts("set") }),
+	"string": sync.OnceValue(func() *scripts { return newScripts("string") }),
+}
 
 // call runs a script with two keys.
 func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note string, args ...string) rueidis.RedisResult {
