@@ -40,6 +40,7 @@ var examples = map[string]struct {
 	"padlock flock":   {elsewhere: "flock_test.go runs such lines with flock(1), too"},
 	"padlock stores":  {elsewhere: "one asks a server; testdata/script/stores.txtar"},
 	"padlock doctor":  {elsewhere: "they need a server with TLS, and half a minute; testdata/doctor"},
+	"padlock schema":  {elsewhere: "they name servers; testdata/script/schema.txtar"},
 	"padlock verify":  {elsewhere: "they name a server; verify_test.go"},
 }
 
