@@ -1,0 +1,206 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// restBefore is how long a connection has no statement before the store listens to its socket.
+const restBefore = 5 * time.Millisecond
+
+// A conn is one connection, which ends once. Between statements a goroutine reads its socket, so
+// that the end is noticed at once, and asks the server now and then in case it fell silent.
+type conn struct {
+	pg     *pgconn.PgConn
+	pid    uint32 // of the server's process, even behind a pooler
+	start  string // of that process
+	pooled bool   // a pooler is between
+	every  time.Duration
+	limit  time.Duration
+
+	bound context.Context // ends with the connection
+	end   context.CancelCauseFunc
+
+	want     atomic.Int32 // statements that want mu
+	kick     chan struct{}
+	mu       sync.Mutex // pg
+	prepared map[string]bool
+	stopMu   sync.Mutex
+	stop     context.CancelFunc // ends the reading of the socket
+
+	// These are guarded by pool.mu.
+	keys map[int64]int // how often the session has each lock, or is about to
+	load int           // the sum of keys
+	ops  int           // that run
+}
+
+func newConn(pg *pgconn.PgConn, cfg *config) *conn {
+	c := &conn{pg: pg, every: cfg.pingEvery(), limit: cfg.limit(), kick: make(chan struct{}, 1), prepared: map[string]bool{}, keys: map[int64]int{}}
+	c.bound, c.end = context.WithCancelCause(context.Background())
+	return c
+}
+
+func (c *conn) alive() bool { return c.bound.Err() == nil }
+
+// exec runs a statement and returns its rows. It takes at most c.limit.
+func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
+	return c.within(c.limit, st, params...)
+}
+
+// within is exec with a limit; 0 is none.
+func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
+	c.want.Add(1)
+	c.interrupt()
+	c.mu.Lock()
+	c.want.Add(-1)
+	defer c.rest()
+	if !c.alive() {
+		return nil, &connError{err: context.Cause(c.bound), unsent: true}
+	}
+	return c.send(limit, st, params)
+}
+
+func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]byte, error) {
+	var until time.Time
+	if limit > 0 {
+		until = time.Now().Add(limit)
+	}
+	c.pg.Conn().SetDeadline(until)
+	if !c.prepared[st.name] {
+		if _, err := c.pg.Prepare(context.Background(), st.name, st.sql, nil); err != nil {
+			return nil, c.failed(err, true)
+		}
+		c.prepared[st.name] = true
+	}
+	res := c.pg.ExecPrepared(context.Background(), st.name, params, nil, nil).Read()
+	if res.Err != nil {
+		return nil, c.failed(res.Err, false)
+	}
+	return res.Rows, nil
+}
+
+// failed tells a refusal, after which the connection goes on, from its end.
+func (c *conn) failed(err error, unsent bool) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && !c.pg.IsClosed() {
+		return err
+	}
+	c.lose(err)
+	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
+}
+
+// rest lets the socket be read when no statement has come for a while.
+func (c *conn) rest() {
+	c.mu.Unlock()
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// interrupt ends the reading of the socket.
+func (c *conn) interrupt() {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	if c.stop != nil {
+		c.stop()
+	}
+}
+
+// watch notices the end of the connection, until it has ended.
+func (c *conn) watch() {
+	for c.alive() {
+		select {
+		case <-c.kick:
+		case <-c.bound.Done():
+			return
+		}
+		select {
+		case <-time.After(restBefore):
+		case <-c.bound.Done():
+			return
+		}
+		if c.want.Load() > 0 || !c.mu.TryLock() {
+			continue // that statement kicks when it ends
+		}
+		for c.alive() && c.listen() {
+		}
+		c.mu.Unlock()
+	}
+}
+
+// listen reads the socket until it is interrupted; then it returns false. It asks the server when
+// nothing has happened for a while.
+func (c *conn) listen() bool {
+	ctx, stop := context.WithTimeout(context.Background(), c.every)
+	defer stop()
+	c.stopMu.Lock()
+	c.stop = stop
+	wanted := c.want.Load() > 0
+	c.stopMu.Unlock()
+	defer func() {
+		c.stopMu.Lock()
+		c.stop = nil
+		c.stopMu.Unlock()
+	}()
+	if wanted {
+		return false
+	}
+	c.pg.Conn().SetDeadline(time.Time{})
+	err := c.pg.WaitForNotification(ctx)
+	switch {
+	case err == nil:
+		return true
+	case c.pg.IsClosed() || ctx.Err() == nil:
+		c.lose(err)
+		return false
+	case errors.Is(ctx.Err(), context.Canceled):
+		return false
+	}
+	_, err = c.send(c.limit, &ping, nil)
+	return err == nil
+}
+
+// lose ends the connection and all that is bound to it.
+func (c *conn) lose(err error) {
+	c.end(fmt.Errorf("%w: the connection to PostgreSQL ended: %w", driver.ErrLost, err))
+	c.pg.Conn().Close()
+}
+
+// close ends the connection in order, if no statement runs.
+func (c *conn) close() {
+	c.end(fmt.Errorf("%w: the connection to PostgreSQL was closed", driver.ErrClosed))
+	c.interrupt()
+	if !c.mu.TryLock() {
+		time.Sleep(time.Millisecond) // the reader of the socket lets go of it
+		if !c.mu.TryLock() {
+			c.pg.Conn().Close()
+			return
+		}
+	}
+	defer c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.pg.Close(ctx)
+}
+
+// cancel ends the statement that runs, from another goroutine, and then the connection, since the
+// request to cancel may come late and hit another statement. It returns when done is closed.
+func (c *conn) cancel(done <-chan struct{}) {
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	_ = c.pg.CancelRequest(ctx)
+	select {
+	case <-done:
+	case <-ctx.Done():
+		c.lose(errors.New("a wait could not be cancelled"))
+	}
+}

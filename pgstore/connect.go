@@ -1,0 +1,184 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	// minVersion has idle_session_timeout and client_connection_check_interval.
+	minVersion = 14
+	// connectLimit is how long it may take to connect.
+	connectLimit = 4 * time.Second
+	// ownName begins the application_name of every session of padlock.
+	ownName = "padlock "
+)
+
+// A dialer makes connections to one server.
+type dialer struct {
+	server *pgconn.Config
+	cfg    *config
+	live   func() []*conn // of this process
+}
+
+// checkTLS refuses settings with which an attacker between can switch encryption off.
+func checkTLS(server *pgconn.Config) error {
+	plain := isPlain(server.Host, server.TLSConfig == nil)
+	encrypted := server.TLSConfig != nil
+	for _, f := range server.Fallbacks {
+		plain = plain || isPlain(f.Host, f.TLSConfig == nil)
+		encrypted = encrypted || f.TLSConfig != nil
+	}
+	if plain && encrypted {
+		return invalid("sslmode prefer (the default) and allow send the password without encryption if somebody in between wants it; write sslmode=verify-full with sslrootcert=FILE (or sslrootcert=system), or sslmode=disable")
+	}
+	return nil
+}
+
+// isPlain reports whether a connection goes through a network without encryption.
+func isPlain(host string, noTLS bool) bool {
+	ip := net.ParseIP(host)
+	local := strings.HasPrefix(host, "/") || host == "localhost" || ip != nil && ip.IsLoopback()
+	return noTLS && !local
+}
+
+// connect makes a connection whose session is set up and may be used for locks.
+func (d *dialer) connect(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	c, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkPooler(ctx, c); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// open connects and sets the session up.
+func (d *dialer) open(ctx context.Context) (*conn, error) {
+	server := d.server.Copy()
+	if d.cfg.password != nil {
+		password, err := d.cfg.password()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+		}
+		server.Password = password
+	}
+	server.RuntimeParams["application_name"] = applicationName()
+	pg, err := pgconn.ConnectConfig(ctx, server)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, withoutLogin(err))
+	}
+	c := newConn(pg, d.cfg)
+	if err := d.setUp(c); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// withoutLogin keeps what the driver says apart from the user and the address. It never has the
+// password.
+func withoutLogin(err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op
+	}
+	return err
+}
+
+// applicationName tells others who looks at pg_stat_activity, and padlock, which process this is.
+// The server keeps 63 bytes of it.
+func applicationName() string {
+	host, _ := os.Hostname()
+	pid := strconv.Itoa(os.Getpid())
+	if room := 63 - len(ownName) - 1 - len(pid); len(host) > room {
+		host = host[:room]
+	}
+	return ownName + pid + " " + host
+}
+
+// setUp sets the session up and looks at the server. Poolers refuse such settings in the first
+// message, so they come here.
+func (d *dialer) setUp(c *conn) error {
+	version, _, _ := strings.Cut(c.pg.ParameterStatus("server_version"), ".")
+	if n, err := strconv.Atoi(strings.TrimRight(version, "abcdefghijklmnopqrstuvwxyz ")); err == nil && n < minVersion {
+		return invalid("the server is PostgreSQL %d; advisory locks need %d or newer: use a lease table (package sqlstore)", n, minVersion)
+	}
+	ms := func(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }
+	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
+	settings := [][2]string{
+		{"idle_session_timeout", "0"}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
+		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // of the rows of fences
+		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
+		{"client_connection_check_interval", "1s"},
+		// The server gives the locks of a silent client back later than the client gives up.
+		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},
+		{"tcp_user_timeout", ms(2 * d.cfg.lossDelay)},
+	}
+	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery()"
+	for _, s := range settings {
+		sql += ", set_config('" + s[0] + "', '" + s[1] + "', false)"
+	}
+	rows, err := c.exec(&statement{"padlock_setup", sql})
+	if err != nil {
+		return failure(err)
+	}
+	row := rows[0]
+	if string(row[2]) == "t" && !d.cfg.lenient {
+		return fmt.Errorf("%w: the server is a standby, whose locks the primary does not see; connect to the primary (target_session_attrs=read-write)", driver.ErrUnavailable)
+	}
+	pid, _ := strconv.ParseUint(string(row[0]), 10, 32)
+	c.pid, c.start = uint32(pid), string(row[1])
+	c.pooled = c.pid != c.pg.PID() // a pooler gives its clients numbers of its own
+	return nil
+}
+
+var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)
+
+// checkPooler refuses a pooler in transaction mode: a second connection gets the session of the
+// first one while that has nothing to do. A busy pooler may hide it, so each connect looks again,
+// and more than once if there is a pooler.
+func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
+	for _, other := range d.live() {
+		if other != c && other.pid == c.pid && other.start == c.start && other.alive() {
+			other.lose(errTransactionMode)
+			return errTransactionMode
+		}
+	}
+	if !c.pooled {
+		return nil
+	}
+	for range 3 {
+		if _, err := c.exec(&ping); err != nil {
+			return failure(err)
+		}
+		second, err := d.open(ctx)
+		if err != nil {
+			return err
+		}
+		same := second.pid == c.pid && second.start == c.start
+		second.close()
+		if same {
+			return errTransactionMode
+		}
+	}
+	return nil
+}

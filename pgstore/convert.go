@@ -1,0 +1,183 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Convert implements driver.Converter.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	return do(ctx, s, func() (driver.Grant, error) {
+		h, err := s.enterHeld(ctx, r.Name, r.Token)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		defer s.holds.leave(h)
+		switch {
+		case h.shared && !r.Shared:
+			err = s.promote(h, &r)
+		case !h.shared && r.Shared:
+			err = s.demote(h)
+		case h.intent:
+			err = s.withdraw(h)
+		default:
+			err = s.verify(h)
+		}
+		if err != nil {
+			return driver.Grant{}, s.orLost(h, err)
+		}
+		return h.grant(), nil
+	})
+}
+
+// orLost is err, or ErrLost if the connection of h ended.
+func (s *Store) orLost(h *hold, err error) error {
+	if !h.c.alive() {
+		return driver.ErrLost
+	}
+	return err
+}
+
+// promote makes one try: it locks the intent, which keeps new readers out, and then the lock itself,
+// in addition to the shared one.
+func (s *Store) promote(h *hold, r *driver.Request) error {
+	if s.holds.promoting(h) {
+		return driver.ErrPromotionConflict
+	}
+	if err := s.intend(h); err != nil {
+		return err
+	}
+	if held := s.holds.inTheWay(h.key, false, h); held != nil {
+		return held
+	}
+	key := number(h.key)
+	_, err := h.c.exec(&promote, key)
+	if hasCode(err, lockNotAvailable, queryCanceled, deadlockDetected) {
+		// The server may have granted it just before.
+		var granted bool
+		if granted, err = isMine(h.c, h.key); err == nil && !granted {
+			return s.heldBy(h.c, h.key)
+		}
+	}
+	if err != nil {
+		return failure(err)
+	}
+	var fence uint64
+	if !s.cfg.noFences {
+		if fence, err = s.mint(h.c, h.key, false, r); err != nil {
+			return s.undo(h.c, h.key, 0, err)
+		}
+	}
+	rows, err := h.c.exec(&promoted, key, number(s.cfg.keys.intent(h.name)))
+	if err == nil && (string(rows[0][0]) != "t" || string(rows[0][1]) != "t") {
+		h.c.lose(fmt.Errorf("the session did not have the shared lock"))
+	}
+	if err != nil {
+		h.c.lose(err)
+		return failure(err)
+	}
+	s.holds.change(func() { h.shared, h.intent, h.fence = false, false, fence })
+	h.timer.Stop()
+	return nil
+}
+
+// intend notes the intent of h, for MaxIntent from now.
+func (s *Store) intend(h *hold) error {
+	lapse := driver.MaxIntent * 9 / 10
+	if h.intent {
+		h.timer.Reset(lapse)
+		return nil
+	}
+	intent := s.cfg.keys.intent(h.name)
+	_, err := h.c.exec(&promote, number(intent))
+	if hasCode(err, lockNotAvailable, queryCanceled, deadlockDetected) {
+		rows, err := h.c.exec(&mine, number(intent))
+		switch {
+		case err != nil:
+			return failure(err)
+		case parse(rows[0][0]) > 0: // granted just before
+		case parse(rows[0][1]) > 0:
+			return driver.ErrPromotionConflict
+		default: // readers that look at it
+			return s.heldBy(h.c, h.key)
+		}
+	} else if err != nil {
+		return failure(err)
+	}
+	s.holds.change(func() { h.intent = true })
+	name, token := h.name, h.token
+	h.timer = time.AfterFunc(lapse, func() { s.lapse(name, token) })
+	return nil
+}
+
+// lapse withdraws an intent that was not renewed.
+func (s *Store) lapse(name, token string) {
+	if s.begin(s.closing) != nil {
+		return
+	}
+	defer s.work.Done()
+	h, err := s.enterHeld(s.closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	if h.intent {
+		_ = s.withdraw(h)
+	}
+}
+
+// withdraw gives the intent back.
+func (s *Store) withdraw(h *hold) error {
+	h.timer.Stop()
+	rows, err := h.c.exec(&unlock[0], number(s.cfg.keys.intent(h.name)))
+	if err == nil && string(rows[0][0]) != "t" {
+		h.c.lose(fmt.Errorf("the session did not have the lock of an intent"))
+	}
+	s.holds.change(func() { h.intent = false })
+	return failure(err)
+}
+
+// demote takes the shared lock before it gives the exclusive one back, so nobody comes between. The
+// blocking call does not wait: the server lets a session in front of those that wait for it.
+func (s *Store) demote(h *hold) error {
+	if !s.cfg.noFences {
+		// Readers that come now have the same fence.
+		if _, err := h.c.exec(&s.sql.toShared, number(h.key)); err != nil {
+			return failure(err)
+		}
+	}
+	rows, err := h.c.exec(&demote, number(h.key))
+	if err != nil {
+		return s.undo(h.c, h.key, 1, failure(err))
+	}
+	if string(rows[0][2]) != "t" {
+		h.c.lose(fmt.Errorf("the session did not have the lock"))
+		return driver.ErrLost
+	}
+	s.holds.change(func() { h.shared = true })
+	return nil
+}
+
+// mint returns a new fence for a lock that the session has.
+func (s *Store) mint(c *conn, key int64, shared bool, r *driver.Request) (uint64, error) {
+	rows, err := c.exec(&s.sql.mint[index(shared)], number(key), number(int64(r.FenceAbove)), bytea(r.Name))
+	switch {
+	case err != nil:
+		return 0, failure(err)
+	case len(rows) == 0:
+		return 0, driver.ErrFencesUsedUp
+	}
+	return parse(rows[0][0]), nil
+}
+
+// isMine reports whether the session has the lock exclusively.
+func isMine(c *conn, key int64) (bool, error) {
+	rows, err := c.exec(&mine, number(key))
+	return err == nil && parse(rows[0][0]) > 0, err
+}

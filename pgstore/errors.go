@@ -1,0 +1,76 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Codes of PostgreSQL's errors that the store tells apart.
+const (
+	lockNotAvailable  = "55P03" // lock_timeout has passed
+	queryCanceled     = "57014"
+	deadlockDetected  = "40P01"
+	undefinedTable    = "42P01"
+	notPrivileged     = "42501"
+	uniqueViolation   = "23505" // of two who create a table at once
+	duplicateTable    = "42P07"
+	undefinedFunction = "42883"
+)
+
+// A connError means that a connection ended.
+type connError struct {
+	err    error
+	unsent bool // the statement was certainly not carried out
+}
+
+func (e *connError) Error() string { return e.err.Error() }
+func (e *connError) Unwrap() error { return e.err }
+
+// hasCode reports whether the server refused a statement with one of these codes.
+func hasCode(err error, codes ...string) bool {
+	var p *pgconn.PgError
+	if !errors.As(err, &p) {
+		return false
+	}
+	for _, c := range codes {
+		if p.Code == c {
+			return true
+		}
+	}
+	return false
+}
+
+// ended reports whether err ended the connection, and whether the statement was not carried out.
+func ended(err error) (yes, unsent bool) {
+	var c *connError
+	if !errors.As(err, &c) {
+		return false, false
+	}
+	return true, c.unsent
+}
+
+// failure is the error that callers see. A statement that the server refused changed nothing.
+func failure(err error) error {
+	switch yes, unsent := ended(err); {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err) // of ours, not of the caller
+	case yes && !unsent:
+		return fmt.Errorf("%w: %s", driver.ErrUncertain, err)
+	case hasCode(err, undefinedTable):
+		return fmt.Errorf("%w: the table of fences is missing; make it with the SQL of Schema, or leave fences out: %w", driver.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

@@ -1,0 +1,203 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// patience is how long a caller waits for a silent server.
+const patience = driver.MaxSilence - 500*time.Millisecond
+
+type id struct{ name, token string }
+
+// The states of a hold.
+//
+//	none      nothing is known of the token
+//	reserved  a wait was granted the lock, and nobody has claimed it
+//	held      the session of c has the lock, as long as c lives
+//	doubt     c ended while the server was asked for the lock: its session may have it
+type state int
+
+const (
+	none state = iota
+	reserved
+	held
+	doubt
+)
+
+// A hold is what the store knows of a token. Operations on it run one after the other.
+type hold struct {
+	id
+	key  int64
+	turn chan struct{}
+	refs int // operations; guarded by holds.mu
+
+	state  state
+	shared bool
+	intent bool // to be promoted; the session has the intent's lock
+	fence  uint64
+	c      *conn
+	back   func() // gives the place of a waiter back, if c is there
+	timer  *time.Timer
+	since  time.Time
+	holder driver.Holder
+}
+
+// live reports whether h has the lock.
+func (h *hold) live() bool { return (h.state == held || h.state == reserved) && h.c.alive() }
+
+func (h *hold) grant() driver.Grant {
+	return driver.Grant{Fence: h.fence, Bound: h.c.bound, Shared: h.shared}
+}
+
+// holds are the tokens of a store.
+type holds struct {
+	mu    sync.Mutex
+	byID  map[id]*hold
+	byKey map[int64][]*hold // that live
+	naps  map[int64][]chan struct{}
+}
+
+func newHolds() holds {
+	return holds{byID: map[id]*hold{}, byKey: map[int64][]*hold{}, naps: map[int64][]chan struct{}{}}
+}
+
+// enter begins an operation on a token. leave ends it.
+func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
+	hs.mu.Lock()
+	key := id{name, token}
+	h := hs.byID[key]
+	if h == nil {
+		h = &hold{id: key, turn: make(chan struct{}, 1)}
+		hs.byID[key] = h
+	}
+	h.refs++
+	hs.mu.Unlock()
+	select {
+	case h.turn <- struct{}{}:
+		return h, nil
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case h.turn <- struct{}{}:
+		return h, nil
+	case <-ctx.Done():
+		hs.forget(h)
+		return nil, ctx.Err()
+	case <-timer.C:
+		hs.forget(h)
+		return nil, fmt.Errorf("%w: another operation on this hold has not ended", driver.ErrUnavailable)
+	}
+}
+
+func (hs *holds) leave(h *hold) {
+	<-h.turn
+	hs.forget(h)
+}
+
+func (hs *holds) forget(h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h.refs--; h.refs == 0 && h.state == none {
+		delete(hs.byID, h.id)
+	}
+}
+
+// set notes that a session was granted the lock of h.
+func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *driver.Request) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.state, h.c, h.shared, h.fence, h.holder, h.since = st, c, shared, fence, r.Holder, time.Now()
+	hs.byKey[h.key] = append(hs.byKey[h.key], h)
+}
+
+// clear notes that h has the lock no longer, and wakes those of this process that wait for it.
+func (hs *holds) clear(h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.state, h.c, h.intent, h.timer = none, nil, false, nil
+	left := slices.DeleteFunc(hs.byKey[h.key], func(o *hold) bool { return o == h })
+	if hs.byKey[h.key] = left; len(left) == 0 {
+		delete(hs.byKey, h.key)
+	}
+	hs.wake(h.key)
+}
+
+// change writes what other operations read of h.
+func (hs *holds) change(f func()) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	f()
+}
+
+func (hs *holds) wake(key int64) {
+	for _, c := range hs.naps[key] {
+		close(c)
+	}
+	delete(hs.naps, key)
+}
+
+// inTheWay returns the holds of this process that exclude a request. The server cannot tell them
+// apart: it lets a session take a lock twice.
+func (hs *holds) inTheWay(key int64, shared bool, except *hold) *driver.HeldError {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	err := &driver.HeldError{Waiters: -1}
+	for _, h := range hs.byKey[key] {
+		if h != except && h.live() && (!shared || !h.shared || h.intent) {
+			err.Holds = append(err.Holds, h.report())
+		}
+	}
+	if err.Holds == nil {
+		return nil
+	}
+	return err
+}
+
+func (h *hold) report() driver.Hold {
+	out := driver.Hold{Holder: h.holder, Shared: h.shared, Since: h.since}
+	if h.holder.Plan > 0 {
+		out.PlannedEnd = h.since.Add(h.holder.Plan)
+	}
+	return out
+}
+
+// promoting reports whether another hold of this process on the same lock wants to be promoted.
+func (hs *holds) promoting(h *hold) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return slices.ContainsFunc(hs.byKey[h.key], func(o *hold) bool { return o != h && o.live() && o.intent })
+}
+
+// holding reports whether this process has the lock.
+func (hs *holds) holding(key int64) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return slices.ContainsFunc(hs.byKey[key], (*hold).live)
+}
+
+// nap returns a channel that is closed when this process gives a lock back.
+func (hs *holds) nap(key int64) (woken <-chan struct{}, done func()) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	c := make(chan struct{})
+	hs.naps[key] = append(hs.naps[key], c)
+	return c, func() {
+		hs.mu.Lock()
+		defer hs.mu.Unlock()
+		left := slices.DeleteFunc(hs.naps[key], func(o chan struct{}) bool { return o == c })
+		if hs.naps[key] = left; len(left) == 0 {
+			delete(hs.naps, key)
+		}
+	}
+}

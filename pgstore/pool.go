@@ -1,0 +1,221 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	holdConns = 4
+	waitConns = 8
+)
+
+// A pool has the connections of a store.
+type pool struct {
+	dialer  dialer
+	perConn int // holds
+	work    *sync.WaitGroup
+	ctx     context.Context // ends with the store
+
+	mu     sync.Mutex
+	closed bool
+	holds  [holdConns]slot
+	waits  [waitConns]slot
+}
+
+// A slot is the place of a connection, which is made when it is needed.
+type slot struct {
+	dialing sync.Mutex
+	c       *conn // guarded by pool.mu; nil or dead if there is none
+	taken   bool  // a wait, or what it was granted, has it; guarded by pool.mu
+}
+
+// live returns the connections that live.
+func (p *pool) live() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*conn
+	for _, slots := range [][]slot{p.holds[:], p.waits[:]} {
+		for i := range slots {
+			if c := slots[i].c; c != nil && c.alive() {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// dial makes the connection of a slot if there is none.
+func (p *pool) dial(sl *slot) (*conn, error) {
+	began := time.Now()
+	sl.dialing.Lock()
+	defer sl.dialing.Unlock()
+	p.mu.Lock()
+	c, closed := sl.c, p.closed
+	p.mu.Unlock()
+	switch {
+	case closed:
+		return nil, driver.ErrClosed
+	case c != nil && c.alive():
+		return c, nil
+	case time.Since(began) > connectLimit:
+		return nil, fmt.Errorf("%w: the server is silent", driver.ErrUnavailable)
+	}
+	c, err := p.dialer.connect(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		p.work.Go(c.close)
+		return nil, driver.ErrClosed
+	}
+	sl.c = c
+	p.work.Go(c.watch)
+	c.kick <- struct{}{}
+	return c, nil
+}
+
+// reserve chooses a connection for a lock, whose session does not have it yet. It gives each the
+// next lock only when it is busy, so that few connections are made. joined means that there is none,
+// and a reader joins another one in its session.
+func (p *pool) reserve(key int64, shared bool) (c *conn, joined bool, err error) {
+	for {
+		c, sl, joined, err := p.choose(key, shared)
+		if err != nil || c != nil {
+			return c, joined, err
+		}
+		if _, err := p.dial(sl); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// choose returns a connection, or the slot to dial.
+func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, false, driver.ErrClosed
+	}
+	var best, join *conn
+	var empty *slot
+	for i := range p.holds {
+		c := p.holds[i].c
+		switch {
+		case c == nil || !c.alive():
+			if empty == nil {
+				empty = &p.holds[i]
+			}
+		case c.load >= p.perConn:
+		case c.keys[key] > 0:
+			if join == nil || c.keys[key] < join.keys[key] {
+				join = c
+			}
+		case best == nil || c.ops < best.ops:
+			best = c
+		}
+	}
+	switch {
+	case best != nil && (best.ops == 0 || empty == nil):
+	case empty != nil:
+		return nil, empty, false, nil
+	case shared && join != nil:
+		join.add(key)
+		return join, nil, true, nil
+	default:
+		return nil, nil, false, fmt.Errorf("%w: the store has all the holds that it may have; see MaxHolds", driver.ErrUnavailable)
+	}
+	best.add(key)
+	return best, nil, false, nil
+}
+
+func (c *conn) add(key int64) {
+	c.keys[key]++
+	c.load++
+	c.ops++
+}
+
+// finish ends the operation that reserve began. keep says that the session has the lock now.
+func (p *pool) finish(c *conn, key int64, keep bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.ops--
+	if !keep {
+		c.remove(key)
+	}
+}
+
+// drop forgets a lock that a session had.
+func (p *pool) drop(c *conn, key int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.remove(key)
+}
+
+func (c *conn) remove(key int64) {
+	c.load--
+	if c.keys[key]--; c.keys[key] == 0 {
+		delete(c.keys, key)
+	}
+}
+
+// any returns a connection for a statement that is no lock.
+func (p *pool) any() (*conn, error) {
+	p.mu.Lock()
+	var best *conn
+	for i := range p.holds {
+		if c := p.holds[i].c; c != nil && c.alive() && (best == nil || c.ops < best.ops) {
+			best = c
+		}
+	}
+	p.mu.Unlock()
+	if best != nil {
+		return best, nil
+	}
+	return p.dial(&p.holds[0])
+}
+
+// waiter returns a place for a wait; nil if there is none.
+func (p *pool) waiter() *slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var free *slot
+	for i := range p.waits {
+		sl := &p.waits[i]
+		if !sl.taken && (free == nil || free.c == nil) {
+			free = sl
+			if sl.c != nil && sl.c.alive() {
+				break
+			}
+		}
+	}
+	if free != nil {
+		free.taken = true
+	}
+	return free
+}
+
+// giveBack ends the use of a waiter's place.
+func (p *pool) giveBack(sl *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sl.taken = false
+}
+
+// close ends all connections.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, c := range p.live() {
+		wg.Go(c.close)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,139 @@
+package pgstore
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A statement is prepared on a connection when it is used for the first time there.
+type statement struct{ name, sql string }
+
+// statements are the SQL of one store. Parameters: $1 is the key of the lock.
+type statements struct {
+	take      [2]statement // $2 the intent's key, $3 FenceAbove, $4 the name; [1] is shared
+	mint      [2]statement // $2 FenceAbove, $3 the name
+	raise     statement    // $2 the fence
+	toShared  statement
+	fence     statement
+	names     statement // $1 a prefix
+	makeTable []string
+}
+
+const maxFence = "9007199254740992"
+
+// Schema returns the statements that make the table of fences in a schema ("" for public). The store
+// runs them itself if the table is missing and its user may create tables. After that, a user needs
+// SELECT, INSERT and UPDATE on the table.
+func Schema(schema string) ([]string, error) {
+	if schema == "" {
+		schema = "public"
+	}
+	table, err := fenceTable(schema)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"CREATE TABLE IF NOT EXISTS " + table +
+		" (key bigint NOT NULL PRIMARY KEY, fence bigint NOT NULL, shared boolean NOT NULL, name bytea NOT NULL)"}, nil
+}
+
+// fenceTable returns the name of the table. With its schema, it does not depend on the search path,
+// which may differ between two users.
+func fenceTable(schema string) (string, error) {
+	for _, c := range schema {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			return "", invalid("the schema %q has a character other than letters, digits and _", schema)
+		}
+	}
+	if schema == "" {
+		return "", invalid("the schema is empty")
+	}
+	return `"` + schema + `".padlock_fences`, nil
+}
+
+var tryLock = [2]string{
+	"pg_try_advisory_lock($1::bigint)",
+	// While a reader waits to be promoted it has the other lock, and no new reader comes in.
+	"CASE WHEN pg_try_advisory_xact_lock_shared($2::bigint) THEN pg_try_advisory_lock_shared($1::bigint) ELSE false END",
+}
+
+func newStatements(c *config) statements {
+	var s statements
+	table, _ := fenceTable(c.schema)
+	s.makeTable, _ = Schema(c.schema)
+	for i, shared := range []string{"false", "true"} {
+		// The lock comes first, then the fence. An upsert sees the newest row, whatever its
+		// snapshot is.
+		s.mint[i] = statement{"padlock_mint" + strconv.Itoa(i),
+			upsert(table, shared, "$2", "$3", "") + " RETURNING f.fence"}
+		s.take[i] = statement{"padlock_take" + strconv.Itoa(i), fmt.Sprintf(
+			"WITH l AS MATERIALIZED (SELECT %s AS ok, $2::bigint AS intent), m AS (%s RETURNING f.fence) SELECT l.ok, m.fence FROM l LEFT JOIN m ON true",
+			tryLock[i], upsert(table, shared, "$3", "$4", "FROM l WHERE l.ok"))}
+		if c.noFences {
+			s.take[i].sql = "SELECT " + tryLock[i] + ", NULL::bigint"
+		}
+	}
+	if c.noFences {
+		s.take[0].sql = "SELECT pg_try_advisory_lock($1::bigint)"
+	}
+	s.raise = statement{"padlock_raise", "UPDATE " + table + " SET fence = greatest(fence, $2::bigint) WHERE key = $1::bigint RETURNING fence"}
+	s.toShared = statement{"padlock_shared", "UPDATE " + table + " SET shared = true WHERE key = $1::bigint"}
+	s.fence = statement{"padlock_fence", "SELECT fence FROM " + table + " WHERE key = $1::bigint"}
+	s.names = statement{"padlock_names", "SELECT encode(f.name, 'hex'), " + holderColumns + ", f.fence FROM " + table + " f JOIN pg_locks l" +
+		" ON l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = f.key AND l.granted" + inDatabase +
+		" LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE substring(f.name from 1 for length($1::bytea)) = $1::bytea ORDER BY f.name"}
+	return s
+}
+
+// upsert mints a fence: microseconds since 1970, or one more than the last. Readers that hold
+// together have one. No row is written if the last fence was reached.
+func upsert(table, shared, above, name, from string) string {
+	next := "greatest(f.fence + 1, EXCLUDED.fence)"
+	joins := shared + " AND f.shared AND f.fence > " + above + "::bigint"
+	return "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " +
+		"greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, " + above + "::bigint + 1), " + shared + ", " + name + "::bytea " + from +
+		" ON CONFLICT (key) DO UPDATE SET fence = CASE WHEN " + joins + " THEN f.fence ELSE " + next + " END, shared = EXCLUDED.shared" +
+		" WHERE " + joins + " OR " + next + " < " + maxFence
+}
+
+const (
+	holderColumns = "l.pid, l.mode = 'ShareLock', coalesce(a.application_name, '')"
+	inDatabase    = " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+	onKey         = " l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = $1::bigint" + inDatabase
+)
+
+var (
+	ping    = statement{"padlock_ping", "SELECT 1"}
+	unlock  = [2]statement{{"padlock_unlock0", "SELECT pg_advisory_unlock($1::bigint)"}, {"padlock_unlock1", "SELECT pg_advisory_unlock_shared($1::bigint)"}}
+	holders = statement{"padlock_holders", "SELECT " + holderColumns + " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.granted AND" + onKey}
+	// queued reports whether somebody waits.
+	queued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
+	// mine reports whether this session has the lock exclusively ($2 true), and whether another has.
+	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
+		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
+
+	// wait has the server end the session if this process does not go on after the grant, because
+	// it was stopped. arm it again costs nothing: it is part of the statement.
+	wait = [2]statement{
+		{"padlock_wait0", "SELECT set_config('idle_session_timeout', '" + deadAfter + "', false), pg_advisory_lock($1::bigint)"},
+		{"padlock_wait1", "SELECT set_config('idle_session_timeout', '" + deadAfter + "', false), pg_advisory_lock_shared($1::bigint)"},
+	}
+	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', '0', false)"}
+
+	// The blocking call promotes: the server refuses the other one while a writer waits.
+	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
+	// The parts of a list are carried out from left to right. $2 is the intent.
+	promoted = statement{"padlock_promoted", "SELECT pg_advisory_unlock_shared($1::bigint), pg_advisory_unlock($2::bigint)"}
+	demote   = statement{"padlock_demote", "SELECT set_config('lock_timeout', '1s', true), pg_advisory_lock_shared($1::bigint), pg_advisory_unlock($1::bigint)"}
+	noIntent = statement{"padlock_nointent", "SELECT pg_try_advisory_xact_lock_shared($1::bigint)"}
+
+	// endBackend ends a session of ours whose connection is gone.
+	endBackend   = statement{"padlock_end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
+	backendLives = statement{"padlock_lives", "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
+	// stillLocks is for sessions of a pooler, which go on after the connection has ended.
+	stillLocks = statement{"padlock_still", "SELECT (SELECT count(*) FROM pg_locks l WHERE l.pid = $2::int AND" + onKey + ") + (SELECT count(*) FROM pg_stat_activity WHERE pid = $2::int AND state <> 'idle')"}
+)
+
+const (
+	startedAt = "extract(epoch FROM backend_start)::text"
+	deadAfter = "450ms"
+)

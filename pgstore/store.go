@@ -1,0 +1,189 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks as advisory locks of a PostgreSQL server. It is safe for concurrent use.
+type Store struct {
+	cfg      config
+	server   *pgx.ConnConfig
+	promises driver.Guarantees
+	sql      statements
+	pool     pool
+	holds    holds
+
+	work    sync.WaitGroup
+	ending  sync.Mutex // closed, and additions to work
+	closed  bool
+	closing context.Context
+	end     context.CancelFunc
+
+	prepared sync.Mutex
+	ready    bool // the table of fences is there; guarded by prepared
+}
+
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Converter
+	driver.Inspector
+	driver.Lister
+	driver.FenceRaiser
+	driver.Reporter
+	driver.SamePlacer
+} = (*Store)(nil)
+
+// Open returns a store on the server that config, from pgx.ParseConfig, names. ctx bounds the opening
+// only. Unless fences are left out, it makes the table of Schema if that is missing.
+//
+// It returns driver.ErrInvalid for a pooler in transaction mode, for a server that is too old, and
+// for a configuration with which somebody in between could switch encryption off.
+func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, error) {
+	s := &Store{cfg: defaults(), server: config.Copy()}
+	for _, o := range opts {
+		o(&s.cfg)
+	}
+	if err := s.cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := checkTLS(&config.Config); err != nil {
+		return nil, err
+	}
+	s.promises = s.cfg.guarantees()
+	s.sql = newStatements(&s.cfg)
+	s.holds = newHolds()
+	s.closing, s.end = context.WithCancel(context.Background())
+	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.work, s.closing
+	s.pool.dialer = dialer{server: &s.server.Config, cfg: &s.cfg, live: s.pool.live}
+	if s.cfg.lazy {
+		return s, nil
+	}
+	if _, err := do(ctx, s, func() (struct{}, error) { return struct{}{}, s.prepare() }); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare looks at the server, and makes the table of fences if it is missing.
+func (s *Store) prepare() error {
+	s.prepared.Lock()
+	defer s.prepared.Unlock()
+	if s.ready {
+		return nil
+	}
+	c, err := s.pool.any()
+	if err != nil {
+		return err
+	}
+	if s.cfg.noFences {
+		s.ready = true
+		return nil
+	}
+	_, err = c.exec(&s.sql.fence, number(0))
+	if hasCode(err, undefinedTable) {
+		for _, sql := range s.sql.makeTable {
+			_, err = c.exec(&statement{"padlock_make", sql})
+		}
+		if hasCode(err, uniqueViolation, duplicateTable) { // another process makes it too
+			err = nil
+		}
+		if hasCode(err, notPrivileged) {
+			return fmt.Errorf("%w: the table of fences is missing, and this user may not make it: run the SQL of Schema as another user, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
+		}
+	}
+	s.ready = err == nil
+	return failure(err)
+}
+
+// do runs op, which sends statements, and waits for it no longer than a caller has to. op goes on
+// after that: a statement that was sent cannot be called back without the end of its connection.
+func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
+	var zero T
+	if err := s.begin(ctx); err != nil {
+		return zero, err
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer s.work.Done()
+		v, err := op()
+		done <- result{v, err}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, s.afterClose(r.err)
+	case <-ctx.Done():
+		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
+	case <-timer.C:
+		return zero, fmt.Errorf("%w: the server is silent", driver.ErrUncertain)
+	}
+}
+
+// begin counts an operation, for Close to wait for it.
+func (s *Store) begin(ctx context.Context) error {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// afterClose is err, or ErrClosed if Close is the reason.
+func (s *Store) afterClose(err error) error {
+	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	}
+	return err
+}
+
+// Close ends the connections, and the holds with them.
+func (s *Store) Close() error {
+	s.ending.Lock()
+	s.closed = true
+	s.ending.Unlock()
+	s.end()
+	s.pool.close()
+	s.work.Wait()
+	return nil
+}
+
+// Guarantees implements driver.Store.
+func (s *Store) Guarantees() driver.Guarantees { return s.promises }
+
+// SamePlace implements driver.SamePlacer: other is on the same server, as far as the addresses tell.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	return ok && s.server.Host == o.server.Host && s.server.Port == o.server.Port
+}
+
+func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+func parse(b []byte) uint64 {
+	n, _ := strconv.ParseUint(string(b), 10, 64)
+	return n
+}
+
+// bytea is a parameter of type bytea.
+func bytea(s string) []byte { return hex.AppendEncode([]byte(`\x`), []byte(s)) }

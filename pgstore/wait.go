@@ -1,0 +1,196 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	// reservation is how long a lock that a wait was granted stays with a token that does not claim
+	// it. The server ends the session of a process that was stopped a little later.
+	reservation = 400 * time.Millisecond
+	// A waiter that has no session of its own tries after a pause of between pauseMin and
+	// 2 × pauseMin.
+	pauseMin = 25 * time.Millisecond
+)
+
+// Wait implements driver.Waiter. With reserve it waits in the server's queue, in one of 8 sessions,
+// and is granted the lock there. All other waiters try again from time to time.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.work.Done()
+	var place *slot
+	if reserve {
+		place = s.pool.waiter()
+	}
+	if place == nil {
+		return driver.Grant{}, s.nap(ctx, r.Name)
+	}
+	g, err := s.waitIn(ctx, place, &r)
+	if err == nil && g == (driver.Grant{}) {
+		err = s.ended(ctx)
+	}
+	return g, s.afterClose(err)
+}
+
+// ended returns why a wait ends, if it does.
+func (s *Store) ended(ctx context.Context) error {
+	if s.closing.Err() != nil {
+		return driver.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// nap returns after a pause, or when this process gives the lock back.
+func (s *Store) nap(ctx context.Context, name string) error {
+	woken, done := s.holds.nap(s.cfg.keys.lock(name))
+	defer done()
+	pause := time.NewTimer(pauseMin + rand.N(pauseMin))
+	defer pause.Stop()
+	select {
+	case <-woken:
+	case <-pause.C:
+	case <-ctx.Done():
+	case <-s.closing.Done():
+	}
+	return s.ended(ctx)
+}
+
+// waitIn waits in the session of a place. The place is given back unless the grant is there.
+func (s *Store) waitIn(ctx context.Context, place *slot, r *driver.Request) (driver.Grant, error) {
+	c, err := s.pool.dial(place)
+	if err != nil { // the server may be back soon
+		s.pool.giveBack(place)
+		return driver.Grant{}, s.nap(ctx, r.Name)
+	}
+	key := s.cfg.keys.lock(r.Name)
+	granted, err := s.block(ctx, c, key, r.Shared)
+	var g driver.Grant
+	if granted {
+		g, err = s.handedOver(ctx, place, c, key, r)
+	}
+	if g.TTL == 0 {
+		s.pool.giveBack(place)
+	}
+	if err == nil && g.TTL == 0 {
+		return g, s.nap(ctx, r.Name)
+	}
+	return g, err
+}
+
+// block waits in the server's queue until the session has the lock, or ctx ends.
+func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (granted bool, err error) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	cancelled := false
+	wg.Go(func() {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		case <-s.closing.Done():
+		}
+		cancelled = true
+		c.cancel(done)
+	})
+	_, err = c.within(0, &wait[index(shared)], number(key))
+	close(done)
+	wg.Wait()
+	if cancelled { // with the session goes the lock, if it was granted at the last moment
+		c.close()
+		return false, s.ended(ctx)
+	}
+	if yes, _ := ended(err); yes {
+		return false, nil // the face asks again
+	}
+	if err != nil {
+		c.close()
+	}
+	return err == nil, failure(err)
+}
+
+// handedOver reserves a lock that the session was granted for the token that waited.
+func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64, r *driver.Request) (driver.Grant, error) {
+	fence, err := s.readyFor(c, key, r)
+	if err != nil {
+		s.undo(c, key, index(r.Shared), nil)
+		if _, held := err.(*driver.HeldError); held {
+			err = nil
+		}
+		return driver.Grant{}, err
+	}
+	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	if err == nil && h.state != none {
+		s.holds.leave(h)
+		err = fmt.Errorf("%w: the token has a hold", driver.ErrInvalid)
+	}
+	if err != nil {
+		return driver.Grant{}, s.undo(c, key, index(r.Shared), err)
+	}
+	defer s.holds.leave(h)
+	free := sync.OnceFunc(func() { s.pool.giveBack(place) })
+	stop := context.AfterFunc(c.bound, free)
+	h.key, h.back = key, func() { stop(); free() }
+	s.pool.mu.Lock()
+	c.add(key)
+	c.ops--
+	s.pool.mu.Unlock()
+	s.holds.set(h, reserved, c, r.Shared, fence, r)
+	name, token := r.Name, r.Token
+	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
+	return driver.Grant{Fence: fence, TTL: reservation}, nil
+}
+
+// readyFor mints the fence. A reader does not come in while another one waits to be promoted.
+func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) {
+	if r.Shared {
+		rows, err := c.exec(&noIntent, number(s.cfg.keys.intent(r.Name)))
+		if err != nil {
+			return 0, failure(err)
+		}
+		if string(rows[0][0]) != "t" {
+			return 0, &driver.HeldError{Waiters: -1}
+		}
+	}
+	if s.cfg.noFences {
+		return 0, nil
+	}
+	return s.mint(c, key, r.Shared, r)
+}
+
+// notClaimed gives a reservation up.
+func (s *Store) notClaimed(name, token string) {
+	if s.begin(s.closing) != nil {
+		return
+	}
+	defer s.work.Done()
+	h, err := s.holds.enter(s.closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	if h.state == reserved {
+		_, _ = s.letGo(h)
+	}
+}
+
+// claim makes a reservation a hold: the session may have nothing to do for longer now.
+func (s *Store) claim(h *hold) error {
+	h.timer.Stop()
+	if _, err := h.c.exec(&claimed); err != nil {
+		h.c.lose(err)
+		return driver.ErrLost
+	}
+	s.holds.change(func() { h.state = held })
+	return nil
+}
