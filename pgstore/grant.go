@@ -77,6 +77,11 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	var fence uint64
 	if err == nil {
 		fence, err = s.ask(c, h, r)
+		if hasCode(err, undefinedTable) { // the server lost its data
+			if err = s.prepareAgain(); err == nil {
+				fence, err = s.ask(c, h, r)
+			}
+		}
 	}
 	s.pool.finish(c, h.key, err == nil)
 	if err != nil {

@@ -112,10 +112,10 @@ var (
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
 	// wait has the server end the session if this process does not go on after the grant, because
-	// it was stopped. arm it again costs nothing: it is part of the statement.
+	// it was stopped. A statement that fails takes its settings back.
 	wait = [2]statement{
-		{"padlock_wait0", "SELECT set_config('idle_session_timeout', '" + deadAfter + "', false), pg_advisory_lock($1::bigint)"},
-		{"padlock_wait1", "SELECT set_config('idle_session_timeout', '" + deadAfter + "', false), pg_advisory_lock_shared($1::bigint)"},
+		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
+		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
 	}
 	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', '0', false)"}
 
@@ -135,5 +135,5 @@ var (
 
 const (
 	startedAt = "extract(epoch FROM backend_start)::text"
-	deadAfter = "450ms"
+	waiting   = "set_config('idle_session_timeout', '450ms', false), set_config('lock_timeout', '0', true)"
 )

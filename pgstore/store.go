@@ -107,6 +107,14 @@ func (s *Store) prepare() error {
 	return failure(err)
 }
 
+// prepareAgain makes the table of fences again.
+func (s *Store) prepareAgain() error {
+	s.prepared.Lock()
+	s.ready = false
+	s.prepared.Unlock()
+	return s.prepare()
+}
+
 // do runs op, which sends statements, and waits for it no longer than a caller has to. op goes on
 // after that: a statement that was sent cannot be called back without the end of its connection.
 func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
