@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,27 +30,31 @@ type dialer struct {
 	server *pgconn.Config
 	cfg    *config
 	live   func() []*conn // of this process
+	system atomic.Value   // the string that identifies the data of the server
 }
 
-// checkTLS refuses settings with which an attacker between can switch encryption off.
+// checkTLS refuses settings with which somebody in between can switch encryption off.
 func checkTLS(server *pgconn.Config) error {
-	plain := isPlain(server.Host, server.TLSConfig == nil)
-	encrypted := server.TLSConfig != nil
-	for _, f := range server.Fallbacks {
-		plain = plain || isPlain(f.Host, f.TLSConfig == nil)
-		encrypted = encrypted || f.TLSConfig != nil
+	type host struct {
+		name string
+		port uint16
 	}
-	if plain && encrypted {
-		return invalid("sslmode prefer (the default) and allow send the password without encryption if somebody in between wants it; write sslmode=verify-full with sslrootcert=FILE (or sslrootcert=system), or sslmode=disable")
+	encrypted := map[host]bool{{server.Host, server.Port}: server.TLSConfig != nil}
+	for _, f := range server.Fallbacks {
+		h := host{f.Host, f.Port}
+		was, seen := encrypted[h]
+		if seen && was != (f.TLSConfig != nil) && !isLocal(f.Host) {
+			return invalid("the connection to %s may fall back to plain text, as sslmode prefer (the default) and allow do; write sslmode=verify-full (with sslrootcert=FILE for a CA of your own), sslmode=require, or sslmode=disable", f.Host)
+		}
+		encrypted[h] = f.TLSConfig != nil
 	}
 	return nil
 }
 
-// isPlain reports whether a connection goes through a network without encryption.
-func isPlain(host string, noTLS bool) bool {
+// isLocal reports whether a host is this machine: a path of a socket, or a loopback address.
+func isLocal(host string) bool {
 	ip := net.ParseIP(host)
-	local := strings.HasPrefix(host, "/") || host == "localhost" || ip != nil && ip.IsLoopback()
-	return noTLS && !local
+	return host == "" || host == "localhost" || host[0] == '/' || host[0] == '@' || ip != nil && ip.IsLoopback()
 }
 
 // connect makes a connection whose session is set up and may be used for locks.
@@ -63,6 +68,9 @@ func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	if err := d.checkPooler(ctx, c); err != nil {
 		c.close()
 		return nil, err
+	}
+	if d.system.Load() == nil {
+		d.identify(c)
 	}
 	return c, nil
 }
@@ -149,6 +157,13 @@ func (d *dialer) setUp(c *conn) error {
 	c.pid, c.start = uint32(pid), string(row[1])
 	c.pooled = c.pid != c.pg.PID() // a pooler gives its clients numbers of its own
 	return nil
+}
+
+// identify reads what tells servers apart. Not every server lets every user read it.
+func (d *dialer) identify(c *conn) {
+	if rows, err := c.exec(&statement{"padlock_system", "SELECT system_identifier FROM pg_control_system()"}); err == nil {
+		d.system.Store(string(rows[0][0]))
+	}
 }
 
 var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)

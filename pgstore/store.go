@@ -65,7 +65,8 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 	s.holds = newHolds()
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.work, s.closing
-	s.pool.dialer = dialer{server: &s.server.Config, cfg: &s.cfg, live: s.pool.live}
+	d := &s.pool.dialer
+	d.server, d.cfg, d.live = &s.server.Config, &s.cfg, s.pool.live
 	if s.cfg.lazy {
 		return s, nil
 	}
@@ -180,10 +181,17 @@ func (s *Store) Close() error {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// SamePlace implements driver.SamePlacer: other is on the same server, as far as the addresses tell.
+// SamePlace implements driver.SamePlacer: other is on the same server, by its identifier or address.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
-	return ok && s.server.Host == o.server.Host && s.server.Port == o.server.Port
+	if !ok {
+		return false
+	}
+	mine, theirs := s.pool.dialer.system.Load(), o.pool.dialer.system.Load()
+	if mine != nil && theirs != nil {
+		return mine == theirs
+	}
+	return s.server.Host == o.server.Host && s.server.Port == o.server.Port
 }
 
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

@@ -1,0 +1,244 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/pgstore"
+)
+
+// locks counts the advisory locks of sessions of padlock.
+const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND application_name LIKE 'padlock %'"
+
+// The kill of a process of the server that has nothing to do with the lock makes the server drop all
+// connections, and all advisory locks with them.
+func TestUnrelatedBackendKilled(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	g := take(t, a, request("job"))
+	if err := syscall.Kill(ask[int](t, connect(t, srv.URL()), "SELECT pg_backend_pid()"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, g.Bound)
+	if _, later := eventually(t, b, "job"); later.Fence <= g.Fence {
+		t.Errorf("the fence was %d, and is %d after the crash", g.Fence, later.Fence)
+	}
+}
+
+// pg_terminate_backend is noticed at once, and ends the hold.
+func TestTerminatedBackend(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL(), pgstore.LossDelay(time.Hour)), mustOpen(t, srv.URL())
+	r := request("job")
+	g := take(t, a, r)
+	ask[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+	ends(t, g.Bound)
+	if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Extend: %v", err)
+	}
+	eventually(t, b, "job")
+	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
+		t.Errorf("Release: %v, %v", out, err)
+	}
+}
+
+// Of two readers that want to be promoted, the second one is told so at once, and the first is
+// promoted when it has gone, although a writer waits.
+func TestTwoPromoters(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	first, second := reader("job"), reader("job")
+	take(t, a, first)
+	take(t, b, second)
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		_, err := c.Wait(ctx, request("job"), true)
+		waited <- err
+	}()
+	defer func() { cancel(); <-waited }()
+	conn := connect(t, srv.URL())
+	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	first.Shared, second.Shared = false, false
+	if _, err := a.Convert(t.Context(), first); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("the first promoter: %v", err)
+	}
+	if _, err := b.Convert(t.Context(), second); !errors.Is(err, driver.ErrPromotionConflict) {
+		t.Fatalf("the second promoter: %v", err)
+	}
+	release(t, b, second)
+	if _, err := a.Convert(t.Context(), first); err != nil {
+		t.Fatalf("the only reader left, a writer waiting: %v", err)
+	}
+	first.Shared = true
+	if _, err := a.Convert(t.Context(), first); err != nil {
+		t.Fatalf("demotion, a writer waiting: %v", err)
+	}
+}
+
+// A promotion that is granted at the moment of its time-out is not forgotten: after a refusal the
+// session has no exclusive lock.
+func TestPromotionAtTheTimeOut(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	granted := 0
+	for range 40 {
+		first, second := reader("job"), reader("job")
+		take(t, a, first)
+		take(t, b, second)
+		write := first
+		write.Shared = false
+		a.Convert(t.Context(), write) // the intent is noted, so the next one waits for the lock alone
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			time.Sleep(18*time.Millisecond + rand.N(4*time.Millisecond))
+			b.Release(t.Context(), "job", second.Token, 0)
+		}()
+		_, err := a.Convert(t.Context(), write)
+		<-done
+		switch {
+		case err == nil:
+			granted++
+			refused(t, c, reader("job"))
+		case errors.Is(err, driver.ErrHeld):
+			if _, err := a.Convert(t.Context(), first); err != nil {
+				t.Fatalf("withdrawal of the intent: %v", err)
+			}
+			r := reader("job")
+			take(t, c, r)
+			release(t, c, r)
+		default:
+			t.Fatalf("Convert: %v", err)
+		}
+		release(t, a, first)
+	}
+	t.Logf("%d of 40 were granted", granted)
+	if n := ask[int](t, connect(t, srv.URL()), locks); n != 0 {
+		t.Errorf("%d locks are left", n)
+	}
+}
+
+// The server frees the locks of a process that was killed.
+func TestHolderKilled(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL())
+	holder := startChild(t, "hold", srv.URL())
+	if held := refused(t, s, request("job")); len(held.Holds) != 1 || held.Holds[0].PID != holder.Process.Pid {
+		t.Errorf("process %d has the lock; the error says %+v", holder.Process.Pid, held.Holds)
+	}
+	holder.Process.Kill()
+	eventually(t, s, "job")
+}
+
+// A process that was stopped while it waited is granted the lock by the server, which takes it back.
+func TestWaiterStopped(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL())
+	r := request("job")
+	take(t, s, r)
+	waiter := startChild(t, "wait", srv.URL())
+	conn := connect(t, srv.URL())
+	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := waiter.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	release(t, s, r)
+	eventually(t, s, "job")
+}
+
+// The holds of a thousand names need 4 connections, and 20 contenders for one leave nothing behind.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL())
+	conn := connect(t, srv.URL())
+	var all []driver.Request
+	for i := range 1000 {
+		r := request("job" + string(rune('0'+i%10)) + string(rune(0x4e00+i)))
+		take(t, s, r)
+		all = append(all, r)
+	}
+	if n := ask[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'padlock %'"); n > 4 {
+		t.Errorf("1,000 holds use %d connections", n)
+	}
+	for _, r := range all {
+		release(t, s, r)
+	}
+	if n := ask[int](t, conn, locks); n != 0 {
+		t.Errorf("%d locks are left", n)
+	}
+}
+
+// A wait that is cancelled leaves nothing in the server's queue.
+func TestCancelledWaits(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	r := request("job")
+	take(t, a, r)
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+		if _, err := b.Wait(ctx, request("job"), true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait: %v", err)
+		}
+		cancel()
+	}
+	release(t, a, r)
+	conn := connect(t, srv.URL())
+	for began := time.Now(); ask[int](t, conn, locks) > 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > soon {
+			t.Fatal("a wait left a lock behind")
+		}
+	}
+}
+
+// Readers of one process never overtake a writer that waits in the server's queue.
+func TestReadersOfOneProcess(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	var all []driver.Request
+	for range 10 {
+		r := reader("job")
+		take(t, a, r)
+		all = append(all, r)
+	}
+	refused(t, b, request("job"))
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		_, err := b.Wait(ctx, request("job"), true)
+		waited <- err
+	}()
+	conn := connect(t, srv.URL())
+	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	refused(t, a, reader("job"))
+	cancel()
+	<-waited
+	for i, r := range all {
+		release(t, a, r)
+		if i < len(all)-1 {
+			refused(t, b, request("job"))
+		}
+	}
+	eventually(t, b, "job")
+}

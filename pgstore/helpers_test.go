@@ -1,0 +1,101 @@
+package pgstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// soon is how long a test waits for what has to happen.
+const soon = 10 * time.Second
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute}
+}
+
+func reader(name string) driver.Request {
+	r := request(name)
+	r.Shared = true
+	return r
+}
+
+// take acquires a name that is free.
+func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Acquire of %q: %v", r.Name, err)
+	}
+	return g
+}
+
+// refused checks that a name is held.
+func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), r)
+	var held *driver.HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
+	}
+	return held
+}
+
+func release(t testing.TB, s driver.Store, r driver.Request) {
+	t.Helper()
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
+	}
+}
+
+// eventually asks until the name is granted.
+func eventually(t testing.TB, s driver.Store, name string) (driver.Request, driver.Grant) {
+	t.Helper()
+	var err error
+	for began := time.Now(); time.Since(began) < soon; time.Sleep(10 * time.Millisecond) {
+		r := request(name)
+		var g driver.Grant
+		if g, err = s.Acquire(t.Context(), r); err == nil {
+			return r, g
+		}
+	}
+	t.Fatalf("%q was not granted within %v: %v", name, soon, err)
+	return driver.Request{}, driver.Grant{}
+}
+
+// ends waits for the end of a Bound.
+func ends(t testing.TB, bound context.Context) {
+	t.Helper()
+	select {
+	case <-bound.Done():
+	case <-time.After(soon):
+		t.Fatal("Grant.Bound has not ended")
+	}
+	if err := context.Cause(bound); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the cause is %v", err)
+	}
+}
+
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// ask reads one value.
+func ask[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), query, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return v
+}

@@ -1,0 +1,162 @@
+package pgstore
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// schemes are those of URLs, the usual one first.
+var schemes = []string{"postgres+advisory", "postgresql+advisory"}
+
+const example = "postgres+advisory://localhost/shop"
+
+// Scheme describes the URLs of advisory locks, which [FromURL] lists, for package open.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:       schemes,
+		Help:        "advisory locks of a PostgreSQL server, which end with the connection",
+		Example:     example,
+		Guarantees:  usual,
+		Open:        openURL,
+		Symfony:     []string{"pgsql+advisory", "postgres+advisory", "postgresql+advisory"},
+		FromSymfony: fromSymfony,
+		Servers:     servers,
+		At:          at,
+		Schema:      schemaOf,
+		Upgrade:     upgrade,
+	}
+}
+
+// usual is what a store promises without options.
+func usual() driver.Guarantees {
+	c := defaults()
+	return c.guarantees()
+}
+
+func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
+	var opts []Option
+	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
+		opts = append(opts, Lazy())
+	}
+	if o.Lenient {
+		opts = append(opts, func(c *config) { c.lenient = true })
+	}
+	s, err := FromURL(ctx, u, opts...)
+	if err != nil {
+		return nil, err // not s: a nil *Store is not a nil driver.Store
+	}
+	return s, nil
+}
+
+// configOf returns what a URL says of the store.
+func configOf(u *url.URL) (config, error) {
+	c := defaults()
+	t, err := parseURL(u)
+	if err != nil {
+		return c, err
+	}
+	for _, o := range t.opts {
+		o(&c)
+	}
+	return c, c.check()
+}
+
+// schemaOf returns the statements that make the table of fences.
+func schemaOf(u *url.URL) ([]string, error) {
+	c, err := configOf(u)
+	if err != nil || c.noFences {
+		return nil, err
+	}
+	return Schema(c.schema)
+}
+
+// schemaVersion is the version of the table. There is only one so far, so the table does not say it.
+const schemaVersion = 1
+
+// upgrade makes the table if it is missing.
+func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
+	s, err := FromURL(ctx, u, Lazy())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.Close()
+	if s.cfg.noFences {
+		return schemaVersion, schemaVersion, nil
+	}
+	there, err := do(ctx, s, func() (bool, error) {
+		c, err := s.pool.any()
+		if err != nil {
+			return false, err
+		}
+		_, err = c.exec(&s.sql.fence, number(0))
+		if hasCode(err, undefinedTable) {
+			return false, s.prepare()
+		}
+		return true, failure(err)
+	})
+	if err == nil && there {
+		from = schemaVersion
+	}
+	return from, schemaVersion, err
+}
+
+// fromSymfony translates a DSN of PHP's Symfony: pgsql+advisory:host=…;dbname=… of PDO, or a URL of
+// Doctrine. The errors repeat nothing of the DSN.
+func fromSymfony(dsn string) (*url.URL, error) {
+	_, rest, _ := strings.Cut(dsn, ":")
+	if strings.HasPrefix(rest, "//") {
+		u, err := url.Parse(schemes[0] + ":" + rest)
+		if err != nil {
+			return nil, invalid("the DSN cannot be read; in a password, # is written %%23")
+		}
+		query := u.Query()
+		for _, ignored := range []string{"serverVersion", "charset"} {
+			query.Del(ignored)
+		}
+		return inLayout(u, query)
+	}
+	u, query := &url.URL{Scheme: schemes[0], Path: "/"}, url.Values{}
+	var user, password, port string
+	for part := range strings.SplitSeq(rest, ";") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		switch {
+		case !ok && name != "":
+			return nil, invalid("the DSN has a part that is not NAME=VALUE")
+		case name == "host" && !strings.HasPrefix(value, "/"):
+			u.Host = value
+		case name == "port":
+			port = value
+		case name == "dbname":
+			u.Path = "/" + value
+		case name == "user":
+			user = value
+		case name == "password":
+			password = value
+		case name != "":
+			query.Set(name, value)
+		}
+	}
+	if port != "" && u.Host != "" {
+		u.Host += ":" + port
+	} else if port != "" {
+		query.Set("port", port)
+	}
+	if password != "" {
+		u.User = url.UserPassword(user, password)
+	} else if user != "" {
+		u.User = url.User(user)
+	}
+	return inLayout(u, query)
+}
+
+func inLayout(u *url.URL, query url.Values) (*url.URL, error) {
+	if query.Has("layout") {
+		return nil, invalid("layout does not go with symfony+, which says it")
+	}
+	query.Set("layout", "symfony")
+	u.RawQuery = query.Encode()
+	return u, nil
+}
