@@ -90,7 +90,11 @@ func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]
 // failed tells a refusal, after which the connection goes on, from its end.
 func (c *conn) failed(err error, unsent bool) error {
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && !c.pg.IsClosed() {
+	switch {
+	case hasCode(err, noStatement, twoStatements): // another session answered
+		c.lose(errTransactionMode)
+		return errTransactionMode
+	case errors.As(err, &refused) && !c.pg.IsClosed():
 		return err
 	}
 	c.lose(err)
@@ -192,15 +196,21 @@ func (c *conn) close() {
 	_ = c.pg.Close(ctx)
 }
 
-// cancel ends the statement that runs, from another goroutine, and then the connection, since the
-// request to cancel may come late and hit another statement. It returns when done is closed.
+// cancel ends the statement that runs, from another goroutine. A request to cancel may come before
+// the statement, so it is repeated, or after it and hit another one, so the connection must not be
+// used any more. It returns when done is closed.
 func (c *conn) cancel(done <-chan struct{}) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
-	_ = c.pg.CancelRequest(ctx)
-	select {
-	case <-done:
-	case <-ctx.Done():
-		c.lose(errors.New("a wait could not be cancelled"))
+	for pause := 5 * time.Millisecond; ; pause *= 2 {
+		_ = c.pg.CancelRequest(ctx)
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			c.lose(errors.New("a wait could not be cancelled"))
+			return
+		case <-time.After(pause):
+		}
 	}
 }

@@ -166,8 +166,6 @@ func (d *dialer) identify(c *conn) {
 	}
 }
 
-var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)
-
 // checkPooler refuses a pooler in transaction mode: a second connection gets the session of the
 // first one while that has nothing to do. A busy pooler may hide it, so each connect looks again,
 // and more than once if there is a pooler.

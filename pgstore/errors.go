@@ -12,14 +12,15 @@ import (
 
 // Codes of PostgreSQL's errors that the store tells apart.
 const (
-	lockNotAvailable  = "55P03" // lock_timeout has passed
-	queryCanceled     = "57014"
-	deadlockDetected  = "40P01"
-	undefinedTable    = "42P01"
-	notPrivileged     = "42501"
-	uniqueViolation   = "23505" // of two who create a table at once
-	duplicateTable    = "42P07"
-	undefinedFunction = "42883"
+	lockNotAvailable = "55P03" // lock_timeout has passed
+	queryCanceled    = "57014"
+	deadlockDetected = "40P01"
+	undefinedTable   = "42P01"
+	notPrivileged    = "42501"
+	uniqueViolation  = "23505" // of two who create a table at once
+	duplicateTable   = "42P07"
+	noStatement      = "26000" // a statement was prepared in another session
+	twoStatements    = "42P05"
 )
 
 // A connError means that a connection ended.
@@ -53,6 +54,8 @@ func ended(err error) (yes, unsent bool) {
 	}
 	return true, c.unsent
 }
+
+var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)
 
 // failure is the error that callers see. A statement that the server refused changed nothing.
 func failure(err error) error {

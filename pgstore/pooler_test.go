@@ -35,7 +35,6 @@ auth_type = any
 pool_mode = %s
 max_client_conn = 500
 default_pool_size = 200
-max_prepared_statements = 0
 unix_socket_dir =
 `, host, port, p.Port, mode))
 		},

@@ -90,6 +90,9 @@ func (s *Store) waitIn(ctx context.Context, place *slot, r *driver.Request) (dri
 
 // block waits in the server's queue until the session has the lock, or ctx ends.
 func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (granted bool, err error) {
+	if err := s.ended(ctx); err != nil {
+		return false, err
+	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	cancelled := false
