@@ -33,6 +33,7 @@ type conn struct {
 	kick     chan struct{}
 	mu       sync.Mutex // pg
 	prepared map[string]bool
+	until    time.Time // the deadline of the socket
 	stopMu   sync.Mutex
 	stop     context.CancelFunc // ends the reading of the socket
 
@@ -69,11 +70,7 @@ func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][
 }
 
 func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]byte, error) {
-	var until time.Time
-	if limit > 0 {
-		until = time.Now().Add(limit)
-	}
-	c.pg.Conn().SetDeadline(until)
+	c.setLimit(limit)
 	if !c.prepared[st.name] {
 		if _, err := c.pg.Prepare(context.Background(), st.name, st.sql, nil); err != nil {
 			return nil, c.failed(err, true)
@@ -85,6 +82,20 @@ func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]
 		return nil, c.failed(res.Err, false)
 	}
 	return res.Rows, nil
+}
+
+// setLimit ends statements that take too long. Timers cost time, so a deadline serves the statements
+// of some time.
+func (c *conn) setLimit(limit time.Duration) {
+	now, until := time.Now(), time.Time{}
+	if limit > 0 {
+		if c.until.Sub(now) > limit*7/8 {
+			return
+		}
+		until = now.Add(limit)
+	}
+	c.until = until
+	c.pg.Conn().SetDeadline(until)
 }
 
 // failed tells a refusal, after which the connection goes on, from its end.
@@ -158,7 +169,7 @@ func (c *conn) listen() bool {
 	if wanted {
 		return false
 	}
-	c.pg.Conn().SetDeadline(time.Time{})
+	c.setLimit(0)
 	err := c.pg.WaitForNotification(ctx)
 	switch {
 	case err == nil:

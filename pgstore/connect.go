@@ -136,6 +136,7 @@ func (d *dialer) setUp(c *conn) error {
 		{"idle_session_timeout", "0"}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
 		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // of the rows of fences
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
+		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
 		{"client_connection_check_interval", "1s"},
 		// The server gives the locks of a silent client back later than the client gives up.
 		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},

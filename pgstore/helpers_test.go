@@ -99,3 +99,10 @@ func ask[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T) {
 	}
 	return v
 }
+
+// took returns how many nanoseconds f took.
+func took(f func()) int64 {
+	began := time.Now()
+	f()
+	return time.Since(began).Nanoseconds()
+}

@@ -69,8 +69,8 @@ func (c *config) check() error {
 // pingEvery is how long a connection is silent before the store asks whether it lives.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 3 }
 
-// limit is how long a statement may take, unless it waits for a lock.
-func (c *config) limit() time.Duration { return c.lossDelay / 2 }
+// limit is how long a statement may take, unless it waits for a lock. It is below driver.MaxSilence.
+func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second) }
 
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{

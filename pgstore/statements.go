@@ -90,7 +90,7 @@ func upsert(table, shared, above, name, from string) string {
 	next := "greatest(f.fence + 1, EXCLUDED.fence)"
 	joins := shared + " AND f.shared AND f.fence > " + above + "::bigint"
 	return "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " +
-		"greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, " + above + "::bigint + 1), " + shared + ", " + name + "::bytea " + from +
+		"greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, " + above + "::bigint + 1), " + shared + ", " + name + "::bytea " + from +
 		" ON CONFLICT (key) DO UPDATE SET fence = CASE WHEN " + joins + " THEN f.fence ELSE " + next + " END, shared = EXCLUDED.shared" +
 		" WHERE " + joins + " OR " + next + " < " + maxFence
 }

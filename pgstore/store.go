@@ -123,6 +123,11 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	if err := s.begin(ctx); err != nil {
 		return zero, err
 	}
+	if ctx.Done() == nil { // nothing but the limit of a statement ends it
+		defer s.work.Done()
+		v, err := op()
+		return v, s.afterClose(err)
+	}
 	type result struct {
 		value T
 		err   error

@@ -33,6 +33,7 @@ require (
 
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/padlock-go/padlock/pgstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/redisstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
@@ -43,6 +44,7 @@ require (
 replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/open/all => ../../open/all
+	github.com/padlock-go/padlock/pgstore => ../../pgstore
 	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/pgstore"
 	"github.com/padlock-go/padlock/redisstore"
 	"github.com/padlock-go/padlock/semstore"
 	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
@@ -21,6 +22,7 @@ func Schemes() []driver.Scheme {
 	return []driver.Scheme{
 		redisstore.Scheme(),
 		postgres.Scheme(),
+		pgstore.Scheme(),
 		mysql.Scheme(),
 		sqlite.Scheme(),
 		semstore.Scheme(),

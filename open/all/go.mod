@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/padlock-go/padlock v0.0.0
+	github.com/padlock-go/padlock/pgstore v0.0.0
 	github.com/padlock-go/padlock/redisstore v0.0.0
 )
 
@@ -35,6 +36,7 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/pgstore => ../../pgstore
 	github.com/padlock-go/padlock/redisstore => ../../redisstore
 )
 
