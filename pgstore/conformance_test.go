@@ -110,8 +110,8 @@ func (b *bench) proxy(s driver.Store) *server.Proxy {
 	return b.by[s]
 }
 
-// changesLock reports whether a request is a Bind message of a statement that takes a lock or gives
-// it back.
+// changesLock reports whether a request is a Bind message of a statement that takes a lock or
+// gives it back.
 func changesLock(request []byte) bool {
 	return request[0] == 'B' && (bytes.Contains(request, []byte("padlock_take")) || bytes.Contains(request, []byte("padlock_unlock")))
 }

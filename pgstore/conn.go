@@ -84,8 +84,8 @@ func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]
 	return res.Rows, nil
 }
 
-// setLimit ends statements that take too long. Timers cost time, so a deadline serves the statements
-// of some time.
+// setLimit ends statements that take too long. Timers cost time, so a deadline serves the
+// statements of some time.
 func (c *conn) setLimit(limit time.Duration) {
 	now, until := time.Now(), time.Time{}
 	if limit > 0 {

@@ -44,8 +44,8 @@ func (s *Store) orLost(h *hold, err error) error {
 	return err
 }
 
-// promote makes one try: it locks the intent, which keeps new readers out, and then the lock itself,
-// in addition to the shared one.
+// promote makes one try: it locks the intent, which keeps new readers out, and then the lock
+// itself, in addition to the shared one.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	if s.holds.promoting(h) {
 		return driver.ErrPromotionConflict
@@ -132,19 +132,8 @@ func (s *Store) lapse(name, token string) {
 	}
 }
 
-// withdraw gives the intent back.
-func (s *Store) withdraw(h *hold) error {
-	h.timer.Stop()
-	rows, err := h.c.exec(&unlock[0], number(s.cfg.keys.intent(h.name)))
-	if err == nil && string(rows[0][0]) != "t" {
-		h.c.lose(fmt.Errorf("the session did not have the lock of an intent"))
-	}
-	s.holds.change(func() { h.intent = false })
-	return failure(err)
-}
-
-// demote takes the shared lock before it gives the exclusive one back, so nobody comes between. The
-// blocking call does not wait: the server lets a session in front of those that wait for it.
+// demote takes the shared lock before it gives the exclusive one back, so nobody comes between.
+// The blocking call does not wait: the server lets a session in front of those that wait for it.
 func (s *Store) demote(h *hold) error {
 	if !s.cfg.noFences {
 		// Readers that come now have the same fence.
@@ -162,22 +151,4 @@ func (s *Store) demote(h *hold) error {
 	}
 	s.holds.change(func() { h.shared = true })
 	return nil
-}
-
-// mint returns a new fence for a lock that the session has.
-func (s *Store) mint(c *conn, key int64, shared bool, r *driver.Request) (uint64, error) {
-	rows, err := c.exec(&s.sql.mint[index(shared)], number(key), number(int64(r.FenceAbove)), bytea(r.Name))
-	switch {
-	case err != nil:
-		return 0, failure(err)
-	case len(rows) == 0:
-		return 0, driver.ErrFencesUsedUp
-	}
-	return parse(rows[0][0]), nil
-}
-
-// isMine reports whether the session has the lock exclusively.
-func isMine(c *conn, key int64) (bool, error) {
-	rows, err := c.exec(&mine, number(key))
-	return err == nil && parse(rows[0][0]) > 0, err
 }

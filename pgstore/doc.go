@@ -1,6 +1,6 @@
-// Package pgstore keeps locks as advisory locks of a PostgreSQL server, version 14 or newer. A hold
-// lasts as long as its connection, so there are no leases to renew, and the server frees the locks
-// of a process that died.
+// Package pgstore keeps locks as advisory locks of a PostgreSQL server, version 14 or newer. A
+// hold lasts as long as its connection, so there are no leases to renew, and the server frees the
+// locks of a process that died.
 //
 //	config, err := pgx.ParseConfig("postgres://app@db.internal/shop?sslmode=verify-full")
 //	store, err := pgstore.Open(ctx, config)

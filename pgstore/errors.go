@@ -65,7 +65,7 @@ func failure(err error) error {
 	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err) // of ours, not of the caller
+		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err) // a limit of the store, not of the caller
 	case yes && !unsent:
 		return fmt.Errorf("%w: %s", driver.ErrUncertain, err)
 	case hasCode(err, undefinedTable):

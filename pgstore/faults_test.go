@@ -16,8 +16,8 @@ import (
 // locks counts the advisory locks of sessions of padlock.
 const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND application_name LIKE 'padlock %'"
 
-// The kill of a process of the server that has nothing to do with the lock makes the server drop all
-// connections, and all advisory locks with them.
+// The kill of a process of the server that has nothing to do with the lock makes the server drop
+// all connections, and all advisory locks with them.
 func TestUnrelatedBackendKilled(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -50,7 +50,7 @@ func TestTerminatedBackend(t *testing.T) {
 	}
 }
 
-// Of two readers that want to be promoted, the second one is told so at once, and the first is
+// Of two readers that want to be promoted, the second one fails at once, and the first is
 // promoted when it has gone, although a writer waits.
 func TestTwoPromoters(t *testing.T) {
 	t.Parallel()
@@ -67,9 +67,7 @@ func TestTwoPromoters(t *testing.T) {
 	}()
 	defer func() { cancel(); <-waited }()
 	conn := connect(t, srv.URL())
-	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	queued(t, conn)
 	first.Shared, second.Shared = false, false
 	if _, err := a.Convert(t.Context(), first); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("the first promoter: %v", err)
@@ -104,7 +102,7 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			time.Sleep(18*time.Millisecond + rand.N(4*time.Millisecond))
+			<-time.After(18*time.Millisecond + rand.N(4*time.Millisecond))
 			b.Release(t.Context(), "job", second.Token, 0)
 		}()
 		_, err := a.Convert(t.Context(), write)
@@ -144,7 +142,8 @@ func TestHolderKilled(t *testing.T) {
 	eventually(t, s, "job")
 }
 
-// A process that was stopped while it waited is granted the lock by the server, which takes it back.
+// A process that was stopped while it waited is granted the lock by the server, which takes it
+// back.
 func TestWaiterStopped(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -153,9 +152,7 @@ func TestWaiterStopped(t *testing.T) {
 	take(t, s, r)
 	waiter := startChild(t, "wait", srv.URL())
 	conn := connect(t, srv.URL())
-	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	queued(t, conn)
 	if err := waiter.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +160,8 @@ func TestWaiterStopped(t *testing.T) {
 	eventually(t, s, "job")
 }
 
-// The holds of a thousand names need 4 connections, and 20 contenders for one leave nothing behind.
+// The holds of a thousand names need 4 connections, and 20 contenders for one leave nothing
+// behind.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -202,11 +200,7 @@ func TestCancelledWaits(t *testing.T) {
 	}
 	release(t, a, r)
 	conn := connect(t, srv.URL())
-	for began := time.Now(); ask[int](t, conn, locks) > 0; time.Sleep(time.Millisecond) {
-		if time.Since(began) > soon {
-			t.Fatal("a wait left a lock behind")
-		}
-	}
+	until(t, "no lock is left", func() bool { return ask[int](t, conn, locks) == 0 })
 }
 
 // Readers of one process never overtake a writer that waits in the server's queue.
@@ -228,9 +222,7 @@ func TestReadersOfOneProcess(t *testing.T) {
 		waited <- err
 	}()
 	conn := connect(t, srv.URL())
-	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	queued(t, conn)
 	refused(t, a, reader("job"))
 	cancel()
 	<-waited

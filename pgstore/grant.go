@@ -17,16 +17,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	return do(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
 }
 
-func (s *Store) check(r *driver.Request) error {
-	if err := r.Validate(&s.promises); err != nil {
-		return err
-	}
-	if r.Replaces != "" {
-		return fmt.Errorf("%w: a hold that ends with its connection cannot be handed to another process", errors.ErrUnsupported)
-	}
-	return nil
-}
-
 func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
 	if err != nil {
@@ -136,48 +126,6 @@ func (s *Store) ask(c *conn, h *hold, r *driver.Request) (fence uint64, err erro
 	return parse(rows[0][1]), nil
 }
 
-// undo gives a lock back that the session may have, and returns why.
-func (s *Store) undo(c *conn, key int64, shared int, why error) error {
-	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
-		c.lose(err)
-	}
-	return why
-}
-
-func index(shared bool) int {
-	if shared {
-		return 1
-	}
-	return 0
-}
-
-// settle finds out whether the session of a connection that ended is gone. Until then it may have
-// the lock of h.
-func (s *Store) settle(h *hold) error {
-	c, err := s.pool.any()
-	if err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
-	}
-	pid, began := number(int64(h.c.pid)), time.Now()
-	for pause := time.Millisecond; time.Since(began) < time.Second; pause *= 2 {
-		var rows [][][]byte
-		if h.c.pooled {
-			rows, err = c.exec(&stillLocks, number(h.key), pid)
-		} else if _, err = c.exec(&endBackend, pid, []byte(h.c.start)); err == nil {
-			rows, err = c.exec(&backendLives, pid, []byte(h.c.start))
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", driver.ErrUncertain, failure(err))
-		}
-		if parse(rows[0][0]) == 0 {
-			h.state, h.c = none, nil
-			return nil
-		}
-		time.Sleep(pause)
-	}
-	return fmt.Errorf("%w: the session of a connection that ended may have the lock", driver.ErrUncertain)
-}
-
 // Extend implements driver.Store. It asks the server whether the connection of the hold lives.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	err := driver.CheckHold(name, token, &s.promises)
@@ -195,36 +143,6 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		defer s.holds.leave(h)
 		return h.grant(), s.verify(h)
 	})
-}
-
-// enterHeld is holds.enter for a hold that lives.
-func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
-	h, err := s.holds.enter(ctx, name, token)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case h.state == doubt:
-		err = driver.ErrUncertain
-	case h.state != held || !h.c.alive():
-		err = driver.ErrLost
-	}
-	if err != nil {
-		s.holds.leave(h)
-		return nil, err
-	}
-	return h, nil
-}
-
-// verify asks the server. A hold whose connection ends meanwhile is lost.
-func (s *Store) verify(h *hold) error {
-	if _, err := h.c.exec(&ping); err != nil {
-		if !h.c.alive() {
-			return driver.ErrLost
-		}
-		return failure(err)
-	}
-	return nil
 }
 
 // RaiseFence implements driver.FenceRaiser.

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// soon is how long a test waits for what has to happen.
+// soon is how long a test waits at most.
 const soon = 10 * time.Second
 
 func request(name string) driver.Request {
@@ -53,19 +53,39 @@ func release(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
-// eventually asks until the name is granted.
-func eventually(t testing.TB, s driver.Store, name string) (driver.Request, driver.Grant) {
+// until asks until it hears yes.
+func until(t testing.TB, what string, yes func() bool) {
 	t.Helper()
-	var err error
-	for began := time.Now(); time.Since(began) < soon; time.Sleep(10 * time.Millisecond) {
-		r := request(name)
-		var g driver.Grant
-		if g, err = s.Acquire(t.Context(), r); err == nil {
-			return r, g
+	end := time.After(soon)
+	pause := time.NewTicker(2 * time.Millisecond)
+	defer pause.Stop()
+	for !yes() {
+		select {
+		case <-pause.C:
+		case <-end:
+			t.Fatalf("%s: not within %v", what, soon)
 		}
 	}
-	t.Fatalf("%q was not granted within %v: %v", name, soon, err)
-	return driver.Request{}, driver.Grant{}
+}
+
+// queued waits until somebody is in the server's queue.
+func queued(t testing.TB, conn *pgx.Conn) {
+	t.Helper()
+	until(t, "a waiter in the queue", func() bool {
+		return ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
+	})
+}
+
+// eventually asks until the name is granted.
+func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
+	t.Helper()
+	until(t, "a grant of "+name, func() bool {
+		r = request(name)
+		var err error
+		g, err = s.Acquire(t.Context(), r)
+		return err == nil
+	})
+	return r, g
 }
 
 // ends waits for the end of a Bound.

@@ -77,8 +77,7 @@ func (s *Store) heldBy(c *conn, key int64) error {
 	return &driver.HeldError{Waiters: -1, Holds: holds}
 }
 
-// holdersOf asks who has a lock. What this process knows of its own holds is more than what the
-// server knows.
+// holdersOf asks the server who has a lock.
 func (s *Store) holdersOf(c *conn, key int64) ([]driver.Hold, error) {
 	rows, err := c.exec(&holders, number(key))
 	var out []driver.Hold

@@ -29,9 +29,9 @@ func defaults() config {
 // resource from a holder that lost its connection and goes on then.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
-// SymfonyLayout takes the locks that PHP's Symfony takes with its PostgreSqlStore: the CRC-32 of the
-// name. Two of about 10,000 names share such a number with a probability of 1 %, and then exclude
-// each other.
+// SymfonyLayout takes the locks that PHP's Symfony takes with its PostgreSqlStore: the CRC-32 of
+// the name. Two of about 10,000 names share such a number with a probability of 1 %, and then
+// exclude each other.
 func SymfonyLayout() Option { return func(c *config) { c.keys.symfony = true } }
 
 // Namespace keeps the names apart from those of other namespaces in the same database. Symfony's
@@ -69,7 +69,8 @@ func (c *config) check() error {
 // pingEvery is how long a connection is silent before the store asks whether it lives.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 3 }
 
-// limit is how long a statement may take, unless it waits for a lock. It is below driver.MaxSilence.
+// limit is how long a statement may take, unless it waits for a lock. It is below
+// driver.MaxSilence.
 func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second) }
 
 func (c *config) guarantees() driver.Guarantees {

@@ -132,8 +132,7 @@ func TestWaitForSymfony(t *testing.T) {
 		}
 	}()
 	conn := connect(t, srv.URL())
-	for ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
-	}
+	queued(t, conn)
 	p.says("yes", "release job")
 	if err := <-granted; err != nil {
 		t.Fatal(err)

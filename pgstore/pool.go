@@ -82,8 +82,8 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 }
 
 // reserve chooses a connection for a lock, whose session does not have it yet. It gives each the
-// next lock only when it is busy, so that few connections are made. joined means that there is none,
-// and a reader joins another one in its session.
+// next lock only when it is busy, so that few connections are made. joined means that there is
+// none, and a reader joins another one in its session.
 func (p *pool) reserve(key int64, shared bool) (c *conn, joined bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)

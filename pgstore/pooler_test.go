@@ -50,8 +50,8 @@ unix_socket_dir =
 	return "postgres://postgres@" + p.Addr() + "/postgres?sslmode=disable"
 }
 
-// In transaction mode advisory locks exclude nobody, so such a pooler is refused: with an idle pool,
-// and with one that others use.
+// In transaction mode advisory locks exclude nobody, so such a pooler is refused: with an idle
+// pool, and with one that others use.
 func TestTransactionMode(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})

@@ -73,7 +73,8 @@ func schemaOf(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// schemaVersion is the version of the table. There is only one so far, so the table does not say it.
+// schemaVersion is the version of the table. There is only one so far, so the table does not say
+// it.
 const schemaVersion = 1
 
 // upgrade makes the table if it is missing.
@@ -103,14 +104,14 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	return from, schemaVersion, err
 }
 
-// fromSymfony translates a DSN of PHP's Symfony: pgsql+advisory:host=…;dbname=… of PDO, or a URL of
-// Doctrine. The errors repeat nothing of the DSN.
+// fromSymfony translates a DSN of PHP's Symfony: pgsql+advisory:host=…;dbname=… of PDO, or a URL
+// of Doctrine. The errors repeat nothing of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	_, rest, _ := strings.Cut(dsn, ":")
 	if strings.HasPrefix(rest, "//") {
 		u, err := url.Parse(schemes[0] + ":" + rest)
-		if err != nil {
-			return nil, invalid("the DSN cannot be read; in a password, # is written %%23")
+		if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // a part of a password
+			return nil, invalid("the DSN cannot be read; in a password, / is written %%2F, ? %%3F and # %%23")
 		}
 		query := u.Query()
 		for _, ignored := range []string{"serverVersion", "charset"} {

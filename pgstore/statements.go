@@ -21,9 +21,9 @@ type statements struct {
 
 const maxFence = "9007199254740992"
 
-// Schema returns the statements that make the table of fences in a schema ("" for public). The store
-// runs them itself if the table is missing and its user may create tables. After that, a user needs
-// SELECT, INSERT and UPDATE on the table.
+// Schema returns the statements that make the table of fences in a schema ("" for public). The
+// store runs them itself if the table is missing and its user may create tables. After that, a
+// user needs SELECT, INSERT and UPDATE on the table.
 func Schema(schema string) ([]string, error) {
 	if schema == "" {
 		schema = "public"
@@ -36,8 +36,8 @@ func Schema(schema string) ([]string, error) {
 		" (key bigint NOT NULL PRIMARY KEY, fence bigint NOT NULL, shared boolean NOT NULL, name bytea NOT NULL)"}, nil
 }
 
-// fenceTable returns the name of the table. With its schema, it does not depend on the search path,
-// which may differ between two users.
+// fenceTable returns the name of the table. With its schema, it does not depend on the search
+// path, which may differ between two users.
 func fenceTable(schema string) (string, error) {
 	for _, c := range schema {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
@@ -107,7 +107,8 @@ var (
 	holders = statement{"padlock_holders", "SELECT " + holderColumns + " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.granted AND" + onKey}
 	// queued reports whether somebody waits.
 	queued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
-	// mine reports whether this session has the lock exclusively ($2 true), and whether another has.
+	// mine reports whether this session has the lock exclusively ($2 true), and whether another
+	// has.
 	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
@@ -126,7 +127,7 @@ var (
 	demote   = statement{"padlock_demote", "SELECT set_config('lock_timeout', '1s', true), pg_advisory_lock_shared($1::bigint), pg_advisory_unlock($1::bigint)"}
 	noIntent = statement{"padlock_nointent", "SELECT pg_try_advisory_xact_lock_shared($1::bigint)"}
 
-	// endBackend ends a session of ours whose connection is gone.
+	// endBackend ends a session of this process whose connection is gone.
 	endBackend   = statement{"padlock_end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
 	backendLives = statement{"padlock_lives", "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
 	// stillLocks is for sessions of a pooler, which go on after the connection has ended.

@@ -44,8 +44,8 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open returns a store on the server that config, from pgx.ParseConfig, names. ctx bounds the opening
-// only. Unless fences are left out, it makes the table of Schema if that is missing.
+// Open returns a store on the server that config, from pgx.ParseConfig, names. ctx bounds the
+// opening only. Unless fences are left out, it makes the table of Schema if that is missing.
 //
 // It returns driver.ErrInvalid for a pooler in transaction mode, for a server that is too old, and
 // for a configuration with which somebody in between could switch encryption off.
@@ -186,7 +186,8 @@ func (s *Store) Close() error {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// SamePlace implements driver.SamePlacer: other is on the same server, by its identifier or address.
+// SamePlace implements driver.SamePlacer: other is on the same server, by its identifier or
+// address.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

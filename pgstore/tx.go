@@ -11,17 +11,17 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// ErrAlreadyHeld is returned by LockTx for a name that this store holds: the transaction would wait
-// for its own process.
+// ErrAlreadyHeld is returned by LockTx for a name that this store holds: the transaction would
+// wait for its own process.
 var ErrAlreadyHeld = errors.New("lock is already held by this process")
 
-// LockTx takes the lock on name until tx ends, whichever way it ends. It makes one try and does not
-// wait. If the connection ends, nothing of tx is written, so a process that was paused does no harm
-// and nobody has to check a fence. The lock has no fence.
+// LockTx takes the lock on name until tx ends, whichever way it ends. It makes one try and does
+// not wait. If the connection ends, nothing of tx is written, so a process that was paused does
+// no harm and nobody has to check a fence. The lock has no fence.
 //
-// tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED: above that, it
-// might not see what the holder before wrote, and LockTx returns driver.ErrInvalid. Call it at the
-// start of the transaction. A *driver.HeldError says that somebody else has the name, and
+// tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED: above that,
+// it might not see what the holder before wrote, and LockTx returns driver.ErrInvalid. Call it at
+// the start of the transaction. A *driver.HeldError says that somebody else has the name, and
 // ErrAlreadyHeld that this store does.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {

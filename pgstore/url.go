@@ -36,9 +36,9 @@ var libpq = []string{
 //	lazy=yes             Lazy
 //	password-file=FILE   the password, read again for each connection
 //
-// and those of libpq, such as sslmode, sslrootcert and target_session_attrs. For what the URL leaves
-// out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD,
-// PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass.
+// and those of libpq, such as sslmode, sslrootcert and target_session_attrs. For what the URL
+// leaves out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE, PGUSER,
+// PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass.
 //
 // Any other parameter is driver.ErrInvalid. opts are applied after the parameters of the URL. ctx
 // bounds the opening only. No error contains a password.

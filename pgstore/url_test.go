@@ -56,7 +56,8 @@ func TestURLErrors(t *testing.T) {
 	}
 }
 
-// A password is used, from the URL or a file that is read for each connection, and no error shows it.
+// A password is used, from the URL or a file that is read for each connection, and no error shows
+// it.
 func TestPassword(t *testing.T) {
 	t.Parallel()
 	const secret = "canary-in-a-password"

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// reservation is how long a lock that a wait was granted stays with a token that does not claim
-	// it. The server ends the session of a process that was stopped a little later.
+	// reservation is how long a lock that a wait was granted stays with a token that does not
+	// claim it. The server ends the session of a process that was stopped a little later.
 	reservation = 400 * time.Millisecond
 	// A waiter that has no session of its own tries after a pause of between pauseMin and
 	// 2 × pauseMin.
 	pauseMin = 25 * time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve it waits in the server's queue, in one of 8 sessions,
-// and is granted the lock there. All other waiters try again from time to time.
+// Wait implements driver.Waiter. With reserve it waits in the server's queue, in one of 8
+// sessions, and is granted the lock there. All other waiters try again from time to time.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -185,15 +185,4 @@ func (s *Store) notClaimed(name, token string) {
 	if h.state == reserved {
 		_, _ = s.letGo(h)
 	}
-}
-
-// claim makes a reservation a hold: the session may have nothing to do for longer now.
-func (s *Store) claim(h *hold) error {
-	h.timer.Stop()
-	if _, err := h.c.exec(&claimed); err != nil {
-		h.c.lose(err)
-		return driver.ErrLost
-	}
-	s.holds.change(func() { h.state = held })
-	return nil
 }

@@ -42,7 +42,7 @@ func TestSymfonyDSN(t *testing.T) {
 
 func TestSymfonyErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"":                                           "it can share symfony+flock: or symfony+redis: or symfony+rediss: or symfony+semaphore:",
+		"":                                           "it can share symfony+flock: or symfony+pgsql+advisory: or",
 		"flock+remove:///d":                          "give PHP flock:///DIRECTORY",
 		"mysql+advisory://host/db":                   "in MySQL",
 		"semaphore":                                  "symfony+semaphore:?hash=xxh128",
