@@ -38,13 +38,14 @@ type conn struct {
 	stop     context.CancelFunc // ends the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int // how often the session has each lock, or is about to
-	load int           // the sum of keys
-	ops  int           // that run
+	keys map[int64]int  // how often the session has each lock, or is about to
+	sole map[int64]bool // locks that it has exclusively, or is about to
+	load int            // the sum of keys
+	ops  int            // that run
 }
 
 func newConn(pg *pgconn.PgConn, cfg *config) *conn {
-	c := &conn{pg: pg, every: cfg.pingEvery(), limit: cfg.limit(), kick: make(chan struct{}, 1), prepared: map[string]bool{}, keys: map[int64]int{}}
+	c := &conn{pg: pg, every: cfg.pingEvery(), limit: cfg.limit(), kick: make(chan struct{}, 1), prepared: map[string]bool{}, keys: map[int64]int{}, sole: map[int64]bool{}}
 	c.bound, c.end = context.WithCancelCause(context.Background())
 	return c
 }

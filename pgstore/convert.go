@@ -56,6 +56,18 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 	if held := s.holds.inTheWay(h.key, false, h); held != nil {
 		return held
 	}
+	if !s.pool.promote(h.c, h.key) {
+		return &driver.HeldError{Waiters: -1}
+	}
+	err := s.upgrade(h, r)
+	if err != nil {
+		s.pool.demote(h.c, h.key)
+	}
+	return err
+}
+
+// upgrade takes the lock exclusively, and then gives the shared one and the intent back.
+func (s *Store) upgrade(h *hold, r *driver.Request) error {
 	key := number(h.key)
 	_, err := h.c.exec(&promote, key)
 	if hasCode(err, lockNotAvailable, queryCanceled, deadlockDetected) {
@@ -150,5 +162,6 @@ func (s *Store) demote(h *hold) error {
 		return driver.ErrLost
 	}
 	s.holds.change(func() { h.shared = true })
+	s.pool.demote(h.c, h.key)
 	return nil
 }

@@ -105,6 +105,7 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	}
 	var best, join *conn
 	var empty *slot
+	busy := false // others of this process have the lock or ask for it
 	for i := range p.holds {
 		c := p.holds[i].c
 		switch {
@@ -114,7 +115,8 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 			}
 		case c.load >= p.perConn:
 		case c.keys[key] > 0:
-			if join == nil || c.keys[key] < join.keys[key] {
+			busy = true
+			if !c.sole[key] && (join == nil || c.keys[key] < join.keys[key]) {
 				join = c
 			}
 		case best == nil || c.ops < best.ops:
@@ -126,17 +128,24 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	case empty != nil:
 		return nil, empty, false, nil
 	case shared && join != nil:
-		join.add(key)
+		join.add(key, false)
 		return join, nil, true, nil
+	case busy:
+		return nil, nil, false, &driver.HeldError{Waiters: -1}
 	default:
 		return nil, nil, false, fmt.Errorf("%w: the store has all the holds that it may have; see MaxHolds", driver.ErrUnavailable)
 	}
-	best.add(key)
+	best.add(key, !shared)
 	return best, nil, false, nil
 }
 
-func (c *conn) add(key int64) {
+// add counts a lock. In one session the server excludes nobody, so a lock that a session has, or is
+// about to have, exclusively is there once.
+func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
+	if sole {
+		c.sole[key] = true
+	}
 	c.load++
 	c.ops++
 }
@@ -162,7 +171,26 @@ func (c *conn) remove(key int64) {
 	c.load--
 	if c.keys[key]--; c.keys[key] == 0 {
 		delete(c.keys, key)
+		delete(c.sole, key)
 	}
+}
+
+// promote keeps other readers out of a session, and reports whether there are none.
+func (p *pool) promote(c *conn, key int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.keys[key] != 1 {
+		return false
+	}
+	c.sole[key] = true
+	return true
+}
+
+// demote lets readers join a session again.
+func (p *pool) demote(c *conn, key int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(c.sole, key)
 }
 
 // any returns a connection for a statement that is no lock.

@@ -145,7 +145,7 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64,
 	stop := context.AfterFunc(c.bound, free)
 	h.key, h.back = key, func() { stop(); free() }
 	s.pool.mu.Lock()
-	c.add(key)
+	c.add(key, !r.Shared)
 	c.ops--
 	s.pool.mu.Unlock()
 	s.holds.set(h, reserved, c, r.Shared, fence, r)
