@@ -3,17 +3,12 @@ package pgstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// ErrAlreadyHeld is returned by LockTx for a name that this store holds: the transaction would
-// wait for its own process.
-var ErrAlreadyHeld = errors.New("lock is already held by this process")
 
 // LockTx takes the lock on name until tx ends, whichever way it ends. It makes one try and does
 // not wait. If the connection ends, nothing of tx is written, so a process that was paused does
@@ -22,7 +17,7 @@ var ErrAlreadyHeld = errors.New("lock is already held by this process")
 // tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED: above that,
 // it might not see what the holder before wrote, and LockTx returns driver.ErrInvalid. Call it at
 // the start of the transaction. A *driver.HeldError says that somebody else has the name, and
-// ErrAlreadyHeld that this store does.
+// driver.ErrAlreadyHeld that this store does.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -37,7 +32,7 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	}
 	key := s.cfg.keys.lock(name)
 	if s.holds.holding(key) {
-		return fmt.Errorf("lock in a transaction: %w", ErrAlreadyHeld)
+		return fmt.Errorf("lock in a transaction: %w", driver.ErrAlreadyHeld)
 	}
 	var isolation, database string
 	var standby bool

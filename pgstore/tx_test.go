@@ -12,7 +12,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/pgstore"
 )
 
 // transactions begins one of each kind that LockTx takes, and returns it with its end.
@@ -61,7 +60,7 @@ func TestLockTx(t *testing.T) {
 
 		r, _ := eventually(t, a, "job")
 		tx, rollback = begin("read committed")
-		if err := a.LockTx(t.Context(), tx, "job"); !errors.Is(err, pgstore.ErrAlreadyHeld) {
+		if err := a.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrAlreadyHeld) {
 			t.Errorf("%s: a name that the store holds: %v", kind, err)
 		}
 		if err := b.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrHeld) {
