@@ -103,7 +103,7 @@ var enqueueCases = []testCase{
 	},
 }
 
-// enqueue takes a place in the queue. Each call of answer puts its arguments into done.
+// enqueue takes a place in the queue. Each call of the callback sends its arguments to done.
 func (c *check) enqueue(cl *client, r driver.Request) *turn {
 	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
 	sent := c.now()

@@ -89,7 +89,7 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	return locks, machine().sees && !k.narrow, nil
 }
 
-// addLocks adds the files in more that are not in locks already, and returns how many there are.
+// addLocks copies into locks those files of more that locks lacks, and returns how many it copied.
 func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 	for ino, on := range more {
 		if locks[ino] == nil {

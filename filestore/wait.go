@@ -161,8 +161,8 @@ type look struct {
 	ahead      int      // how many waiters with tickets are ahead of this one
 }
 
-// look tries the lock. A waiter that has no ticket, or the first one, subscribes to wake-ups before
-// its last try, so that it misses no release between the subscription and the try.
+// look tries the lock. A waiter that has no ticket, or whose ticket is the first in the queue,
+// subscribes to wake-ups before its last try. So it misses no release between the two.
 func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
 	f, err := s.begin(ctx, r.Name)
 	if err != nil {

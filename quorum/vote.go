@@ -240,9 +240,9 @@ func (t *try) vote(ctx context.Context) error {
 // minRest is the shortest time for which a reader that has a quorum waits for the other members.
 const minRest = 2 * time.Millisecond
 
-// hearRest makes a reader that has a quorum wait a little for the other members. At each member,
-// the first of several readers mints the fence that all readers get there. So all readers that get
-// answers from all members find the same greatest fence. A member that answers too late may have a
+// hearRest makes a reader that has a quorum wait a little for the other members. Each member gives
+// all readers the same fence, which the first of them minted. So all readers that get answers from
+// all members find the same greatest fence. A member that answers too late may have a
 // greater fence, which only the next reader gets.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
