@@ -116,8 +116,8 @@ const lookEvery = 2 * time.Second
 
 // scheduleRenewal plans the renewal after a third of the TTL. It varies this time by up to a tenth,
 // so that locks that were taken at the same time are not always renewed at the same time. A lease
-// that was granted for longer than the TTL has longer margins, too. It is renewed when two thirds of
-// the TTL remain of the time for which it can be used.
+// that was granted for longer than the TTL has longer margins, too. It is renewed when two thirds
+// of the TTL remain of the time for which it can be used.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if g.From != 0 {
