@@ -59,7 +59,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return result{hold: g, write: true, grant: err == nil}
 	}
 	_, res, now, err := s.change(ctx, next.Name, pass)
-	if err == errRowLocked { // a transaction keeps the name: release alone
+	if err == errRowLocked { // a transaction keeps the name: only release it
 		leaveOut = true
 		_, res, now, err = s.change(ctx, next.Name, pass)
 	}
@@ -157,7 +157,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return out, failure(ctx, rows.Err(), false)
 }
 
-// StoreID implements driver.Identifier. The id stands in the table of padlock's own settings.
+// StoreID implements driver.Identifier. The id is kept in the table of padlock's own settings.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -167,9 +167,9 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return s.readID(ctx)
 }
 
-// Prune removes the rows of all names that have not been used for longer than Keep says, and
-// returns their number. The store does so itself now and then. The next fence of such a name is
-// still higher than the last.
+// Prune removes the rows of all names that have been unused for longer than the time that Keep
+// sets, and returns how many rows it removed. The store also prunes by itself, in the background.
+// If such a name is used again, its next fence is still higher than its last one.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// begin starts a call. Call done at its end.
+// begin starts a call. The caller must call done when the call ends.
 func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
 	bounded, done, err = s.enter(ctx)
 	if err != nil {
@@ -18,7 +18,7 @@ func (s *Store) begin(ctx context.Context) (bounded context.Context, done func()
 	return bounded, done, nil
 }
 
-// check looks at the server and at the tables, until that has succeeded once.
+// check checks the server and makes the tables. After the first success it does nothing.
 func (s *Store) check(ctx context.Context) error {
 	if s.checked.Load() {
 		return nil

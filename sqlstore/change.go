@@ -20,21 +20,21 @@ type Store struct {
 	clock    driver.Clock
 	promises driver.Guarantees
 
-	closing context.Context // ends with Close
+	closing context.Context // canceled by Close
 	end     context.CancelFunc
-	work    sync.WaitGroup // calls under way
-	mu      sync.Mutex     // of closed, for work
+	work    sync.WaitGroup // calls that are running
+	mu      sync.Mutex     // guards closed, and additions to work
 	closed  bool
 
-	checked atomic.Bool // the server and the tables, see check
-	waits   waits       // of this process
+	checked atomic.Bool // check has succeeded
+	waits   waits       // the waiters of this process
 	crowd   crowd
 }
 
-// callTime bounds a call. It is less than driver.MaxSilence.
+// callTime is the longest time that a call may take. It is less than driver.MaxSilence.
 const callTime = 4500 * time.Millisecond
 
-// enter is begin without the check that a store which was opened lazily still has to make.
+// enter does what begin does, without the check that a store opened with Lazy still has to make.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -49,7 +49,7 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, done func()
 	return bounded, func() { cancel(); s.work.Done() }, nil
 }
 
-// bound gives a call its time. A deadline of the caller's that comes first stays.
+// bound limits a call to callTime. If the caller's deadline is earlier, that one applies.
 func bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(callTime)
 	if at, ok := ctx.Deadline(); ok && at.Before(end) {
@@ -58,8 +58,8 @@ func bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(context.WithValue(ctx, ownDeadline{}, end), end, errSilent)
 }
 
-// Close makes waits return and waits for the calls that are under way. It leaves the *sql.DB open,
-// unless FromURL opened it. Holds stay until their leases end.
+// Close makes waits return, and then waits until the calls that are running have ended. It leaves
+// the *sql.DB open, unless FromURL opened it. Locks stay held until their leases end.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -74,26 +74,27 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// A result is what an operation decided: what to write, and what to return.
+// A result says what an operation decided to write and to return.
 type result struct {
 	hold  *hold
-	write bool // the state was changed
-	grant bool // a hold got a new fence: the row of the last grant has to follow
-	quiet bool // it concerns no waiter
+	write bool // decide changed the state
+	grant bool // a hold got a new fence, so the row of the last grant changes too
+	quiet bool // the change concerns no waiter
 	err   error
 }
 
-// change loads the state of a name, lets decide look at it and change it, and writes it back. It
-// begins anew when somebody else has written meanwhile. If a transaction has locked the row of the
-// last grant, locked decides what to return.
+// change loads the state of a name, lets decide read and modify it, and writes it back. If another
+// call has written to the row meanwhile, change starts again. If a transaction has locked the row
+// of the last grant, change returns errRowLocked.
 //
-// After decide it hands a free name to the waiters whose turn it is, unless a transaction keeps the
-// name: then they take it themselves when that transaction has ended.
+// After decide, change reserves a free name for the waiters whose turn it is. While a transaction
+// keeps the name, change reserves nothing: those waiters take the name themselves after that
+// transaction.
 func (s *Store) change(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeFrom(ctx, name, nil, decide)
 }
 
-// changeFrom is change for a state that was read already, unless it is nil.
+// changeFrom does what change does. It starts from the state in read, unless read is nil.
 func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	handOver, locked := true, 0
 	for try := 0; ; try++ {
@@ -122,8 +123,8 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		saved, err := s.rows.save(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && locked < 3 && s.pause(ctx, locked+2):
-			// Not a transaction, perhaps, but a grant that is being written: even one of this
-			// caller, whose reply was lost.
+			// The lock may belong to a grant that is just being written, not to a transaction.
+			// It may even be this caller's grant, whose reply was lost.
 			locked++
 			handOver = true
 			continue
@@ -151,8 +152,9 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 	return s.rows.load(ctx, name)
 }
 
-// tell wakes the waiters that a change concerns: those that were handed the name, here or through
-// the database, and the first in the queue of this process. quiet says that it concerns none else.
+// tell wakes the waiters that a change concerns. These are the waiters that the name was reserved
+// for, in this process or through the database, and the first waiter of the queue if it is in this
+// process. quiet means that only the waiters with a reservation have to be woken.
 func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	for _, r := range handed {
 		here := s.waits.hand(r.token.hash(), r.fence)
@@ -166,8 +168,8 @@ func (s *Store) tell(ctx context.Context, name string, st *state, handed []reser
 	}
 }
 
-// notify sends a notification. The change is made, so the end of the caller's context must not keep
-// it from the waiter: without it the waiter loses its reservation and looks pushPause later.
+// notify sends a notification, even if the caller's context ends: the change is already made. A
+// waiter that misses its notification loses its reservation and looks again only after pushPause.
 func (s *Store) notify(ctx context.Context, text string) {
 	if _, err := s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), text); err == nil {
 		return
@@ -192,7 +194,7 @@ func (s *Store) pause(ctx context.Context, try int) bool {
 	}
 }
 
-// answer is the Grant of a hold.
+// answer returns the Grant of the hold in r.
 func (r *result) answer(now micros) driver.Grant {
 	if r.hold == nil || r.err != nil {
 		return driver.Grant{}

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// A crowd knows the names for which more than one process asks. The statements for a name that is
-// plainly free, or a hold for which nobody waits, would change nothing there and cost a request.
+// A crowd remembers the names that more than one process asks for. For these names the store skips
+// the single-statement shortcuts: they work only for a free name or for a hold without waiters, so
+// here they would only cost a request.
 type crowd struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
 const (
-	crowdFor = 2 * time.Second // after the last sign of others
-	maxCrowd = 1024            // names; more are not remembered
+	crowdFor = 2 * time.Second // how long a name is remembered after others asked for it
+	maxCrowd = 1024            // most names that are remembered
 )
 
 // note remembers whether others ask for a name.
@@ -38,7 +39,7 @@ func (c *crowd) note(name string, others bool) {
 	}
 }
 
-// at reports whether others asked for a name a short time ago.
+// at reports whether others have asked for a name within the last crowdFor.
 func (c *crowd) at(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 type Engine int
 
 const (
-	// PostgreSQL is PostgreSQL 12 or later, and what speaks its dialect.
+	// PostgreSQL is PostgreSQL 12 or later, or a database that speaks its dialect.
 	PostgreSQL Engine = iota + 1
 	// MySQL is MariaDB 10.6 or later, or MySQL 8.
 	MySQL
@@ -38,19 +38,19 @@ func (e Engine) String() string {
 	return "Engine(" + strconv.Itoa(int(e)) + ")"
 }
 
-// A dialect is what differs between the engines.
+// A dialect holds the differences between the engines.
 type dialect struct {
 	now     string // the server's clock, microseconds since 1970
 	numbers bool   // placeholders are $1, $2, …
 	grants  bool   // CheckTx locks a row of a second table
-	nowait  string // makes SELECT … FOR UPDATE not wait
-	share   string // how SELECT locks a row against writers only
-	minPool int    // connections
+	nowait  string // locks a row in a SELECT, which fails if it would have to wait
+	share   string // the clause with which SELECT locks a row against writers only
+	minPool int    // the least number of connections in a pool
 
-	serverNow string // a statement that returns what the server is
+	serverNow string // a statement that returns the kind and version of the server
 	binary    string // the type of a short byte string
 	text      string // the type of a long text
-	suffix    string // of CREATE TABLE
+	suffix    string // the end of CREATE TABLE
 }
 
 var dialects = map[Engine]*dialect{
@@ -60,8 +60,8 @@ var dialects = map[Engine]*dialect{
 		binary: "bytea", text: "text",
 	},
 	MySQL: {
-		// The time zone of the session must not matter, and neither the hour that
-		// the end of summer time repeats.
+		// UTC, so that the result depends neither on the time zone of the session nor on the hour
+		// that is repeated at the end of summer time.
 		now:    "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
 		grants: true, nowait: " FOR UPDATE NOWAIT", share: "LOCK IN SHARE MODE", minPool: 2,
 		binary: "varbinary(1024)", text: "mediumtext",
@@ -75,7 +75,7 @@ var dialects = map[Engine]*dialect{
 	},
 }
 
-// max is the greater of two numbers, neither of which is NULL.
+// max returns the SQL for the greater of two numbers, neither of which may be NULL.
 func (d *dialect) max(a, b string) string {
 	if d == dialects[SQLite] {
 		return "MAX(" + a + ", " + b + ")"
@@ -101,19 +101,19 @@ func (d *dialect) bind(query string) string {
 	return b.String()
 }
 
-// A verdict is what an error of the database means for a statement that was sent.
+// A verdict says what an error from the database means for the statement that failed.
 type verdict int
 
 const (
 	unknown   verdict = iota // the statement may have been carried out
 	refused                  // the server refused it, and nothing was changed
 	again                    // nothing was changed, and another try may succeed at once
-	rowLocked                // a transaction of somebody else has the row
-	noTable                  // the table is not there
+	rowLocked                // another transaction has locked the row
+	noTable                  // the table does not exist
 )
 
-// judge tells refusals from errors that leave the outcome open. Drivers are not imported, so their
-// errors are known by the methods and fields that they have.
+// judge tells errors that mean "nothing was changed" from errors that leave the outcome open. Since
+// this package imports no driver, judge recognises errors by their methods and fields.
 func judge(err error) verdict {
 	if state := sqlState(err); state != "" {
 		return judgeState(state)
@@ -164,7 +164,7 @@ func judgeSQLite(code int, text string) verdict {
 	switch code & 0xff {
 	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
 		return again
-	case 1: // SQLITE_ERROR has no code for it
+	case 1: // SQLITE_ERROR has no more specific code for a missing table
 		if strings.Contains(text, "no such table") {
 			return noTable
 		}
@@ -181,11 +181,11 @@ func sqlState(err error) string {
 	return ""
 }
 
-// errSilent ends the context of a call whose server does not answer.
+// errSilent is the cause with which the context of a call ends if the server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
-// ended returns the error of the caller's context. It counts a deadline that has passed even if its
-// timer has not run yet, because drivers look at the deadline.
+// ended returns the error of the caller's context. Drivers look at the deadline itself, so ended
+// does the same: a deadline that has passed counts even if its timer has not fired yet.
 func ended(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
 		return nil
@@ -196,11 +196,12 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// ownDeadline is the key of the deadline that begin set, in the context of a call.
+// ownDeadline is the context key under which the function begin stores the deadline that it set for
+// a call.
 type ownDeadline struct{}
 
-// failure is the error of a call whose statement failed with err. sent says that it may have
-// changed something.
+// failure returns the error of a call whose statement failed with err. sent means that the
+// statement may have changed something.
 func failure(ctx context.Context, err error, sent bool) error {
 	if err == nil {
 		return nil
@@ -214,7 +215,7 @@ func failure(ctx context.Context, err error, sent bool) error {
 		return over
 	}
 	if context.Cause(ctx) == errSilent {
-		err = errSilent // and not the deadline of a caller who gave none
+		err = errSilent // the caller set no deadline, so do not report one
 	}
 	if open {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)

@@ -9,15 +9,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A seen state was read by a statement that did not do what it was sent for, so that the state need
-// not be loaded again. It is nil if there is none.
+// A seen state was read by a statement that failed to do its real work. The next step uses it
+// instead of loading the state again. The pointer is nil if there is no such state.
 type seen struct {
 	*state
 	now micros
 }
 
-// take takes a free name in one statement. ok is false, and nothing was changed, if the name is not
-// plainly free or the engine has no such statement: then the state has to decide.
+// take acquires a free name in one statement. If ok is false, nothing was changed: either the name
+// may not be free, or the engine has no such statement. The caller then loads the state and
+// decides.
 func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	text := t.sql.acquire
 	if text == "" && t.mariaDB.Load() {
@@ -47,8 +48,8 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	return g, true, nil
 }
 
-// takeBoth runs the statement that writes to both tables. It returns the fence by the way of
-// LAST_INSERT_ID, because MariaDB's UPDATE returns no rows.
+// takeBoth runs the statement that writes to both tables. It gets the fence through LAST_INSERT_ID,
+// because an UPDATE on MariaDB returns no rows.
 func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence uint64, err error) {
 	res, err := t.db.ExecContext(ctx, text, args...)
 	if ok, err := changed(res, err); err != nil {
@@ -60,8 +61,8 @@ func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence ui
 	return uint64(id), err
 }
 
-// claim turns a reservation for an exclusive hold into the hold, in one statement. ok is false if
-// there is none.
+// claim turns the reservation of an exclusive hold into that hold, in one statement. ok is false if
+// there is no such reservation.
 func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	if t.sql.claim == "" || r.Shared {
 		return g, false, nil
@@ -82,13 +83,14 @@ func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, o
 	return g, true, nil
 }
 
-// undone reports whether a statement changed nothing for a reason that the slower way gets over.
+// undone reports whether err means that a fast statement changed nothing, for a reason that the
+// slower way can handle.
 func undone(err error) bool {
 	v := judge(err)
 	return err != nil && (v == again || v == noTable || v == rowLocked)
 }
 
-// prolong extends a live exclusive hold in one statement. ok is false if there is none.
+// prolong extends a live exclusive hold in one statement. ok is false if there is no such hold.
 func (t *table) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
 	ok, err = changed(t.exec(ctx, t.sql.extend, micros, []byte(name), []byte(token)))
 	if undone(err) {
@@ -97,8 +99,8 @@ func (t *table) prolong(ctx context.Context, name, token string, micros int64) (
 	return ok, failure(ctx, err, true)
 }
 
-// drop gives a live exclusive hold back in one statement. ok is false if there is none, or somebody
-// waits.
+// drop releases a live exclusive hold in one statement. ok is false if there is no such hold or if
+// somebody waits for the name.
 func (t *table) drop(ctx context.Context, name, token string) (ok bool, err error) {
 	ok, err = changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
 	if undone(err) {

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// mysqlNumber returns the number of an error of go-sql-driver/mysql, whose errors have a field
-// Number; 0 for other errors.
+// mysqlNumber returns the number of an error of go-sql-driver/mysql, and 0 for any other error. It
+// reads the field Number, because this package does not import the driver.
 func mysqlNumber(err error) uint64 {
 	v, ok := field(err, "Number")
 	if ok && v.CanUint() {
@@ -15,8 +15,9 @@ func mysqlNumber(err error) uint64 {
 	return 0
 }
 
-// sqliteCode returns the result code of an error of a driver of SQLite: modernc.org/sqlite and
-// ncruces/go-sqlite3 have a method, mattn/go-sqlite3 a field.
+// sqliteCode returns the result code of an error of a SQLite driver. The errors of
+// modernc.org/sqlite and ncruces/go-sqlite3 have a method for it, those of mattn/go-sqlite3 a
+// field.
 func sqliteCode(err error) (int, bool) {
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) {
@@ -28,7 +29,7 @@ func sqliteCode(err error) (int, bool) {
 	return 0, false
 }
 
-// field looks for a field in err and the errors that it wraps.
+// field looks for the named field in err and in the errors that err wraps.
 func field(err error, name string) (reflect.Value, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		v := reflect.Indirect(reflect.ValueOf(err))

@@ -17,30 +17,31 @@ func (t micros) add(d time.Duration) micros { return t + micros(d.Microseconds()
 // until returns the time from now to t.
 func (t micros) until(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
 
-// A state is everything that the table knows of one name. Each operation of the store loads it,
-// decides here, and writes it back if nobody else has written meanwhile. So these functions are the
-// same for every database, and see one consistent state.
+// A state is everything that the table says about one name. Each operation of the store loads the
+// state, decides with the functions of this package, and writes the state back if nobody else has
+// written meanwhile. So these functions are the same for every database, and they see one
+// consistent state.
 type state struct {
 	version int64  // of the row; 0 if there is no row
-	fence   uint64 // the highest minted
+	fence   uint64 // the highest fence so far
 
-	holds  []hold   // with those that have lapsed, until somebody else gets the name
+	holds  []hold   // lapsed holds stay in it until somebody else gets the name
 	queue  []place  // in order of arrival
 	lost   []opaque // tokens of holds that lapsed, or were broken, and went to others
 	spent  []spent  // tokens that must not be granted any more
-	intent intent   // of a reader that is to be promoted
-	free   micros   // since when the name lies free for the first in the queue; 0: it does not
+	intent intent   // the reader that waits for its promotion
+	free   micros   // when the name became free for the first in the queue; 0 if it is not free
 	cool   micros   // the name is kept free until then
 	cooled driver.Holder
 }
 
-// A hold is granted, or reserved for a waiter that has to claim it.
+// A hold is either granted, or reserved for a waiter that still has to claim it.
 //
-//	reserved  until > now  what it is
+//	reserved  until > now  meaning
 //	no        yes          a hold
 //	no        no           lapsed: Release reports Expired until somebody else gets the name
 //	yes       yes          handed over; Acquire with the token claims it
-//	yes       no           not claimed in time: as if it had never been
+//	yes       no           not claimed in time: treated as if it had never existed
 type hold struct {
 	Token    opaque        `json:"t"`
 	Shared   bool          `json:"s,omitempty"`
@@ -57,12 +58,12 @@ type place struct {
 	Token  opaque        `json:"t"`
 	Shared bool          `json:"s,omitempty"`
 	Above  uint64        `json:"a,omitempty"` // Request.FenceAbove
-	Push   bool          `json:"p,omitempty"` // the database wakes this waiter: it may be handed the name
+	Push   bool          `json:"p,omitempty"` // the database wakes it, so the name may be reserved for it
 	Until  micros        `json:"u"`
 	Holder driver.Holder `json:"h"`
 }
 
-// An opaque string is a token: it may have any bytes, which JSON would not keep.
+// An opaque string is a token. Tokens may contain any bytes, and JSON strings may not.
 type opaque string
 
 func (o opaque) MarshalText() ([]byte, error) {
@@ -88,15 +89,15 @@ type intent struct {
 const (
 	maxLost = 16
 
-	// spentFor is how long a token that Release found nothing for is refused. A statement that was
-	// on its way when its caller gave up arrives within this time or not at all.
+	// spentFor is how long a token is refused after Release found no hold for it. A statement that
+	// was still on its way when its caller gave up arrives within this time or never.
 	spentFor = time.Minute
 
 	// placeFor is how long a waiter keeps its place without renewing it.
 	placeFor = 40 * time.Second
 )
 
-// hash stands for the token where others read.
+// hash returns a text that stands for the token wherever others can read it.
 func (o opaque) hash() string {
 	sum := sha256.Sum256([]byte(o))
 	return hex.EncodeToString(sum[:12])

@@ -19,30 +19,30 @@ type config struct {
 	clock  driver.Clock
 	keep   time.Duration // 0: defaultKeep; negative: for ever
 
-	lazy    bool // nothing is asked before the first call
-	lenient bool // nothing is refused, so that the server can be examined
+	lazy    bool // no request before the first call
+	lenient bool // accepts every server, so that Status can examine it
 
 	listener Listener
 }
 
-// InSchema puts the tables into a schema other than public (PostgreSQL), the database of the
-// connection (MySQL) or main (SQLite).
+// InSchema puts the tables into another schema. The default is public on PostgreSQL, the database
+// of the connection on MySQL, and main on SQLite.
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 
-// Notify makes waiters be woken by PostgreSQL's NOTIFY, through a connection of their own that l
-// opens while somebody waits. Without it waiters poll. It does not work through a pooler in
+// Notify makes PostgreSQL's NOTIFY wake the waiters. l opens one extra connection for it while
+// somebody waits. Without this option, waiters poll. It does not work through a pooler in
 // transaction mode.
 func Notify(l Listener) Option { return func(c *config) { c.listener = l } }
 
-// Lazy opens the store without asking the server, which may be down. The server and the tables are
-// checked at the first call.
+// Lazy opens the store without a request to the server, which may be down. The first call checks
+// the server and the tables.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock by which waits are measured, instead of driver.SystemClock. Leases are
-// judged by the server's clock.
+// WithClock sets the clock that measures waits, instead of driver.SystemClock. Leases always follow
+// the server's clock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
-// promised is what a store of an engine promises.
+// promised returns what a store promises on an engine.
 func promised(e Engine) driver.Guarantees {
 	return driver.Guarantees{
 		Store:            strings.ToLower(e.String()),
@@ -64,8 +64,8 @@ func promised(e Engine) driver.Guarantees {
 	}
 }
 
-// Open returns a store that keeps its locks in tables of db. The tables are made if they are not
-// there. ctx bounds the opening only. Close leaves db open.
+// Open returns a store that keeps its locks in tables of db. It creates the tables if they do not
+// exist. ctx limits only the opening. Close leaves db open.
 func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, error) {
 	d := dialects[e]
 	if d == nil {

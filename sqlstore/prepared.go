@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// prepared statements save SQLite the parsing. PostgreSQL's drivers prepare by themselves, and must
-// not behind a pooler. For MySQL, text costs one request and a prepared statement three, unless it
-// stays prepared on each connection.
+// prepared statements save SQLite the parsing. They are not used elsewhere: drivers of PostgreSQL
+// prepare by themselves, and must not do so behind a pooler. On MySQL, a statement sent as text
+// costs one request, and a prepared one three, unless each connection keeps it.
 type prepared struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt
@@ -31,7 +31,7 @@ func (p *prepared) get(text string) *sql.Stmt {
 	return p.texts[text]
 }
 
-// add keeps st, unless another call was faster.
+// add keeps st, or returns the statement that another call has added meanwhile.
 func (p *prepared) add(text string, st *sql.Stmt) *sql.Stmt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +46,7 @@ func (p *prepared) add(text string, st *sql.Stmt) *sql.Stmt {
 	return st
 }
 
-// close gives the statements back.
+// close closes the statements.
 func (p *prepared) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *prepared) close() {
 	clear(p.texts)
 }
 
-// A row is the answer of a statement that returns one.
+// A row is the result of a statement that returns one row.
 type row interface{ Scan(dest ...any) error }
 
 // failed is the row of a statement that could not be sent.

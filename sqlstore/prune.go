@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// The row of a name stays when the name is free, so that the next fence is higher. Fences follow
-// the server's clock. Once the fence of a row lies further in the past than any clock is set back,
-// a new row mints a higher one, and the old row can go.
+// The row of a name is kept after the name becomes free, so that the next fence is higher. Fences
+// follow the server's clock. An old row may be removed once its fence is so far in the past that no
+// change of the clock can reach it: a new row then gets a higher fence anyway.
 const (
-	minKeep     = 65 * time.Minute // an hour, for clocks that are set to winter time by hand
+	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand
 	defaultKeep = 24 * time.Hour
 
-	pruneBatch = 500         // rows
+	pruneBatch = 500         // rows in one batch
 	prunePause = time.Second // between batches
 	pruneEvery = time.Hour   // between sweeps of all processes together
 )
@@ -40,7 +40,7 @@ func (c *config) keepFor() time.Duration {
 	return c.keep
 }
 
-// pruneInBackground prunes now and then, until Close.
+// pruneInBackground prunes from time to time, until Close.
 func (s *Store) pruneInBackground() {
 	pause := 10*time.Second + rand.N(10*time.Second)
 	for s.sleep(pause) {
@@ -51,7 +51,7 @@ func (s *Store) pruneInBackground() {
 	}
 }
 
-// sleep returns false when the store is closed.
+// sleep waits for d. It returns false if the store is closed.
 func (s *Store) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -63,8 +63,8 @@ func (s *Store) sleep(d time.Duration) bool {
 	}
 }
 
-// pruneIsDue reports whether this process has to sweep the table: the last sweep was long ago, and
-// no other process has begun one.
+// pruneIsDue reports whether this process has to sweep the table. It has to if the last sweep was
+// long ago and no other process has started one.
 func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 	return changed(t.db.ExecContext(ctx, t.sql.prune.again, strconv.FormatInt(now.UnixMicro(), 10), setting, text))
 }
 
-// sweep goes through the table in the order of names.
+// sweep goes through the table in the order of the names and removes old rows.
 func (s *Store) sweep(ctx context.Context, pause time.Duration) (removed int, err error) {
 	keep := s.cfg.keepFor()
 	if keep < 0 {
@@ -109,7 +109,7 @@ func (s *Store) sweep(ctx context.Context, pause time.Duration) (removed int, er
 	}
 }
 
-// An oldRow has not been used for long.
+// An oldRow is a row that has not been used for a long time.
 type oldRow struct {
 	name    []byte
 	version int64
@@ -133,14 +133,14 @@ func (s *Store) pruneList(ctx context.Context, after []byte, keep time.Duration)
 	return list, rows.Err()
 }
 
-// isOld are the arguments of the condition for an old row.
+// isOld returns the arguments of the SQL condition for an old row.
 func isOld(keep time.Duration) []any {
 	d := keep.Microseconds()
 	return []any{[]byte{}, d, d, d}
 }
 
-// remove deletes the rows that nobody has used since they were listed, and that no transaction has
-// locked. It waits for nobody.
+// remove deletes the listed rows, except those that were used since they were listed and those that
+// a transaction has locked. It does not wait for locked rows.
 func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (n int, err error) {
 	if s.engine == MySQL {
 		for _, r := range list {
@@ -158,7 +158,7 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	defer cancel()
 	args := make([]any, 0, pruneBatch+4)
 	for i := range pruneBatch {
-		args = append(args, list[min(i, len(list)-1)].name) // one text for all batches
+		args = append(args, list[min(i, len(list)-1)].name) // filled up: one text for all batches
 	}
 	args = append(args, isOld(keep)...)
 	if s.engine == PostgreSQL {
@@ -173,8 +173,8 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	return int(removed), err
 }
 
-// removeOne deletes both rows of a name on MySQL, each by its key, so that it locks no gap. On
-// MariaDB it waits for nobody.
+// removeOne deletes both rows of a name on MySQL. It deletes each by its key, so that no gap is
+// locked. On MariaDB it does not wait for locked rows.
 func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -185,14 +185,14 @@ func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
 	return changed(t.db.ExecContext(ctx, text, r.name, r.version))
 }
 
-// pruneStatements are for removing rows.
+// pruneStatements are the statements that remove rows.
 type pruneStatements struct {
 	list, remove string
 	begin, again string
 }
 
 func newPruneStatements(d *dialect, t tables) pruneStatements {
-	// A row whose fence is ahead of the clock stays until the clock has overtaken it.
+	// If the fence of a row is ahead of the clock, the row stays until the clock has passed it.
 	old := "token = ? AND busy < " + d.now + " - ? AND since < " + d.now + " - ? AND fence < " + d.now + " - ?"
 	st := pruneStatements{
 		list:  d.bind("SELECT name, version FROM " + t.locks + " WHERE name > ? AND " + old + " ORDER BY name LIMIT " + strconv.Itoa(pruneBatch)),

@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// more is what the column of that name has.
+// more is the content of the column "more".
 type more struct {
 	Holds  []hold        `json:"holds,omitempty"`
 	Queue  []place       `json:"queue,omitempty"`
@@ -23,7 +23,8 @@ type more struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads one row. Columns of a statement that come before it go to first.
+// scan reads one row. If the statement has other columns before those of the state, scan stores
+// them in first.
 func scan(row interface{ Scan(dest ...any) error }, first ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
@@ -60,7 +61,7 @@ func decode(text string, into any) error {
 	return nil
 }
 
-// values are the arguments of assignment.
+// values returns the arguments for the placeholders in assignment.
 func (s *state) values() ([]any, error) {
 	h, others := s.exclusive()
 	if h == nil {
@@ -93,18 +94,18 @@ func encodeHolder(h *hold) (string, error) {
 	return string(text), err
 }
 
-// A table is the rows of all names in one database.
+// A table holds the rows of all names in one database.
 type table struct {
 	db      *sql.DB
 	dialect *dialect
 	tables  tables
 	sql     statements
 	kept    prepared
-	mariaDB atomic.Bool                     // not MySQL: one statement can write to both tables without waiting
-	make    func(ctx context.Context) error // makes the tables: somebody removed them, or the data was lost
+	mariaDB atomic.Bool                     // the server is MariaDB and not MySQL; see saveInOne
+	make    func(ctx context.Context) error // makes the tables again after they were removed or lost
 }
 
-// load reads the state of a name, and makes its rows if there are none.
+// load reads the state of a name. If the name has no rows, load makes them.
 func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	for range 3 {
 		_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
@@ -123,7 +124,7 @@ func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	return nil, 0, errors.New("the row of the name is removed again and again")
 }
 
-// peek reads the state of a name without making a row for it.
+// peek reads the state of a name, and makes no row for it.
 func (t *table) peek(ctx context.Context, name string) (*state, micros, error) {
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -142,11 +143,12 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 	return err
 }
 
-// errRowLocked: a transaction has locked the row of the last grant.
+// errRowLocked means that a transaction has locked the row of the last grant.
 var errRowLocked = errors.New("a transaction has locked the row of the last grant")
 
-// save writes the state if the row is still as it was loaded, and reports whether it was. With
-// grant, it sets the fence of the last grant, too: errRowLocked if a transaction has that row.
+// save writes the state if the row is still as it was loaded, and reports whether it was. If grant
+// is set, save also writes the fence of the last grant, and returns errRowLocked if a transaction
+// has locked that row.
 func (t *table) save(ctx context.Context, name string, st *state, grant bool) (bool, error) {
 	values, err := st.values()
 	if err != nil {
@@ -166,13 +168,13 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	if locked == 0 { // a transaction that checks has it, or another grant for a moment
+	if locked == 0 { // by a transaction that checks, or for a moment by another grant
 		return false, t.whyLocked(ctx, name)
 	}
 	return saved == 1, nil
 }
 
-// whyLocked tells a row that is locked from one that was removed.
+// whyLocked distinguishes a row that is locked from a row that was removed.
 func (t *table) whyLocked(ctx context.Context, name string) error {
 	if st, _, err := t.peek(ctx, name); err != nil || st.version == 0 {
 		return err
@@ -180,8 +182,8 @@ func (t *table) whyLocked(ctx context.Context, name string) error {
 	return errRowLocked
 }
 
-// hasGrant reports whether a name has a row in the table of grants. An INSERT would wait for a
-// transaction that has the row.
+// hasGrant reports whether a name has a row in the table of grants. It reads first because an
+// INSERT would wait for a transaction that has locked the row.
 func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	var fence int64
 	err := t.db.QueryRowContext(ctx, t.sql.readGrant, []byte(name)).Scan(&fence)
@@ -191,8 +193,8 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveInOne is save with a grant on MariaDB, where one statement can write to both tables and does
-// not wait for either row.
+// saveInOne does what save does for a grant, on MariaDB only: there, one statement can write to
+// both tables without waiting for either row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
@@ -208,10 +210,10 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveBoth is save with a grant where one statement cannot look past a row that is locked. The
-// first statement sees whether a transaction has the row; the second writes to both tables at once.
-// There is no transaction that could stay open in the server, and keep the name, when the
-// connection is lost between two statements.
+// saveBoth does what save does for a grant, on an engine where one statement cannot skip a locked
+// row. The first statement checks whether a transaction has locked the row, and the second writes
+// to both tables at once. saveBoth opens no transaction: if the connection were lost in it, the
+// transaction could stay open in the server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {

@@ -14,11 +14,11 @@ import (
 // schemaVersion is the version of the tables that this package reads and writes.
 const schemaVersion = 1
 
-// tables are the names of the tables, qualified and quoted.
+// tables holds the qualified and quoted names of the tables.
 type tables struct{ locks, grants, meta string }
 
-// Schema returns the statements that make the tables of an engine in a schema ("" for the usual
-// one), in order.
+// Schema returns the statements that create the tables of an engine in a schema, in order. "" is
+// the default schema.
 func Schema(e Engine, schema string) ([]string, error) {
 	d := dialects[e]
 	if d == nil {
@@ -55,8 +55,8 @@ func shortBinary(e Engine) string {
 	return dialects[e].binary
 }
 
-// tablesIn qualifies the names of the tables. Without a schema, PostgreSQL's search path would
-// give two users two tables, and so two holders.
+// tablesIn qualifies the names of the tables with their schema. Otherwise the search path of
+// PostgreSQL could give two users different tables, and a name two holders.
 func tablesIn(e Engine, schema string) (tables, error) {
 	if schema == "" && e == PostgreSQL {
 		schema = "public"
@@ -77,7 +77,7 @@ func tablesIn(e Engine, schema string) (tables, error) {
 	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta"}, nil
 }
 
-// prepare makes the tables if they are not there, checks their version and reads the id.
+// prepare creates the tables if they do not exist, checks their version and reads the store's id.
 func (s *Store) prepare(ctx context.Context) error {
 	n, err := s.version(ctx)
 	if err == nil && n == 0 {
@@ -98,13 +98,13 @@ func (s *Store) prepare(ctx context.Context) error {
 	return err
 }
 
-// newer refuses tables of a later padlock.
+// newer refuses tables of a later version of padlock.
 func (s *Store) newer(version int) error {
 	return fmt.Errorf("%w: the tables of %s have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
 		driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
 }
 
-// version returns the version of the tables, 0 if there are none.
+// version returns the version of the tables, or 0 if there are none.
 func (s *Store) version(ctx context.Context) (int, error) {
 	text, err := s.setting(ctx, "schema")
 	if judge(err) == noTable || errors.Is(err, sql.ErrNoRows) {
@@ -141,14 +141,14 @@ func (s *Store) makeTables(ctx context.Context) error {
 	return nil
 }
 
-// madeMeanwhile reports whether the error is that of two processes that make the same table at
-// once, which PostgreSQL does not allow even with IF NOT EXISTS.
+// madeMeanwhile reports whether err means that another process was creating the same table at the
+// same time. PostgreSQL then fails even with IF NOT EXISTS.
 func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
 	state := sqlState(err)
 	return state == "23505" || state == "42P07" || judge(err) == again && s.pause(ctx, 5)
 }
 
-// readID reads the id of this place, and makes one the first time.
+// readID reads the store's id. The first call for a database makes the id.
 func (s *Store) readID(ctx context.Context) (string, error) {
 	id, err := s.setting(ctx, "id")
 	if errors.Is(err, sql.ErrNoRows) {

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// example has a URL of each engine.
+// example has one example URL for each engine.
 var example = map[Engine]string{
 	PostgreSQL: "postgres://localhost/shop",
 	MySQL:      "mysql://localhost/shop",
@@ -21,7 +21,7 @@ var help = map[Engine]string{
 	SQLite:     "a table in a file of SQLite, for the processes of one machine",
 }
 
-// Scheme describes the URLs of an engine, which [FromURL] lists, for package open.
+// Scheme describes the URLs of an engine for package open. [FromURL] lists these URLs.
 func (o Opener) Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names:      o.Names,
@@ -47,12 +47,12 @@ func (o Opener) openURL(ctx context.Context, u *url.URL, opening driver.Opening)
 	}
 	s, err := FromURL(ctx, u, o, opts...)
 	if err != nil {
-		return nil, err // not s: a nil *Store is not a nil driver.Store
+		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
 	}
 	return s, nil
 }
 
-// schema returns the statements that make the tables.
+// schema returns the statements that create the tables.
 func (o Opener) schema(u *url.URL) ([]string, error) {
 	p, err := parse(u, o)
 	if err != nil {
@@ -76,7 +76,7 @@ func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err erro
 	return Upgrade(ctx, db, o.Engine, p.schema)
 }
 
-// spellings are how other programs begin the name of a database of an engine.
+// spellings lists, for each engine, the URL schemes and prefixes that other programs use.
 var spellings = map[Engine][]string{
 	PostgreSQL: {"pgsql", "postgres", "postgresql", "pdo_pgsql", "pdo-pgsql"},
 	MySQL:      {"mysql", "mysql2", "mariadb", "pdo_mysql", "pdo-mysql"},
@@ -89,7 +89,7 @@ var form = map[Engine]string{
 	SQLite:     "sqlite:///PATH",
 }
 
-// instead recognises DSNs of PHP's and of other programs.
+// instead recognises DSNs of PHP and of other programs.
 func (o Opener) instead(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	if !found {
@@ -97,7 +97,7 @@ func (o Opener) instead(text string) string {
 	}
 	for _, name := range o.Names {
 		if scheme == name && (strings.HasPrefix(rest, "//") || strings.Contains(rest, "@")) {
-			return "" // a URL; what is wrong with it, parse says
+			return "" // a URL: parse reports what is wrong with it
 		}
 	}
 	for _, name := range spellings[o.Engine] {
