@@ -18,7 +18,7 @@ func (s *state) find(token opaque) *hold {
 	return nil
 }
 
-// live returns the hold of token that has not lapsed. A reservation is one too.
+// live returns the hold of token if it has not lapsed. A reservation counts as a hold.
 func (s *state) live(token opaque, now micros) *hold {
 	if h := s.find(token); h != nil && h.Until > now {
 		return h
@@ -26,8 +26,8 @@ func (s *state) live(token opaque, now micros) *hold {
 	return nil
 }
 
-// overtaken reports whether somebody else got the name since h was granted. The statement that
-// takes a free name leaves lapsed readers where they are, so the fence has to tell.
+// overtaken reports whether somebody else got the name since h was granted. It compares fences,
+// because the statement that takes a free name does not remove lapsed readers.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }
 
 // held returns the live hold of token, or the reason why there is none.
@@ -44,7 +44,8 @@ func (s *state) held(token opaque, now micros) (*hold, error) {
 	return h, nil
 }
 
-// trim removes what time has ended: places, reservations and refused tokens. Lapsed holds stay.
+// trim removes the places, reservations and refused tokens whose time has ended. It keeps lapsed
+// holds.
 func (s *state) trim(now micros) {
 	s.clamp(now)
 	ended := s.lastEnd(now)
@@ -57,8 +58,8 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree keeps free up to date: since when the name lies free for the first in the queue. The
-// statements of fast.go do not change it, and neither does the end of a lease.
+// noteFree updates s.free, the time since which the name is free for the first in the queue.
+// Neither the statements of fast.go nor the end of a lease update it.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -67,7 +68,8 @@ func (s *state) noteFree(since, now micros) {
 	s.free = cmp.Or(s.free, since)
 }
 
-// lastEnd is when the last hold, reservation, cool-down or intent ended by time; 0 if none did.
+// lastEnd returns when the last hold, reservation, cool-down or intent ended, or 0 if none has
+// ended.
 func (s *state) lastEnd(now micros) micros {
 	var last micros
 	later := func(t micros) {
@@ -83,8 +85,8 @@ func (s *state) lastEnd(now micros) micros {
 	return last
 }
 
-// clamp ends what must not last long at its usual time if the server's clock was set back. Without
-// it, a waiter that died would keep the name from others for as long as the clock went back.
+// clamp shortens short-lived entries to their usual length, in case the server's clock was set
+// back. Otherwise a waiter that died would block the name for as long as the clock was set back.
 func (s *state) clamp(now micros) {
 	for i := range s.queue {
 		s.queue[i].Until = min(s.queue[i].Until, now.add(placeFor))
@@ -101,7 +103,7 @@ func (s *state) clamp(now micros) {
 	s.free = min(s.free, now)
 }
 
-// excluded reports whether the name cannot be given to token now, even if nobody waits for it.
+// excluded reports whether the name cannot be given to token now. It ignores the queue.
 func (s *state) excluded(token opaque, shared bool, now micros) bool {
 	if s.cool > now || shared && s.intent.Token != "" {
 		return true
@@ -111,8 +113,8 @@ func (s *state) excluded(token opaque, shared bool, now micros) bool {
 	})
 }
 
-// looks returns the token of the first in the queue if it has to look: it may take the name, or it
-// polls and has to know that it is the first now.
+// looks returns the token of the first in the queue, or "" if that waiter need not look. It has to
+// look if it may take the name, or if it polls and does not know yet that it is the first.
 func (s *state) looks() opaque {
 	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
 		return ""
@@ -120,7 +122,8 @@ func (s *state) looks() opaque {
 	return s.queue[0].Token
 }
 
-// ahead returns the number of waiters before token in the queue; all of them if it has no place.
+// ahead returns the number of waiters before token in the queue. If token has no place, this is the
+// number of all waiters.
 func (s *state) ahead(token opaque) int {
 	for i := range s.queue {
 		if s.queue[i].Token == token {
@@ -131,21 +134,21 @@ func (s *state) ahead(token opaque) int {
 }
 
 // turn reports whether the waiter with that many others ahead may take the name. The first may, and
-// so may a reader in the queue that has only readers before it. If the first does not come for a
-// name that lies free, because its process is dead or stopped, each of the others may after another
-// driver.MaxReservation.
+// so may a reader that has only readers before it. If the name is free and the first does not come,
+// its process may be dead or stopped. Then each further waiter may take the name, one more after
+// each driver.MaxReservation.
 func (s *state) turn(ahead int, now micros) bool {
 	return s.reads(ahead) || s.late(ahead, now)
 }
 
-// reads reports whether the waiter in that place is the first, or a reader among the readers at the
-// head of the queue. They hold together, so none of them has to wait for the one before it.
+// reads reports whether the waiter in that place is the first, or one of the readers at the head of
+// the queue. Those readers hold the lock together, so none of them waits for another.
 func (s *state) reads(ahead int) bool {
 	writes := func(p place) bool { return !p.Shared }
 	return ahead == 0 || ahead < len(s.queue) && !slices.ContainsFunc(s.queue[:ahead+1], writes)
 }
 
-// late reports whether those ahead have not come for the name in time.
+// late reports whether the waiters ahead have failed to take the name in time.
 func (s *state) late(ahead int, now micros) bool {
 	return s.free > 0 && s.free.add(time.Duration(ahead)*driver.MaxReservation) <= now
 }
@@ -160,8 +163,8 @@ func (s *state) mint(above uint64, now micros) error {
 	return nil
 }
 
-// add gives the name to token. A reader that joins others gets their fence; every other
-// grant has a new one. Holds that had lapsed are lost from now on.
+// add gives the name to token. A reader that joins other readers gets their fence. Every other
+// grant gets a new fence. Holds that have lapsed count as lost from then on.
 func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold, error) {
 	reads := func(h hold) bool { return h.Shared && h.Until > now }
 	if !shared || above >= s.fence || !slices.ContainsFunc(s.holds, reads) {
@@ -176,7 +179,7 @@ func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold,
 	return &s.holds[len(s.holds)-1], nil
 }
 
-// drop loses all holds but those that keep allows.
+// drop removes every hold for which keep returns false, and notes its token as lost.
 func (s *state) drop(keep func(hold) bool) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
 		if keep(h) {
@@ -190,7 +193,7 @@ func (s *state) drop(keep func(hold) bool) {
 	})
 }
 
-// evict ends all holds and the cool-down if the fence is still seen, and mints a fence.
+// evict ends all holds and the cool-down if the fence is still seen, and mints a new fence.
 func (s *state) evict(seen uint64, now micros) (uint64, error) {
 	if s.fence != seen || seen == 0 {
 		return 0, driver.ErrLost
@@ -214,7 +217,7 @@ func (h *hold) arm(now micros, d time.Duration) {
 	}
 }
 
-// acquire makes one try for r. The state was trimmed.
+// acquire makes one try for r. The caller has trimmed the state.
 func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	if h := s.live(opaque(r.Token), now); h != nil {
 		return s.repeat(h, r, now), nil
@@ -242,8 +245,8 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// repeat serves a request whose token is live: the first reply was lost, it claims a reservation,
-// or it arms AtLeast.
+// repeat serves a request whose token is live already. Either the first reply was lost, or the
+// request claims a reservation or arms AtLeast.
 func (s *state) repeat(h *hold, r *driver.Request, now micros) *hold {
 	if h.Reserved {
 		h.Reserved, h.Since, h.Until, h.Holder = false, now, now, r.Holder
@@ -270,7 +273,7 @@ func (s *state) replace(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// release ends what token has and reports what that was.
+// release ends everything that token has, and reports what that was.
 func (s *state) release(token opaque, keep time.Duration, now micros) driver.Outcome {
 	place := func(p place) bool { return p.Token == token }
 	waits := slices.ContainsFunc(s.queue, place)
@@ -308,8 +311,8 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 	return driver.Gone
 }
 
-// convert changes the mode of a live hold. write tells whether the state changed although there is
-// an error: the intent of a promotion was noted.
+// convert changes the mode of a live hold. write reports whether the state changed in spite of an
+// error, because convert noted the intent of a promotion.
 func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
 	h, err = s.held(opaque(r.Token), now)
 	if err != nil {
@@ -336,13 +339,13 @@ func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err
 	return h, true, nil
 }
 
-// excludedBut reports whether anybody but token holds the name.
+// excludedBut reports whether anybody except token holds the name.
 func (s *state) excludedBut(token opaque, now micros) bool {
 	return slices.ContainsFunc(s.holds, func(h hold) bool { return h.Until > now && h.Token != token })
 }
 
-// handOver reserves the free name for the waiters whose turn it is, as far as the database wakes
-// them. For a waiter that polls, it notes since when the name lies free.
+// handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
+// that polls, and notes since when the name is free for that waiter.
 func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
@@ -351,7 +354,7 @@ func (s *state) handOver(now micros) (handed []reservation) {
 		}
 		h, err := s.add(p.Token, p.Shared, p.Above, now)
 		if err != nil {
-			break // the fences are used up: the waiter's own try tells it
+			break // the fences are used up: the waiter's own try returns that error
 		}
 		h.Reserved, h.Holder = true, p.Holder
 		h.extend(now, driver.MaxReservation)
@@ -364,8 +367,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 	return handed
 }
 
-// leaveFree is handOver while a transaction keeps the name: nobody can get it. The first waiter has
-// to look from now on until that transaction ends.
+// leaveFree does what handOver does while a transaction keeps the name, so that nobody can get it.
+// From now on the first waiter has to look until that transaction ends.
 func (s *state) leaveFree(now micros) (look []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		look = append(look, reservation{token: s.queue[0].Token})
@@ -373,15 +376,17 @@ func (s *state) leaveFree(now micros) (look []reservation) {
 	return look
 }
 
-// A reservation was made for the waiter with that token; without a fence, it only has to look. The
-// next in the queue, if there is one, has to look if the reservation is not claimed in time.
+// A reservation was made for the waiter with that token. If fence is 0, nothing is reserved: the
+// waiter only has to look. next is the token of the next waiter, or "". That waiter has to look if
+// the reservation is not claimed in time.
 type reservation struct {
 	token opaque
 	fence uint64
 	next  opaque
 }
 
-// text is how a notification names a reservation. Tokens are secrets, so their hashes stand there.
+// text returns the text of the notification about a reservation. It has the hashes of the tokens,
+// because tokens are secrets.
 func (r reservation) text() string {
 	text := r.token.hash() + " " + strconv.FormatUint(r.fence, 10)
 	if r.next != "" {
@@ -390,7 +395,7 @@ func (r reservation) text() string {
 	return text
 }
 
-// join gives r a place in the queue, or renews it.
+// join gives r a place in the queue, or renews the place that it has.
 func (s *state) join(r *driver.Request, push bool, now micros) {
 	p := place{opaque(r.Token), r.Shared, r.FenceAbove, push, now.add(placeFor), r.Holder}
 	if i := s.ahead(opaque(r.Token)); i < len(s.queue) {
@@ -400,8 +405,8 @@ func (s *state) join(r *driver.Request, push bool, now micros) {
 	s.queue = append(s.queue, p)
 }
 
-// busy is the time until which the statements for a free name and a plain release must not be
-// used, because the decision needs more than the columns tell.
+// busy returns the time until which the statements of fast.go must not be used, because the columns
+// alone do not decide.
 func (s *state) busy() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {
@@ -418,7 +423,7 @@ func (s *state) busy() micros {
 	return end
 }
 
-// nextEnd is when the next hold, reservation, cool-down or intent ends; 0 if none will.
+// nextEnd returns when the next hold, reservation, cool-down or intent ends, or 0 if none will.
 func (s *state) nextEnd(now micros) micros {
 	var next micros
 	sooner := func(t micros) {
@@ -444,7 +449,7 @@ func (s *state) heldError(token opaque, now micros) error {
 	return err
 }
 
-// reports lists the live holds but that of token, by this process's clock.
+// reports lists the live holds except that of token, with times by this process's clock.
 func (s *state) reports(token opaque, now micros) []driver.Hold {
 	wall := time.Now()
 	at := func(t micros) time.Time { return wall.Add(t.until(now)) }
@@ -465,18 +470,18 @@ func (s *state) reports(token opaque, now micros) []driver.Hold {
 	return out
 }
 
-// report is the state as Inspect and List return it.
+// report returns the state in the form that Inspect and List return.
 func (s *state) report(name string, now micros) driver.State {
 	s.trim(now)
 	return driver.State{Name: name, Holds: s.reports("", now), Fence: s.fence, Waiters: len(s.queue)}
 }
 
-// idle reports whether nothing of the name is live.
+// idle reports whether the name has nothing that is live.
 func (s *state) idle(now micros) bool {
 	return len(s.queue) == 0 && s.cool <= now && !s.excludedBut("", now)
 }
 
-// exclusive returns the one exclusive hold, which stands in columns of its own, and the others.
+// exclusive returns the exclusive hold, which has columns of its own, and the other holds.
 func (s *state) exclusive() (*hold, []hold) {
 	i := slices.IndexFunc(s.holds, func(h hold) bool { return !h.Shared })
 	if i < 0 {
@@ -486,7 +491,7 @@ func (s *state) exclusive() (*hold, []hold) {
 	return &h, slices.Delete(slices.Clone(s.holds), i, i+1)
 }
 
-// lockedByTx is the refusal while a transaction keeps the name.
+// lockedByTx returns the error for a try while a transaction keeps the name.
 func (s *state) lockedByTx() error {
 	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
 }

@@ -7,46 +7,45 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The table of locks has one row a name.
+// The table of locks has one row for each name.
 //
 //	name      the name
-//	version   is one higher after each change; a change of a row that was read before names it
+//	version   one higher after each change; a change applies only to the version that it read
 //	fence     the highest fence minted for the name
-//	token     of the exclusive hold or of a reservation for one; empty: there is none
-//	reserved  1: it has not been claimed yet
-//	since, until, least   of that hold, microseconds since 1970 by the server's clock; since of a row
-//	          that was not used yet is when the row was made
+//	token     of the exclusive hold, or of a reservation for one; empty if there is none
+//	reserved  1 if the reservation has not been claimed yet
+//	since, until, least   of that hold, microseconds since 1970 by the server's clock; in a row that
+//	          was never used, since is when the row was made
 //	holder    of that hold, JSON
-//	busy      until then, more than these columns decides who may have the name
-//	more      the rest of the state, JSON; empty: there is none
+//	busy      until then, these columns alone do not decide who may have the name
+//	more      the rest of the state, JSON; empty if there is none
 //
-// A grant takes a lock that renewal, Release and Break do not take, and that a transaction which
-// checks or holds a lock keeps away. So such a transaction keeps others from getting the name and
-// is in nobody's way otherwise:
+// Each grant takes a row lock that renewal, Release and Break do not need. A transaction that
+// checks or holds a lock takes a row lock that excludes it. So such a transaction keeps others from
+// getting the name, and delays nothing else:
 //
 //	PostgreSQL  a grant locks its row FOR UPDATE; a transaction that checks locks it FOR KEY SHARE
 //	MySQL       a grant writes to the name's row in a second table, of grants; a transaction that
 //	            checks locks that row
 //	SQLite      there is one writer at a time, and a transaction that checks writes
 //
-// A transaction that holds the lock (LockTx) writes to the row in the table of grants, so that two
-// of them exclude each other and a transaction with an older snapshot fails.
+// A transaction that holds the lock (LockTx) writes to the row in the table of grants. So two such
+// transactions exclude each other, and a transaction with an older snapshot fails.
 
-// statements are the texts for one store, made once.
+// statements holds the SQL texts of one store. They are made once.
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
-	acquire, acquireBoth                                            string // *Both: MariaDB's, which write to both tables
+	acquire, acquireBoth                                            string // *Both: for MariaDB, writes both tables
 	claim, extend, release, notify                                  string
 	prune                                                           pruneStatements
 	tx                                                              txStatements
 }
 
-// noLockWait makes a statement of MariaDB fail instead of waiting for a row that somebody has
-// locked.
+// noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
 const noLockWait = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 
-// assignment is what save writes.
+// assignment is the SET clause of save.
 const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
 
 const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
@@ -87,9 +86,8 @@ func newStatements(d *dialect, t tables) statements {
 	return st
 }
 
-// fast makes the statements for the most frequent steps: a free name is taken, and a hold is
-// extended or given back while nobody waits. They change nothing where more than the columns
-// decides.
+// fast makes the statements for the most frequent steps: taking a free name, and extending or
+// releasing a hold while nobody waits. They change nothing if the columns alone do not decide.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
@@ -100,7 +98,7 @@ func (st *statements) fast(d *dialect, t tables) {
 	case dialects[SQLite]:
 		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
 	case dialects[MySQL]:
-		// It returns the new fence as LAST_INSERT_ID.
+		// The statement returns the new fence as LAST_INSERT_ID.
 		both := strings.Replace(take, " AS l SET ", " AS l JOIN "+t.grants+" AS g ON g.name = l.name SET ", 1)
 		fence := d.max("l.fence + 1", d.max("?", d.now))
 		both = strings.Replace(both, "fence = "+fence, "l.fence = LAST_INSERT_ID("+fence+")", 1)
@@ -118,12 +116,12 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 }
 
-// txStatements are for transactions of the caller's.
+// txStatements are the statements that run in the caller's transactions.
 type txStatements struct {
-	plain string // reads the row of the last grant as the transaction sees it; "" if that is not asked
-	share string // reads and locks it, so that nobody gets the name before the end of the transaction
-	write string // makes a new version of it
-	own   string // locks it against transactions that check, too
+	plain string // reads the row of the last grant as the transaction sees it; "" if not needed
+	share string // reads and locks that row, so that nobody gets the name until the transaction ends
+	write string // makes a new version of that row
+	own   string // locks that row against transactions that check, too
 }
 
 func newTxStatements(d *dialect, t tables) txStatements {

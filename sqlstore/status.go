@@ -14,13 +14,13 @@ import (
 type question struct {
 	name string
 	sql  string
-	// advice returns what to do about a value, "" if nothing.
+	// advice returns what to do about a value, or "" if there is nothing to do.
 	advice func(value string) string
-	// fatal returns why no locks can be kept under a value, "" if they can.
+	// fatal returns why a value makes locks impossible, or "" if it does not.
 	fatal func(value string) string
 }
 
-// unless advises when a value is none of those given.
+// unless returns advice for every value that is not one of good.
 func unless(advice string, good ...string) func(string) string {
 	return func(value string) string {
 		for _, g := range good {
@@ -130,7 +130,7 @@ func (s *Store) ask(ctx context.Context, query string) (string, error) {
 	return value.String, err
 }
 
-// examine refuses a server that cannot keep locks.
+// examine returns an error if the server cannot keep locks.
 func (s *Store) examine(ctx context.Context) error {
 	for _, q := range questions[s.engine] {
 		if q.fatal == nil {

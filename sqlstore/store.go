@@ -13,7 +13,7 @@ import (
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// String names the store.
+// String returns the engine and the name of the table.
 func (s *Store) String() string { return s.engine.String() + " " + s.rows.tables.locks }
 
 // Acquire implements driver.Store.

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Granted lock is what CheckTx needs to know of a lock. *padlock.Lock is one.
+// A Granted lock tells CheckTx the name and the fence of a grant. *padlock.Lock is one.
 type Granted interface {
 	// Name returns the name that is locked.
 	Name() string
@@ -18,19 +18,19 @@ type Granted interface {
 	Fence() uint64
 }
 
-// CheckTx makes sure that nothing which tx writes is written after somebody else got the lock: it
-// returns nil only if lock is held now, and keeps everybody else from getting its name until tx has
-// ended. So a process that was paused before the commit does no harm, and nobody has to check a
-// fence. Call it at the start of the transaction; under REPEATABLE READ and above, the transaction
-// has to begin after Acquire.
+// CheckTx makes sure that tx writes nothing after somebody else got the lock. It returns nil only
+// if lock is held now, and then keeps everybody else from getting its name until tx has ended. So a
+// process that was paused before the commit does no harm, and the program need not check fences.
+// Call it at the start of the transaction. Under REPEATABLE READ and above, the transaction has to
+// begin after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
-// renewal, Release and Break do not wait for tx; on SQLite every write does, so keep tx shorter
-// than a third of the TTL.
+// renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
+// shorter than a third of the TTL.
 //
-// The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, or another one
-// if the database cannot tell: roll tx back then. lock must have been taken from this store, and
-// must not be a shared one that was promoted meanwhile. tx must be of the same database.
+// The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
+// error if the database cannot tell. After any error, roll tx back. lock must come from this store,
+// and tx must be of the same database. A shared lock must not have been promoted meanwhile.
 func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	name, fence := lock.Name(), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
@@ -66,14 +66,14 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 }
 
-// LockTx takes the lock on name until tx ends, without a lease and without a fence: to break it,
-// an operator has to end the transaction, and then nothing of it is written. It never waits. A
-// *driver.HeldError says that somebody else has the name, in a transaction or under a lease, or
-// waits for it; driver.ErrAlreadyHeld, that this process does.
+// LockTx takes the lock on name until tx ends, without a lease and without a fence. To break the
+// lock, an operator has to end the transaction, and then nothing of it is written. LockTx never
+// waits. It returns a *driver.HeldError if somebody else has the name, in a transaction or under a
+// lease, or waits for it. It returns driver.ErrAlreadyHeld if this process has the name.
 //
-// While tx is open, others who try the name get a *driver.HeldError. Call it at the start of the
-// transaction: under REPEATABLE READ and above, it fails if the transaction has read before and may
-// have seen what an earlier holder changed since.
+// While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
+// the transaction. Under REPEATABLE READ and above, it fails if tx has read before and may not see
+// what an earlier holder has changed since.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	}
 	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is younger than its snapshot
+		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is newer than the snapshot of tx
 	}
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
@@ -114,9 +114,9 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	return st.heldError("", now)
 }
 
-// peekBeside reads the state of a name after tx has locked the row of its last grant: with another
-// connection, because under MySQL's SERIALIZABLE each row that tx reads is locked. SQLite's pool
-// may have one connection only.
+// peekBeside reads the state of a name after tx has locked the row of its last grant. It uses
+// another connection, because under MySQL's SERIALIZABLE each row that tx reads gets locked. On
+// SQLite it uses tx itself, because the pool may have one connection only.
 func (s *Store) peekBeside(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peek(ctx, name)
@@ -130,9 +130,9 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pin locks a row of the name for the transaction, in the way that text says. Where the engine can
-// tell, it makes sure that the transaction sees that row as it is now. saw is the fence that the
-// transaction sees, 0 if it is not known.
+// pin locks a row of the name for the transaction, with the statement in text. If the engine can
+// tell, pin also makes sure that the transaction sees the current version of that row. saw is the
+// fence that the transaction sees, or 0 if it is not known.
 func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uint64, err error) {
 	if text == "" { // SQLite: any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
@@ -167,7 +167,7 @@ func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uin
 	return saw, nil
 }
 
-// whyNoRow tells a row that another transaction has locked from one that is not there.
+// whyNoRow distinguishes a row that another transaction has locked from a row that does not exist.
 func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	switch there, err := s.rows.hasGrant(ctx, name); {
 	case err != nil:
@@ -178,7 +178,7 @@ func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	return (&state{}).lockedByTx()
 }
 
-// stale says what to do about a transaction that is too old for the lock.
+// stale returns the error for a transaction that may be too old for the lock. It says what to do.
 func (s *Store) stale(ctx context.Context, err error) error {
 	if err != nil && judge(err) == again {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -186,8 +186,8 @@ func (s *Store) stale(ctx context.Context, err error) error {
 	return failure(ctx, err, false)
 }
 
-// same makes sure that the transaction sees the row of the lock as it is now. Above READ
-// COMMITTED it sees the row as it was when it first read.
+// same makes sure that the transaction sees the current version of the lock's row. Above READ
+// COMMITTED, a transaction sees the row as it was when the transaction first read.
 func (s *Store) same(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil
@@ -202,9 +202,9 @@ func (s *Store) same(ctx context.Context, name string, st *state) error {
 	return nil
 }
 
-// makeRowsFor makes the rows of a name before a transaction looks for them: MySQL would lock the
-// place where a missing row belongs. They stay when the transaction is rolled back; only SQLite,
-// which has one writer, has to make them in the transaction itself.
+// makeRowsFor makes the rows of a name before a transaction looks for them. Otherwise MySQL would
+// lock the place where a missing row belongs. The rows stay even if the transaction is rolled back.
+// SQLite has only one writer, so there the transaction itself makes them.
 func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
 	if !s.rows.dialect.grants {
 		_, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{})

@@ -9,13 +9,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// upgrades has the statements that bring tables of a version to the next one: upgrades[1] those
-// from version 1 to 2.
+// upgrades has, for each version of the tables, the statements that bring them to the next version:
+// upgrades[1] leads from version 1 to 2.
 var upgrades = map[int]func(Engine, tables) []string{}
 
-// Upgrade brings the tables of a database to the version of this package, and makes them if they
-// are not there. from is the version that they had, 0 if there were none. Programs that know only
-// an older version fail from then on, and say what to do.
+// Upgrade brings the tables of a database to the version of this package, and creates them if they
+// do not exist. from is the version that they had, or 0 if there were none. After an upgrade,
+// programs that know only an older version fail, and their error says what to do.
 func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (from, to int, err error) {
 	s, err := Open(ctx, db, e, InSchema(schema), Lazy())
 	if err != nil {

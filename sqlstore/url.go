@@ -12,27 +12,28 @@ import (
 	"time"
 )
 
-// An Opener connects to the databases of one engine. The packages below sqlstore/drivers have one
-// each, so a program links only the drivers that it names.
+// An Opener connects to the databases of one engine. Each package below sqlstore/drivers has one,
+// so a program links only the drivers that it names.
 type Opener struct {
 	Engine Engine
-	// Names are the schemes of its URLs. The usual one comes first.
+	// Names are the schemes of the engine's URLs. The usual one comes first.
 	Names []string
-	// Parameters lists the parameters of a URL that Open understands. FromURL refuses others.
+	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
-	// Open returns a pool for the database that u names, and a Listener or nil. It need not reach
-	// the server. The query of u has only Parameters. password, if it is not nil, returns the
+	// Open returns a pool for the database that u names, and a Listener or nil. It need not contact
+	// the server. The query of u has only Parameters. If password is not nil, it returns the
 	// password for each new connection. ErrInvalid means that u is wrong. Neither this error nor
-	// those of the pool repeat a user or a password.
+	// those of the pool may contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, Listener, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
 	// encrypted. It may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At returns u with its only server at another address, or nil. It may be nil.
+	// At returns u with another address for its only server, or nil if that is not possible. It may
+	// be nil.
 	At func(u *url.URL, address string) *url.URL
 }
 
-// FromURL opens the store in the database that a URL names. o says which driver connects:
+// FromURL opens the store in the database that a URL names. o chooses the driver:
 //
 //	store, err := sqlstore.FromURL(ctx, u, postgres.Opener())
 //
@@ -44,9 +45,9 @@ type Opener struct {
 //	password-file=FILE   the password, read again for each connection
 //	lazy=yes             Lazy
 //
-// Any other parameter is driver.ErrInvalid. opts are applied after the parameters of the URL. ctx
-// bounds the opening only. The store has a pool of its own, which Close closes. No error contains
-// a user or a password.
+// For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
+// of the URL. ctx limits only the opening. The store has its own pool, which Close closes. No error
+// contains a user or a password.
 func FromURL(ctx context.Context, u *url.URL, o Opener, opts ...Option) (*Store, error) {
 	p, err := parse(u, o)
 	if err != nil {
@@ -69,7 +70,7 @@ func FromURL(ctx context.Context, u *url.URL, o Opener, opts ...Option) (*Store,
 	return s, nil
 }
 
-// limit bounds a pool of padlock's own.
+// limit sets the limits of a pool that padlock has opened.
 func limit(db *sql.DB, e Engine, most int) {
 	if most == 0 {
 		if most = 8; e == SQLite {
@@ -84,7 +85,7 @@ func limit(db *sql.DB, e Engine, most int) {
 	}
 }
 
-// A target is a URL after parse.
+// A target is a URL that parse has read.
 type target struct {
 	u        *url.URL // without padlock's own parameters
 	opts     []Option
@@ -94,7 +95,7 @@ type target struct {
 	silent   bool // notify=no
 }
 
-// parse reads padlock's own parameters of a URL.
+// parse reads padlock's own parameters from a URL.
 func parse(u *url.URL, o Opener) (*target, error) {
 	switch {
 	case !slices.Contains(o.Names, u.Scheme):
@@ -130,7 +131,7 @@ func parse(u *url.URL, o Opener) (*target, error) {
 	return p, nil
 }
 
-// parameters are those of padlock itself.
+// parameters has padlock's own URL parameters.
 var parameters = map[string]func(p *target, value string) error{
 	"schema": func(p *target, v string) error {
 		p.schema = v
@@ -165,7 +166,7 @@ var parameters = map[string]func(p *target, value string) error{
 	},
 }
 
-// noneInFiles are the parameters that make no sense for a file.
+// noneInFiles has the parameters that make no sense for a file.
 var noneInFiles = map[string]bool{"schema": true, "notify": true, "password-file": true}
 
 // known lists the parameters of an engine's URLs.

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. With reserve the queue is in order of arrival over all processes.
+// Wait implements driver.Waiter. With reserve, the queue has one order for all processes.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
@@ -39,16 +39,16 @@ type wait struct {
 	reserve bool
 	*waiting
 
-	joined bool      // it has a place
-	push   bool      // the database wakes it, says the place
+	joined bool      // this wait has a place in the queue
+	push   bool      // its place says that the database wakes it
 	renew  time.Time // when the place has to be renewed
 
 	at    int           // others ahead at the last look
 	moved time.Time     // when that number last changed
-	step  time.Duration // the time that one step took then
+	step  time.Duration // how long the last step took
 }
 
-// silence is how long a wait goes on without an answer of the database.
+// silence is how long a wait continues without any reply from the database.
 const silence = 30 * time.Second
 
 func (w *wait) run(ctx context.Context) (driver.Grant, error) {
@@ -81,7 +81,8 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// sleep waits until it is worth looking again. over means that the name was handed to this waiter.
+// sleep waits until it is worth looking again. over means that the name was reserved for this
+// waiter.
 func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, over bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -92,7 +93,7 @@ func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, 
 		case fence := <-w.to:
 			w.s.waits.reserve(w.r.Token)
 			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
-		case <-w.next: // it may be dead
+		case <-w.next: // the waiter before this one may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
 		case <-w.waiting.look:
 			return g, false, nil
@@ -102,7 +103,7 @@ func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, 
 	}
 }
 
-// ask looks once. over means that Wait returns g.
+// ask looks at the name once. over means that Wait has to return g.
 func (w *wait) ask(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -133,7 +134,7 @@ func (w *wait) ask(ctx context.Context) (g driver.Grant, over bool, pause time.D
 	return w.join(ctx, read) // it is this waiter's turn, or its place is gone
 }
 
-// join takes a place, or renews it, or takes the name if it is this waiter's turn: then Wait
+// join takes a place or renews it. If it is this waiter's turn, join takes the name, and Wait
 // returns the hold itself. read is the state if it was read already, or nil.
 func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool, pause time.Duration, err error) {
 	var gone bool
@@ -146,7 +147,7 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 		}
 		at := st.ahead(token)
 		if gone = w.joined && at == len(st.queue); gone {
-			return result{} // the place lapsed, or a reservation that was not seen in time
+			return result{} // the place lapsed, or a reservation that this waiter did not see in time
 		}
 		if !st.excluded(token, w.r.Shared, now) && st.turn(at, now) {
 			before := st.fence
@@ -175,15 +176,15 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 }
 
 const (
-	headPause = 70 * time.Millisecond  // of the first in the queue
+	headPause = 70 * time.Millisecond  // pause of the first in the queue
 	nextPause = 300 * time.Millisecond // of the second, and of readers behind readers, at most
 	pushPause = 2 * time.Second        // of the first, at most, if the database wakes it
 	lastPause = 12 * time.Second       // of the others, at most
 )
 
-// pause is how long a waiter sleeps that has ahead others before it. The first looks often. The
-// others look often enough to see that they have become the first: the further back they are and
-// the longer one step takes, the less often. None sleeps past the end of the lease that it waits
+// pause returns how long a waiter with that many others ahead sleeps. The first looks often. The
+// others look often enough to notice that they have become the first: less often the further back
+// they are and the longer one step takes. No waiter sleeps past the end of the lease that it waits
 // for.
 func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	if ahead != w.at || w.moved.IsZero() {
@@ -193,8 +194,8 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		w.at, w.moved = ahead, time.Now()
 	}
 	if w.push {
-		// The first looks when the lease that it waits for ends. The others look now and then,
-		// since a holder may have died and a notification may be lost.
+		// The first looks when the lease that it waits for ends. The others look from time to time,
+		// since a holder may have died or a notification may have been lost.
 		d := lastPause
 		if ahead == 0 {
 			d = pushPause
@@ -222,8 +223,8 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	return min(max(time.Duration(ahead)*step/3, headPause), most)
 }
 
-// leave gives the place up, on a context of its own. It tries again while the server cannot be
-// reached; a place that is left behind delays others for up to placeFor.
+// leave gives up the place in the queue, with a context of its own. It tries again while the server
+// cannot be reached, because an abandoned place delays others for up to placeFor.
 func (w *wait) leave(ctx context.Context) {
 	if !w.reserve {
 		return

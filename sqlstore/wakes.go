@@ -12,37 +12,37 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Listener receives PostgreSQL's notifications. It has a connection of its own, which it opens
-// for each call of Listen.
+// A Listener receives PostgreSQL's notifications. Each call of Listen opens a connection for that.
 type Listener interface {
-	// Listen listens on a channel, calls ready, and then calls woken with the payload of each
-	// notification, until ctx ends or the connection is lost. It returns the reason.
+	// Listen listens on a channel and calls ready. Then it calls woken with the payload of each
+	// notification, until ctx ends or the connection is lost. It returns the reason for the end.
 	Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error
 }
 
-// channel is the name under which the stores of one table notify each other.
+// channel returns the name of the channel on which the stores of one table notify each other.
 func (s *Store) channel() string { return "padlock_" + opaque(s.rows.tables.locks).hash()[:12] }
 
-// waits are the waiters of this process. A change by this process wakes them without the database.
+// waits has the waiters of this process. A change made by this process wakes them without the
+// database.
 type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
 	byToken map[string]*waiting  // those with a place, by the hash of the token
-	claims  map[string]time.Time // tokens that were handed a name and have not claimed it yet, and since when
+	claims  map[string]time.Time // tokens with an unclaimed reservation, and since when
 
 	listener *listening // nil if nobody has waited for a while
-	waiters  int        // that want notifications
+	waiters  int        // calls of Wait that want notifications
 }
 
-// A waiting is a call of Wait.
+// A waiting is one call of Wait.
 type waiting struct {
-	token opaque        // "" if it takes no place
-	look  chan struct{} // it has to look
-	to    chan uint64   // the fence of a reservation for it
-	next  chan struct{} // somebody before it has one
+	token opaque        // "" if the waiter takes no place in the queue
+	look  chan struct{} // signals that the waiter has to look
+	to    chan uint64   // gets the fence of a reservation for the waiter
+	next  chan struct{} // signals that the waiter before this one has a reservation
 }
 
-// add counts a call of Wait, until remove is called.
+// add registers a call of Wait until remove is called.
 func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,8 +69,8 @@ func (w *waits) remove(name string, one *waiting) {
 	}
 }
 
-// wake makes the waiters of this process for a name look that have no place, and the one with the
-// token first.
+// wake makes waiters of this process look: those for the name that have no place in the queue, and
+// the one whose token is first.
 func (w *waits) wake(name string, first opaque) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +97,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// hand tells the waiter of this process whose token has that hash that the name is reserved for it,
-// or with fence 0, that it has to look. It reports whether there is one.
+// hand tells a waiter of this process that the name is reserved for it, or, with fence 0, that it
+// has to look. hash is the hash of the waiter's token. hand reports whether this process has that
+// waiter.
 func (w *waits) hand(hash string, fence uint64) bool {
 	one := w.waiter(hash)
 	switch {
@@ -115,7 +116,8 @@ func (w *waits) hand(hash string, fence uint64) bool {
 	return true
 }
 
-// warn tells the waiter that the one before it was handed the name.
+// warn tells a waiter that the name was reserved for the waiter before it. It reports whether this
+// process has that waiter.
 func (w *waits) warn(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {
@@ -130,7 +132,7 @@ func (w *waits) waiter(hash string) *waiting {
 	return w.byToken[hash]
 }
 
-// hears reads a notification.
+// hears handles the payload of a notification.
 func (w *waits) hears(payload string) {
 	words := strings.Fields(payload)
 	if len(words) < 2 {
@@ -144,18 +146,18 @@ func (w *waits) hears(payload string) {
 	}
 }
 
-// reserve notes that token was handed a name, so that it claims it in one statement.
+// reserve notes that the name was reserved for token, so that Acquire claims it in one statement.
 func (w *waits) reserve(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if len(w.claims) >= 64 { // callers that never came for theirs
+	if len(w.claims) >= 64 { // remove those of callers that never claimed
 		maps.DeleteFunc(w.claims, func(_ string, since time.Time) bool { return now.Sub(since) > driver.MaxReservation })
 	}
 	w.claims[token] = now
 }
 
-// handed reports whether token was handed a name, once.
+// handed reports whether a reservation was noted for token, and forgets it.
 func (w *waits) handed(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,16 +166,16 @@ func (w *waits) handed(token string) bool {
 	return yes
 }
 
-// idleListen is how long the connection that listens stays open when nobody waits.
+// idleListen is how long the connection for notifications stays open when nobody waits.
 const idleListen = 10 * time.Second
 
-// A listening is the connection for notifications, and its successors when it is lost.
+// A listening is the connection for notifications. If it is lost, another one replaces it.
 type listening struct {
 	stop context.CancelFunc
 	on   bool // notifications arrive
 }
 
-// listen counts a waiter, and opens the connection for notifications if it is the first.
+// listen counts a waiter. The first waiter opens the connection for notifications.
 func (s *Store) listen() (done func()) {
 	if s.cfg.listener == nil {
 		return func() {}
@@ -195,7 +197,7 @@ func (s *Store) listen() (done func()) {
 	}
 }
 
-// keepListening holds the connection for notifications until nobody has waited for a while.
+// keepListening keeps the connection for notifications open until nobody has waited for a while.
 func (s *Store) keepListening(ctx context.Context, l *listening) {
 	defer l.stop()
 	idle := time.NewTicker(idleListen)
@@ -226,8 +228,8 @@ func (s *Store) keepListening(ctx context.Context, l *listening) {
 	}
 }
 
-// forget gives up l if nobody waits, and reports whether it did. A waiter that comes later opens
-// another connection, whether l has ended or not.
+// forget removes l if nobody waits, and reports whether it did. A later waiter opens another
+// connection, even if l has not ended yet.
 func (w *waits) forget(l *listening) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +240,8 @@ func (w *waits) forget(l *listening) bool {
 	return true
 }
 
-// hearing notes whether notifications arrive, and makes all waiters look: what came before is lost.
+// hearing notes whether notifications arrive. It makes all waiters look, because notifications that
+// were sent before are lost.
 func (s *Store) hearing(l *listening, on bool) {
 	w := &s.waits
 	w.mu.Lock()

@@ -17,15 +17,16 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
 )
 
-// parameters are those of go-sql-driver/mysql that do not change what statements mean, and socket.
+// parameters lists socket and those parameters of go-sql-driver/mysql that do not change the
+// meaning of statements.
 var parameters = []string{
 	"socket", "tls", "timeout", "readTimeout", "writeTimeout", "collation", "charset", "compress",
 	"interpolateParams", "maxAllowedPacket", "serverPubKey", "allowCleartextPasswords",
 	"allowNativePasswords", "rejectReadOnly", "connectionAttributes",
 }
 
-// lockWait is how long a statement waits for a row, in seconds. It ends before padlock gives the
-// call up, so that no statement goes on in the server for a caller that has left.
+// lockWait is how long a statement waits for a row, in seconds. It ends before padlock gives up the
+// call, so that no statement continues in the server after its caller has left.
 const lockWait = "3"
 
 // Opener connects to URLs of the form
@@ -33,12 +34,13 @@ const lockWait = "3"
 //	mysql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	mysql://[USER[:PASSWORD]@]/DATABASE?socket=/run/mysqld/mysqld.sock
 //
-// Their parameters are those of go-sql-driver/mysql, such as tls=true. Without tls, the connection
-// is not encrypted; to a host other than this machine, tls=preferred is refused, because it falls
-// back to plain text. The driver reads no environment variable: MYSQL_HOST, MYSQL_PWD and the
-// option files of the server's own clients have no effect.
+// A URL may have the parameters of go-sql-driver/mysql, such as tls=true. Without tls, the
+// connection is not encrypted. For a host other than this machine, tls=preferred is an error,
+// because it falls back to plain text. The driver reads no environment variable: MYSQL_HOST,
+// MYSQL_PWD and the option files of the server's own clients have no effect.
 //
-// Values are put into the text of statements (interpolateParams), which saves a round trip each.
+// The client puts values into the text of statements (interpolateParams), which saves one round
+// trip for each statement.
 func Opener() sqlstore.Opener {
 	return sqlstore.Opener{
 		Engine:     sqlstore.MySQL,
@@ -86,7 +88,7 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 	return sql.OpenDB(login.Connector{Inner: inner, Secrets: s.all}), nil, nil
 }
 
-// secrets are what no error may hold.
+// secrets are the texts that no error may contain.
 type secrets struct {
 	mu   sync.Mutex
 	list []string
@@ -154,7 +156,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return []string{address(u)}, encrypted
 }
 
-// at moves a URL to a proxy, unless a certificate is checked, which names the host.
+// at returns the URL with the address of a proxy instead of the server's. It returns nil if a
+// certificate is checked, because a certificate names the host.
 func at(u *url.URL, address string) *url.URL {
 	if t := u.Query().Get("tls"); u.Host == "" || t != "" && t != "false" && t != "skip-verify" {
 		return nil

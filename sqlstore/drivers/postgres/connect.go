@@ -16,9 +16,10 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
 )
 
-// A connector connects, and notices a pooler between it and the server: a pooler gives its clients
-// another number for their connection than the server's process has. Prepared statements do not
-// survive a pooler that gives each transaction to another process, so none are made behind any.
+// A connector connects, and detects a pooler between it and the server. Behind a pooler, the number
+// that the client gets for its connection differs from the number of the server's process. Some
+// poolers may give each transaction to another process, and prepared statements do not survive
+// that. So the connector prepares none behind any pooler.
 type connector struct {
 	cfg      *pgx.ConnConfig
 	password func() (string, error)
@@ -36,8 +37,8 @@ const (
 	pooled
 )
 
-// Connect implements driver.Connector. When the way turns out to be another than was thought, it
-// connects once more, with statements sent as that way allows.
+// Connect implements driver.Connector. If the way to the server is not the expected one, Connect
+// connects once more, and sends statements as the actual way allows.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		thought := c.way.Load()
@@ -63,7 +64,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c *connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
-// prepare sets what is different for each connection.
+// prepare sets what differs between connections: the password and how statements are sent.
 func (c *connector) prepare(cfg *pgx.ConnConfig, way int32) error {
 	if way != direct && !c.fixed {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -82,7 +83,7 @@ func (c *connector) prepare(cfg *pgx.ConnConfig, way int32) error {
 	return nil
 }
 
-// look finds out which way a connection goes.
+// look finds out which way to the server a connection takes.
 func look(ctx context.Context, conn *pgx.Conn) (int32, error) {
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
@@ -94,7 +95,7 @@ func look(ctx context.Context, conn *pgx.Conn) (int32, error) {
 	return pooled, nil
 }
 
-// plain leaves out the user and the database, which pgx puts before the reason.
+// plain removes the user and the database, which pgx puts in front of the reason, from an error.
 func plain(err error) error {
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
@@ -109,16 +110,16 @@ func (c *connector) secrets() []string {
 	return []string{c.last, c.cfg.Password, c.cfg.User}
 }
 
-// A listener listens with a connection of its own.
+// A listener listens on a connection of its own.
 type listener struct{ c *connector }
 
 const (
-	probeTime = 2 * time.Second  // for a notification to come back
-	deafTime  = 10 * time.Minute // until a pooler that lets none pass is tried again
+	probeTime = 2 * time.Second  // how long a notification may take to come back
+	deafTime  = 10 * time.Minute // how long until a pooler that passed no notification is tried again
 )
 
-// Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification: if
-// that does not arrive, because each transaction has another server process, waiters poll.
+// Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If
+// each transaction has another server process, the notification does not arrive, and waiters poll.
 func (l *listener) Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error {
 	conn, way, err := l.connect(ctx)
 	if err != nil {
@@ -165,7 +166,7 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, int32, error) {
 	return conn, way, err
 }
 
-// passes reports whether a notification that another connection sends arrives.
+// passes reports whether this connection receives a notification that another connection sends.
 func (l *listener) passes(ctx context.Context, conn *pgx.Conn, channel string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -174,7 +175,7 @@ func (l *listener) passes(ctx context.Context, conn *pgx.Conn, channel string) b
 		return false
 	}
 	defer sender.Close(context.WithoutCancel(ctx))
-	probe := "probe-" + rand.Text() // one word, which no waiter takes for its own
+	probe := "probe-" + rand.Text() // a single word, which waiters ignore
 	if _, err := sender.Exec(ctx, "SELECT pg_notify($1, $2)", channel, probe); err != nil {
 		return false
 	}

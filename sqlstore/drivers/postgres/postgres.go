@@ -16,7 +16,7 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
 )
 
-// parameters are those of pgx and libpq. Settings of the session are written as options=-c….
+// parameters lists parameters of pgx and libpq. Settings of the session are written as options=-c….
 var parameters = []string{
 	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslsni", "sslnegotiation", "channel_binding",
 	"application_name", "connect_timeout", "target_session_attrs", "options", "search_path",
@@ -29,16 +29,16 @@ var parameters = []string{
 //	postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	postgres:///DATABASE?host=/run/postgresql      a unix socket
 //
-// Their parameters are those of libpq, such as sslmode and target_session_attrs. To a host other
-// than this machine, sslmode has to be one that does not fall back to plain text: verify-full,
+// A URL may have the parameters of libpq, such as sslmode and target_session_attrs. For a host
+// other than this machine, sslmode must not allow a fall-back to plain text: use verify-full,
 // verify-ca, require or disable.
 //
-// For the parts that a URL leaves out, the environment variables of libpq count (PGHOST, PGPORT,
-// PGDATABASE, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass. All
+// Parts that a URL leaves out come from libpq's environment variables (PGHOST, PGPORT, PGDATABASE,
+// PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …) and from the file ~/.pgpass. All
 // programs that share locks must name the same database.
 //
-// The connections are watched for a pooler such as PgBouncer. Behind one, no statement is prepared,
-// and waiters poll unless notifications pass it.
+// padlock detects a pooler such as PgBouncer. Behind one, it prepares no statements, and waiters
+// poll unless the pooler passes notifications on.
 func Opener() sqlstore.Opener {
 	return sqlstore.Opener{
 		Engine:     sqlstore.PostgreSQL,
@@ -53,8 +53,8 @@ func Opener() sqlstore.Opener {
 // Scheme describes the URLs, for package open.
 func Scheme() driver.Scheme { return Opener().Scheme() }
 
-// Open returns a pool for a URL and what sqlstore.Notify needs, for a program that keeps its own
-// data in the same database. The URL has only parameters of libpq.
+// Open returns a pool for a URL, and the Listener for sqlstore.Notify. It is for a program that
+// keeps its own data in the same database. The URL may have only parameters of libpq.
 func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -86,8 +86,8 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host other than this machine that is tried both with TLS and without, as
-// sslmode=prefer and allow do. prefer is what libpq does without sslmode.
+// fallsBack returns a host other than this machine that pgx would try both with TLS and without, or
+// "" if there is none. sslmode=prefer and allow have this effect, and prefer is libpq's default.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string
@@ -127,7 +127,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return addresses, encrypted
 }
 
-// at moves a URL to a proxy, unless a certificate is checked, which names the host.
+// at returns the URL with the address of a proxy instead of the server's. It returns nil if a
+// certificate is checked, because a certificate names the host.
 func at(u *url.URL, address string) *url.URL {
 	addresses, _ := servers(u)
 	query := u.Query()

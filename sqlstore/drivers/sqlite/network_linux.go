@@ -2,7 +2,7 @@ package sqlite
 
 import "syscall"
 
-// networkKinds are file systems, by statfs's f_type, that are kept by another machine.
+// networkKinds has the file systems that another machine keeps, by the f_type of statfs.
 var networkKinds = map[uint32]string{
 	0x6969:     "nfs",
 	0x517B:     "smb",
@@ -17,7 +17,8 @@ var networkKinds = map[uint32]string{
 	0x19830326: "beegfs",
 }
 
-// networkKind returns the name of the file system of a directory if it is one of a network.
+// networkKind returns the name of a directory's file system if that is a network file system, and
+// "" otherwise.
 func networkKind(dir string) string {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

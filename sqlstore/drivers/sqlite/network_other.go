@@ -2,5 +2,5 @@
 
 package sqlite
 
-// networkKind is not known on this system.
+// networkKind returns "", because this system offers no way to tell.
 func networkKind(string) string { return "" }

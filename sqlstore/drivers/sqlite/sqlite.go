@@ -1,4 +1,4 @@
-// Package sqlite connects package sqlstore to a file of SQLite, with the driver in Go.
+// Package sqlite connects package sqlstore to an SQLite file, with a driver written in Go.
 package sqlite
 
 import (
@@ -22,9 +22,10 @@ import (
 //
 //	sqlite:///PATH
 //
-// The file is made if it is not there, for its owner alone (mode 0600), and so is its directory
-// (0700). It gets a write-ahead log (WAL) and writes each commit to disk (synchronous=FULL). The
-// parameter _pragma, as in _pragma=synchronous(NORMAL), is that of modernc.org/sqlite.
+// If the file does not exist, it is created for its owner alone (mode 0600), and so is its
+// directory (0700). The file gets a write-ahead log (WAL), and each commit is written to disk
+// (synchronous=FULL). The URL may have the parameter _pragma of modernc.org/sqlite, as in
+// _pragma=synchronous(NORMAL).
 func Opener() sqlstore.Opener {
 	return sqlstore.Opener{
 		Engine:     sqlstore.SQLite,
@@ -85,8 +86,8 @@ func pathOf(u *url.URL) (string, error) {
 	return path, nil
 }
 
-// create makes the file, so that it has the right mode, and its directory. SQLite gives the files
-// next to it the same mode.
+// create creates the directory and the file, so that both have the right mode. SQLite gives the
+// files next to it the mode of that file.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -1,4 +1,4 @@
-// Package login connects to databases in a way that no error repeats a user or a password.
+// Package login makes connections to databases whose errors contain no user and no password.
 package login
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Connector is a driver.Connector whose errors are without the secrets.
+// A Connector is a driver.Connector whose errors do not contain the secrets.
 type Connector struct {
 	Inner driver.Connector
 	// Secrets returns the user and the password.
@@ -27,7 +27,7 @@ func (c Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c Connector) Driver() driver.Driver { return c.Inner.Driver() }
 
-// hidden is an error with another text.
+// hidden is an error whose text was replaced.
 type hidden struct {
 	error
 	text string
@@ -36,8 +36,8 @@ type hidden struct {
 func (h *hidden) Error() string { return h.text }
 func (h *hidden) Unwrap() error { return h.error }
 
-// Hide returns err with a text in which each of the secrets is replaced by dots. A secret of few
-// letters, which may be part of a word, is replaced only where it stands alone.
+// Hide returns err with a text in which dots replace each secret. A short secret may be part of a
+// word, so it is replaced only where it stands alone.
 func Hide(err error, secrets ...string) error {
 	text := err.Error()
 	for _, s := range secrets {
@@ -57,7 +57,8 @@ func Hide(err error, secrets ...string) error {
 	return &hidden{err, text}
 }
 
-// Local reports whether a host is this machine: a path of a socket, or a loopback address.
+// Local reports whether a host is this machine, that is, the path of a socket or a loopback
+// address.
 func Local(host string) bool {
 	if host == "" || host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
 		return true
