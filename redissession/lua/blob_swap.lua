@@ -1,6 +1,7 @@
--- Writes if the value is still what it was; else returns what it is.
+-- Writes the new value if the present value is still the old one. Otherwise returns the present
+-- value and its lifetime.
 -- KEYS: 1 value
--- ARGV: 1 whether there was one 2 what it was 3 new 4 ttl
+-- ARGV: 1 whether there was an old value, 1 or 0  2 old value  3 new value  4 ttl in ms, or 0
 local K, call = KEYS[1], redis.call
 local now = call('GET', K)
 if now ~= (ARGV[1] == '1' and ARGV[2]) then return {0, call('PTTL', K), now} end

@@ -1,12 +1,16 @@
--- One commit. A session is a hash: v is its version, d the end of its lifetime,
--- m where it moved; a key of the session is a field with a colon before it. The
--- field f, the number of the format, is for formats after this one: a hash that
--- has it was written by a newer padlock, and is left alone.
+-- Makes one commit. A session is a hash with these fields:
+--   v     the version
+--   d     the end of the session's lifetime, in ms since 1970
+--   m     where the session has moved
+--   f     the number of the format; format 1, which this script writes, has no such field
+--   :KEY  the value of KEY
+-- A newer padlock writes hashes with the field f. This script does not change them.
 -- KEYS: 1 session
--- ARGV: 1 create 2 new version 3 version wanted 4 ttl 5 deadline 6 move
---       7 conditions 8 ops 9 the most bytes of keys and values, or 0; then for
---       each condition: key, absent, value; then for each op: kind, key, value
---       or delta
+-- ARGV: 1 create  2 new version  3 version that the session must have, or empty  4 ttl in ms, or 0
+--       5 end of the lifetime  6 move  7 number of conditions  8 number of ops
+--       9 limit of the bytes of all keys and values, or 0
+--       then for each condition: key, absent, value
+--       then for each op: kind, key, value or delta
 local K, call = KEYS[1], redis.call
 local now = call('HMGET', K, 'v', 'm', 'f')
 local create = ARGV[1] == '1'
@@ -30,8 +34,8 @@ for _ = 1, tonumber(ARGV[7]) do
 end
 if changed[2] then return changed end
 
--- The server adds, since a number in Lua has 53 bits only. It may refuse after
--- other ops were done, so those are undone.
+-- The server does the addition, since a number in Lua has 53 bits only. It may refuse an addition
+-- after earlier ops were done. Then undo reverts them.
 local before = {}
 local function undo()
   if create then return call('DEL', K) end
@@ -70,7 +74,7 @@ for _ = 1, tonumber(ARGV[8]) do
   i = i + 3
 end
 
--- A session that is too large already may shrink.
+-- A session that is already too large may shrink.
 local most = tonumber(ARGV[9])
 if most > 0 and grown > 0 then
   local all, size = call('HGETALL', K), 0

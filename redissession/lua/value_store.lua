@@ -1,9 +1,12 @@
--- A value begins with its fence and the time at which it was stored, in µs. In a
--- later format it still begins with the fence, and goes on with a word that is
--- no number, such as v2: then an older padlock makes the value anew, and only
--- with a fence that is as great.
--- KEYS: 1 value 2 version
--- ARGV: 1 version 2 fence 3 keep, ms 4 the rest of the value
+-- Stores a value, unless the version has changed or the present value has a greater fence.
+--
+-- A value begins with its fence and the time at which it was stored, in µs. A later format must
+-- also begin with the fence and a space. Its next word must not be a number, for example v2. An
+-- older padlock cannot read a value of such a format and makes a new one. This script compares the
+-- fence in every format, so the new value replaces the other one only if its fence is at least as
+-- great.
+-- KEYS: 1 value  2 version
+-- ARGV: 1 version  2 fence  3 keep in ms  4 the rest of the value
 local call = redis.call
 if (call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
 -- Fences are compared as text, since a number in Lua has 53 bits only.

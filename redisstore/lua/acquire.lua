@@ -2,7 +2,7 @@
 -- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 above  7 holder  8 replaces
 local token, shared, ttl, atleast, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local holder, old = ARGV[7], ARGV[8]
-if redis.call('ZSCORE', X, token) then return { 'L' } end -- released before: it came too late
+if redis.call('ZSCORE', X, token) then return { 'L' } end -- the release of this token came first
 purge()
 dispatch(token)
 local e = live(token)
@@ -11,7 +11,7 @@ if e then
   local was, r = not writing(), record(token)
   local til = math.max(e, ms + math.max(ttl, atleast))
   if not r and spent(was, above) then return { 'U' } end
-  if not r then -- taken without a note, or the note is gone
+  if not r then -- the hold has no record, or no longer has one
     r = { token = token, shared = was, fence = newFence(was and count() > 1, above), since = ms, state = NOTE_HELD, atleast = 0, holder = holder }
   elseif r.state == NOTE_RESERVED then
     r.state, r.since, r.holder = NOTE_HELD, ms, holder
@@ -33,7 +33,7 @@ if old ~= '' then
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
   local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
-  if was then -- it got the fence of the other readers, but must be above the token that it replaces
+  if was then -- grant gave it the readers' fence, but it must be above the fence of old
     fence = newFence(false, above)
     local n = record(token)
     n.fence = fence

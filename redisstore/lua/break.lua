@@ -1,5 +1,5 @@
--- Ends all holds of the name, if its fence is still the one that the caller has seen.
--- ARGV: 2 fence, or "any" where there are none
+-- Ends all holds of the name, if the fence is still the one that the caller has seen.
+-- ARGV: 2 fence, or "any" if the store has no fences
 if ARGV[2] ~= 'any' and note.fence ~= tonumber(ARGV[2]) then return { 'L' } end
 if spent(false, 0) then return { 'U' } end
 begin()

@@ -1,4 +1,4 @@
--- Makes a lease longer, or only checks the hold.
+-- Extends a lease. With ttl 0, only checks the hold.
 -- ARGV: 2 token  3 ttl
 local token, ttl = ARGV[2], tonumber(ARGV[3])
 begin()

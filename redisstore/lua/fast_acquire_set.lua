@@ -1,7 +1,7 @@
 -- Takes the exclusive hold of a name that nobody holds and nobody waits for.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token after its length  2 ttl  3 ttl + KEEP  4 end of the note
--- Returns the fence; {note, end, now} if another hold is in the way; or 0: use acquire.lua.
+-- ARGV: 1 token with its length before it  2 ttl  3 ttl + KEEP  4 end of the note
+-- Returns the fence, {note, end, now} if another hold is in the way, or 0 if acquire.lua must run.
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 if call('EXISTS', K) == 1 then
   local v = call('GET', F)
@@ -18,9 +18,9 @@ if call('EXISTS', K) == 1 then
 end
 local t = call('TIME')
 local s, u = t[1], t[2]
-local f = s .. string.sub('00000' .. u, -6) -- 16 digits, and so ordered as a string
+local f = s .. string.sub('00000' .. u, -6) -- always 16 digits, to compare as strings
 local us = s * 1000000 + u
-local til = string.format('%.0f', math.floor(us / 1000) + ARGV[2]) -- before anything is written
+local til = string.format('%.0f', math.floor(us / 1000) + ARGV[2]) -- computed before any write
 local v = call('SET', F, NOTE_SIMPLE .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
 local last = v and string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
 if v and (string.byte(v) ~= BYTE_SIMPLE or last >= f) then

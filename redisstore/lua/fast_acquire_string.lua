@@ -1,7 +1,7 @@
 -- Takes the hold of a name that nobody holds and nobody waits for, with a fence.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token after its length  2 ttl  3 ttl + KEEP  4 end of the note
--- Returns the fence; {note, end, now} if another hold is in the way; or 0: use acquire.lua.
+-- ARGV: 1 token with its length before it  2 ttl  3 ttl + KEEP  4 end of the note
+-- Returns the fence, {note, end, now} if another hold is in the way, or 0 if acquire.lua must run.
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 if not call('SET', K, string.sub(a, COUNTED_TOKEN), 'NX', 'PX', ARGV[2]) then
   local v = call('GET', F)
@@ -16,7 +16,7 @@ if not call('SET', K, string.sub(a, COUNTED_TOKEN), 'NX', 'PX', ARGV[2]) then
 end
 local t = call('TIME')
 local s, u = t[1], t[2]
-local f = s .. string.sub('00000' .. u, -6) -- 16 digits, and so ordered as a string
+local f = s .. string.sub('00000' .. u, -6) -- always 16 digits, to compare as strings
 local v = call('SET', F, NOTE_SIMPLE .. f .. a .. ARGV[4], 'PX', ARGV[3], 'GET')
 local last = v and string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
 if v and (string.byte(v) ~= BYTE_SIMPLE or last >= f) then

@@ -1,7 +1,8 @@
--- Makes the lease of an exclusive hold longer.
+-- Extends the lease of an exclusive hold.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token after its length  2 ttl  3 KEEP
--- Returns {fence, ms left, 1 if the hold is shared: PHP may have demoted it}, or 0: use extend.lua.
+-- ARGV: 1 token with its length before it  2 ttl  3 KEEP
+-- Returns {fence, ms left, shared}, or 0 if extend.lua must run. shared is 1 if PHP has demoted the
+-- hold, else 0.
 local v = redis.call('GET', KEYS[2])
 local a = ARGV[1]
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
@@ -17,7 +18,7 @@ if e <= ms then return 0 end
 local f = tonumber(string.sub(v, NOTE_FENCE, NOTE_FENCE_END))
 if til > e then
   e = til
-  redis.call('PEXPIREAT', KEYS[1], til) -- first: a server without memory refuses a script that begins with ZADD
+  redis.call('PEXPIREAT', KEYS[1], til) -- first: without memory, the server refuses ZADD as the first write
   local n = redis.call('ZADD', KEYS[1], 'XX', 'CH', til, token, til, '__write__')
   redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])
   return { f, e - ms, n == 1 and 1 or 0 }

@@ -1,7 +1,7 @@
--- Makes a lease longer.
+-- Extends a lease.
 -- KEYS: 1 name  2 note
 -- ARGV: 1 token  2 ttl  3 KEEP
--- Returns {fence, ms left}, or 0: use extend.lua.
+-- Returns {fence, ms left}, or 0 if extend.lua must run.
 local v = redis.call('MGET', KEYS[1], KEYS[2])
 if v[1] ~= ARGV[1] then return 0 end
 local note = v[2]

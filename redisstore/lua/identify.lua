@@ -1,7 +1,7 @@
--- Returns the id of this place, and writes one first if there is none.
+-- Returns the id of the store. If there is none yet, writes ARGV 1 first.
 -- KEYS: 1 the key of the id
 -- ARGV: 1 a new id
--- SET with NX and GET in one command needs Redis 7; padlock supports 6.2.
+-- The script uses two commands, because SET with NX and GET needs Redis 7 and padlock supports 6.2.
 local id = redis.call('GET', KEYS[1])
 if not id then
   id = ARGV[1]

@@ -1,15 +1,20 @@
 -- Ends an exclusive hold and hands the name over to the first waiter in the queue, if that waiter
 -- wants an exclusive hold. handover.lua lists KEYS and ARGV. If the first waiter is the caller of
--- the same process, it hears of it by the reply, and has the whole lease.
--- Returns 1: handed over; the new fence: handed over to the caller of the same process; 2: ended,
--- but the process of the first waiter is gone; 0: use release.lua.
+-- the same process, it gets no message, because the reply goes to its process. It has a hold with
+-- its whole lease at once, and no reservation.
+--
+-- Returns
+--   1              if the name was handed over
+--   the new fence  if the name was handed over to the caller of the same process
+--   2              if the hold has ended, but the process of the first waiter is gone
+--   0              if release.lua must run
 local first = call('ZRANGE', Q, 0, 0, 'WITHSCORES')
 local head, came = first[1], first[2]
 local own = head and ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
 local w = head and call('HGET', H, 'w' .. head)
 if not w then return 0 end
 local seen, chan, id, holder = string.match(w, '^(%d+) %d+ (%x+) (%d+) x 0 (.*)$')
-local f = t[1] .. string.sub('00000' .. t[2], -6) -- 16 digits, and so ordered as a string
+local f = t[1] .. string.sub('00000' .. t[2], -6) -- always 16 digits, to compare as strings
 if not seen or seen + MS_ALIVE < ms or last >= f or not held() then return 0 end
 call('ZREM', Q, head)
 call('HDEL', H, 'w' .. head)
@@ -26,10 +31,10 @@ if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f
   return 2
 end
 
--- Some waiter must look when the reservation ends, in case it is not claimed. Waiters that came
--- less than MS_RESERVE ago do so anyway, and if the first one did, all did. Otherwise some are
--- asked to, at most four times a second: the next three, and two that will still be in the queue
--- when these have gone.
+-- Some waiter must look when the reservation ends, in case nobody claims it. A waiter that came
+-- less than MS_RESERVE ago looks then anyway. If the first waiter came so recently, all others did
+-- too. Otherwise the script asks waiters to look, at most four times a second. It asks the next
+-- three, and two that will still be in the queue when these three have gone.
 local recent = us - came < MS_RESERVE * 1000
 if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
 local n = call('ZCARD', Q)

@@ -12,17 +12,17 @@ local YIELDS = yields == '1' -- programs that poll use the same names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 
 local STAGGER = 10            -- ms between the looks of two waiters
-local BUSY, GAP = 1000, 130   -- ms, with YIELDS
-local INTENT = 2000           -- ms for which a wish to be promoted is remembered
-local LAST = 9007199254740991 -- the last fence, 2^53 - 1
+local BUSY, GAP = 1000, 130   -- ms; used with YIELDS, see queue.lua
+local INTENT = 2000           -- ms for which the token of a reader that wants a promotion is kept
+local LAST = 9007199254740991 -- the greatest fence, 2^53 - 1
 local WRITE, COOL, LOOK = '__write__', 'padlock:cool:', 'padlock:look'
 
-local T = redis.call('TIME') -- once: before Redis 7.2 time goes on while a script runs
+local T = redis.call('TIME') -- read once: before Redis 7.2 it advances during a script
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
--- A server without memory refuses commands that may need some, but only until the script has
--- written anything. So a script that ends or keeps a hold, and needs hardly any memory, begins with
--- a write that changes nothing.
+-- A server without memory refuses commands that may need memory, unless the script has already
+-- written something. begin does a write that changes nothing. A script that ends or keeps a hold
+-- calls begin first, because it needs hardly any memory.
 local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 
@@ -34,7 +34,7 @@ if said then
     return redis.error_reply(REFUSED_VERSION .. ' ' .. string.sub(said, 1, 1))
   end
   note.fence = tonumber(string.sub(said, NOTE_FENCE, NOTE_FENCE_END))
-  local n = tonumber(string.sub(said, NOTE_LENGTH, NOTE_LENGTH_END)) -- nil if it tells of no hold
+  local n = tonumber(string.sub(said, NOTE_LENGTH, NOTE_LENGTH_END)) -- nil if the note has no hold
   if n then
     local at = NOTE_TOKEN + n
     note.token, note.state = string.sub(said, NOTE_TOKEN, at - 1), string.sub(said, at, at)
@@ -51,7 +51,8 @@ if said then
   end
 end
 
--- The record of a shared hold in the hash: since, at-least, fence, state, holder.
+-- record returns the record of a hold, or nil. The record of an exclusive hold is in the note. The
+-- record of a shared hold is a field of the hash: since, at-least, fence, state, holder.
 local function record(token)
   if note.token == token then
     return { token = token, fence = note.fence, since = note.since, state = note.state, atleast = note.atleast, holder = note.holder }
@@ -75,9 +76,10 @@ local function put(r)
   end
 end
 
--- newFence makes the next fence: microseconds since 1970, or one more than the last. A reader that
--- joins other readers shares their fence. The first reader may not take the fence of the note: if
--- the server has lost its last second, that fence may be older than the last writer.
+-- newFence makes the next fence: microseconds since 1970, or one more than the last fence. A reader
+-- that joins other readers shares their fence. The first reader may not take the fence of the note.
+-- If the server has lost its last second, that fence may be lower than the fence of the last
+-- writer.
 local function newFence(joins, above)
   if not joins or note.fence == 0 or note.fence <= above then
     note.fence = math.max(note.fence + 1, us, above + 1)

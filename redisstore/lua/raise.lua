@@ -1,4 +1,4 @@
--- Raises the fence of a live hold, and so all later fences.
+-- Raises the fence of a live hold, and thereby all later fences.
 -- ARGV: 2 token  3 fence
 local token, fence = ARGV[2], tonumber(ARGV[3])
 begin()

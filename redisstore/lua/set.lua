@@ -1,7 +1,7 @@
--- The key as Symfony keeps it: a sorted set of tokens, each with the end of its lease as its score.
+-- As in Symfony, the key is a sorted set of tokens. The score of a token is the end of its lease.
 -- If the hold is exclusive, WRITE is a member too. The key expires with its last member. The member
--- LOOK, with the score 1, is no token: see queue.lua.
-local plain -- the key is a string, that is, a lock of another recipe, which excludes all others
+-- LOOK, with the score 1, is not a token; see queue.lua.
+local plain -- true if the key is a string: a SET NX PX lock, which excludes all others
 local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then
   plain = true

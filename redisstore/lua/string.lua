@@ -1,9 +1,9 @@
--- The key as the plain recipe keeps it: a string, the token, that expires with the lease. There are
--- exclusive holds only.
+-- As in other SET NX PX locks, the key is a string. It contains the token and expires with the
+-- lease. There are exclusive holds only.
 local kind = redis.call('TYPE', K).ok
 if kind ~= 'string' and kind ~= 'none' then return redis.error_reply(REFUSED_TYPE .. ' ' .. kind) end
 
-local ENDLESS = 9e15 -- the end of a key without an expiry, which another program has made
+local ENDLESS = 9e15 -- the end of a key without an expiry, which only other programs make
 local function live(token) -- the end of its lease, or nil
   if redis.call('GET', K) ~= token then return nil end
   local left = redis.call('PTTL', K)

@@ -1,5 +1,6 @@
--- Ends an exclusive hold and grants the name to the next caller of the same process, if no
--- waiter is in the queue. If one is, pass.lua follows. handover.lua lists KEYS and ARGV.
+-- Ends an exclusive hold and grants the name to the next caller of the same process, if no waiter
+-- is in the queue. If there are waiters, pass.lua, which follows, hands the name over. handover.lua
+-- lists KEYS and ARGV.
 -- Returns the new fence, or what pass.lua returns.
 do
   local successor = string.sub(ARGV[4], COUNTED_TOKEN)

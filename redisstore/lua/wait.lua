@@ -42,19 +42,20 @@ else
   if mine then
     redis.call('HSET', H, 'p', chan .. ' ' .. id .. ' ' .. token)
   else
-    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- of processes that are gone
+    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- of gone processes
     redis.call('ZADD', B, shared and -ms or ms, chan .. ' ' .. id)
     redis.call('PEXPIRE', B, MS_ALIVE + MS_LINGER)
   end
 end
 
 -- When to look next. The first waiter looks when the present hold ends, and at least once a second,
--- because other programs release without a message. Its process may be gone, so other waiters look
--- in its place: the two behind it, a waiter that was asked to look and found a reservation, and a
--- waiter that found that nobody had looked. All others look once soon, and then seldom.
+-- because other programs send no message when they release. The process of the first waiter may be
+-- gone, so these waiters look in its place: the two behind it, a waiter that was asked to look and
+-- found a reservation, and a waiter that found that nobody had looked. All other waiters look once
+-- after MS_RESERVE, and then every 15 s.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
--- A program that polls releases without a message.
+-- A polling program sends no message when it releases.
 local foreign = YIELDS and (mine or rank == 0) and each(function(t) return not record(t) and not cooling(t) end)
 if foreign and (mine or reserve) then
   look = math.min(look, 25)
@@ -63,7 +64,7 @@ elseif not reserve then
 elseif rank == 0 then
   look = math.min(look, 1000)
 elseif us - came < MS_RESERVE * 1000 then
-  look = MS_RESERVE -- pass relies on it
+  look = MS_RESERVE -- pass.lua relies on this value
 elseif rank <= 2 or moved or ARGV[9] == '1' and look <= MS_RESERVE then
   look = math.min(math.max(look + STAGGER * math.min(rank, 2), 250), 15000)
 else
