@@ -13,35 +13,36 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is how long a connection has no statement before the store listens to its socket.
+// restBefore is how long a connection must have had no statement before the store reads its socket.
 const restBefore = 5 * time.Millisecond
 
-// A conn is one connection, which ends once. Between statements a goroutine reads its socket, so
-// that the end is noticed at once, and asks the server now and then in case it fell silent.
+// A conn is one connection. Once it has ended, it is never used again. Between statements a
+// goroutine reads its socket, so that the end is noticed at once. That goroutine also asks the
+// server from time to time, in case the server has fallen silent.
 type conn struct {
 	pg     *pgconn.PgConn
-	pid    uint32 // of the server's process, even behind a pooler
-	start  string // of that process
-	pooled bool   // a pooler is between
+	pid    uint32 // process id of the server's process, even behind a pooler
+	start  string // when that process started
+	pooled bool   // there is a pooler between this process and the server
 	every  time.Duration
 	limit  time.Duration
 
-	bound context.Context // ends with the connection
+	bound context.Context // canceled when the connection ends
 	end   context.CancelCauseFunc
 
-	want     atomic.Int32 // statements that want mu
+	want     atomic.Int32 // how many statements wait for mu
 	kick     chan struct{}
-	mu       sync.Mutex // pg
+	mu       sync.Mutex // guards pg
 	prepared map[string]bool
 	until    time.Time // the deadline of the socket
 	stopMu   sync.Mutex
-	stop     context.CancelFunc // ends the reading of the socket
+	stop     context.CancelFunc // stops the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int  // how often the session has each lock, or is about to
-	sole map[int64]bool // locks that it has exclusively, or is about to
+	keys map[int64]int  // how often the session has each lock, or is about to have it
+	sole map[int64]bool // locks that it has exclusively, or is about to have so
 	load int            // the sum of keys
-	ops  int            // that run
+	ops  int            // operations that are running
 }
 
 func newConn(pg *pgconn.PgConn, cfg *config) *conn {
@@ -57,7 +58,7 @@ func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
 	return c.within(c.limit, st, params...)
 }
 
-// within is exec with a limit; 0 is none.
+// within does what exec does, with its own limit; 0 means no limit.
 func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
 	c.want.Add(1)
 	c.interrupt()
@@ -85,8 +86,8 @@ func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]
 	return res.Rows, nil
 }
 
-// setLimit ends statements that take too long. Timers cost time, so a deadline serves the
-// statements of some time.
+// setLimit sets a deadline for the socket, which ends statements that take too long. Setting a
+// deadline costs time, so one deadline serves several statements.
 func (c *conn) setLimit(limit time.Duration) {
 	now, until := time.Now(), time.Time{}
 	if limit > 0 {
@@ -99,7 +100,8 @@ func (c *conn) setLimit(limit time.Duration) {
 	c.pg.Conn().SetDeadline(until)
 }
 
-// failed tells a refusal, after which the connection goes on, from its end.
+// failed decides what an error means. After a refusal by the server, the connection remains usable.
+// Any other error ends the connection.
 func (c *conn) failed(err error, unsent bool) error {
 	var refused *pgconn.PgError
 	switch {
@@ -113,7 +115,7 @@ func (c *conn) failed(err error, unsent bool) error {
 	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
 }
 
-// rest lets the socket be read when no statement has come for a while.
+// rest lets watch read the socket if no other statement follows for a while.
 func (c *conn) rest() {
 	c.mu.Unlock()
 	select {
@@ -122,7 +124,7 @@ func (c *conn) rest() {
 	}
 }
 
-// interrupt ends the reading of the socket.
+// interrupt stops the reading of the socket.
 func (c *conn) interrupt() {
 	c.stopMu.Lock()
 	defer c.stopMu.Unlock()
@@ -131,7 +133,7 @@ func (c *conn) interrupt() {
 	}
 }
 
-// watch notices the end of the connection, until it has ended.
+// watch runs until the connection has ended, and notices that end.
 func (c *conn) watch() {
 	for c.alive() {
 		select {
@@ -145,7 +147,7 @@ func (c *conn) watch() {
 			return
 		}
 		if c.want.Load() > 0 || !c.mu.TryLock() {
-			continue // that statement kicks when it ends
+			continue // that statement sends to kick when it ends
 		}
 		for c.alive() && c.listen() {
 		}
@@ -153,8 +155,8 @@ func (c *conn) watch() {
 	}
 }
 
-// listen reads the socket until it is interrupted; then it returns false. It asks the server when
-// nothing has happened for a while.
+// listen reads the socket. It returns false when it is interrupted or when the connection has
+// ended. If nothing arrives for a while, listen asks the server whether it is still there.
 func (c *conn) listen() bool {
 	ctx, stop := context.WithTimeout(context.Background(), c.every)
 	defer stop()
@@ -185,18 +187,18 @@ func (c *conn) listen() bool {
 	return err == nil
 }
 
-// lose ends the connection and all that is bound to it.
+// lose ends the connection, and with it everything that depends on it.
 func (c *conn) lose(err error) {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL ended: %w", driver.ErrLost, err))
 	c.pg.Conn().Close()
 }
 
-// close ends the connection in order, if no statement runs.
+// close closes the connection in the orderly way if no statement is running.
 func (c *conn) close() {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL was closed", driver.ErrClosed))
 	c.interrupt()
 	if !c.mu.TryLock() {
-		time.Sleep(time.Millisecond) // the reader of the socket lets go of it
+		time.Sleep(time.Millisecond) // give the reader of the socket time to unlock mu
 		if !c.mu.TryLock() {
 			c.pg.Conn().Close()
 			return
@@ -208,9 +210,9 @@ func (c *conn) close() {
 	_ = c.pg.Close(ctx)
 }
 
-// cancel ends the statement that runs, from another goroutine. A request to cancel may come before
-// the statement, so it is repeated, or after it and hit another one, so the connection must not be
-// used any more. It returns when done is closed.
+// cancel ends the running statement, from another goroutine. The request to cancel may arrive
+// before the statement does, so cancel repeats it. The request may also arrive late and hit another
+// statement, so the connection must not be used afterwards. cancel returns when done is closed.
 func (c *conn) cancel(done <-chan struct{}) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()

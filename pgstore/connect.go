@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// minVersion has idle_session_timeout and client_connection_check_interval.
+	// minVersion is the first version with idle_session_timeout and
+	// client_connection_check_interval.
 	minVersion = 14
-	// connectLimit is how long it may take to connect.
+	// connectLimit is the longest time that connecting may take.
 	connectLimit = 4 * time.Second
-	// ownName begins the application_name of every session of padlock.
+	// ownName is the beginning of the application_name of every padlock session.
 	ownName = "padlock "
 )
 
@@ -29,11 +30,11 @@ const (
 type dialer struct {
 	server *pgconn.Config
 	cfg    *config
-	live   func() []*conn // of this process
+	live   func() []*conn // the live connections of this process
 	system atomic.Value   // the string that identifies the data of the server
 }
 
-// checkTLS refuses settings with which somebody in between can switch encryption off.
+// checkTLS rejects settings with which an attacker on the network can switch encryption off.
 func checkTLS(server *pgconn.Config) error {
 	type host struct {
 		name string
@@ -51,13 +52,14 @@ func checkTLS(server *pgconn.Config) error {
 	return nil
 }
 
-// isLocal reports whether a host is this machine: a path of a socket, or a loopback address.
+// isLocal reports whether a host is this machine, that is, the path of a socket or a loopback
+// address.
 func isLocal(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || host == "localhost" || host[0] == '/' || host[0] == '@' || ip != nil && ip.IsLoopback()
 }
 
-// connect makes a connection whose session is set up and may be used for locks.
+// connect makes a connection that may be used for locks, and sets its session up.
 func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -98,8 +100,8 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// withoutLogin keeps what the driver says apart from the user and the address. It never has the
-// password.
+// withoutLogin returns the driver's error without the user and the address. The error never
+// contains the password.
 func withoutLogin(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -112,8 +114,8 @@ func withoutLogin(err error) error {
 	return err
 }
 
-// applicationName tells others who looks at pg_stat_activity, and padlock, which process this is.
-// The server keeps 63 bytes of it.
+// applicationName returns a name for this process. Administrators see it in pg_stat_activity, and
+// padlock reads it there. The server keeps 63 bytes of it.
 func applicationName() string {
 	host, _ := os.Hostname()
 	pid := strconv.Itoa(os.Getpid())
@@ -123,8 +125,8 @@ func applicationName() string {
 	return ownName + pid + " " + host
 }
 
-// setUp sets the session up and looks at the server. Poolers refuse such settings in the first
-// message, so they come here.
+// setUp sets the session up and checks the server. The settings are sent as statements, because
+// poolers reject them in the startup message.
 func (d *dialer) setUp(c *conn) error {
 	version, _, _ := strings.Cut(c.pg.ParameterStatus("server_version"), ".")
 	if n, err := strconv.Atoi(strings.TrimRight(version, "abcdefghijklmnopqrstuvwxyz ")); err == nil && n < minVersion {
@@ -134,11 +136,11 @@ func (d *dialer) setUp(c *conn) error {
 	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
 	settings := [][2]string{
 		{"idle_session_timeout", "0"}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
-		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // of the rows of fences
+		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // for the rows of the table of fences
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
 		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
 		{"client_connection_check_interval", "1s"},
-		// The server gives the locks of a silent client back later than the client gives up.
+		// The server frees the locks of a silent client only after that client has given up.
 		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},
 		{"tcp_user_timeout", ms(2 * d.cfg.lossDelay)},
 	}
@@ -160,16 +162,17 @@ func (d *dialer) setUp(c *conn) error {
 	return nil
 }
 
-// identify reads what tells servers apart. Not every server lets every user read it.
+// identify reads the identifier that distinguishes servers. Some servers do not let every user read
+// it.
 func (d *dialer) identify(c *conn) {
 	if rows, err := c.exec(&statement{"padlock_system", "SELECT system_identifier FROM pg_control_system()"}); err == nil {
 		d.system.Store(string(rows[0][0]))
 	}
 }
 
-// checkPooler refuses a pooler in transaction mode: a second connection gets the session of the
-// first one while that has nothing to do. A busy pooler may hide it, so each connect looks again,
-// and more than once if there is a pooler.
+// checkPooler returns an error for a pooler in transaction mode. Behind such a pooler, a second
+// connection gets the session of the first one while the first one is idle. A busy pooler may hide
+// this. So each connect checks again, and checks several times if there is a pooler.
 func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
 	for _, other := range d.live() {
 		if other != c && other.pid == c.pid && other.start == c.start && other.alive() {

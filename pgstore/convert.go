@@ -36,7 +36,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 }
 
-// orLost is err, or ErrLost if the connection of h ended.
+// orLost returns ErrLost if the connection of h has ended, and err otherwise.
 func (s *Store) orLost(h *hold, err error) error {
 	if !h.c.alive() {
 		return driver.ErrLost
@@ -44,8 +44,8 @@ func (s *Store) orLost(h *hold, err error) error {
 	return err
 }
 
-// promote makes one try: it locks the intent, which keeps new readers out, and then the lock
-// itself, in addition to the shared one.
+// promote makes one try. It locks the intent, which keeps new readers out, and then takes the
+// exclusive lock in addition to the shared one.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	if s.holds.promoting(h) {
 		return driver.ErrPromotionConflict
@@ -66,12 +66,12 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 	return err
 }
 
-// upgrade takes the lock exclusively, and then gives the shared one and the intent back.
+// upgrade takes the exclusive lock, and then releases the shared one and the intent.
 func (s *Store) upgrade(h *hold, r *driver.Request) error {
 	key := number(h.key)
 	_, err := h.c.exec(&promote, key)
 	if hasCode(err, lockNotAvailable, queryCanceled, deadlockDetected) {
-		// The server may have granted it just before.
+		// The server may have granted the lock just before the error.
 		var granted bool
 		if granted, err = isMine(h.c, h.key); err == nil && !granted {
 			return s.heldBy(h.c, h.key)
@@ -99,7 +99,7 @@ func (s *Store) upgrade(h *hold, r *driver.Request) error {
 	return nil
 }
 
-// intend notes the intent of h, for MaxIntent from now.
+// intend registers the intent of h for MaxIntent from now.
 func (s *Store) intend(h *hold) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent {
@@ -116,7 +116,7 @@ func (s *Store) intend(h *hold) error {
 		case parse(rows[0][0]) > 0: // granted just before
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
-		default: // readers that look at it
+		default: // only readers that test the intent
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) intend(h *hold) error {
 	return nil
 }
 
-// lapse withdraws an intent that was not renewed.
+// lapse withdraws an intent that was not renewed in time.
 func (s *Store) lapse(name, token string) {
 	if s.begin(s.closing) != nil {
 		return
@@ -144,11 +144,12 @@ func (s *Store) lapse(name, token string) {
 	}
 }
 
-// demote takes the shared lock before it gives the exclusive one back, so nobody comes between.
-// The blocking call does not wait: the server lets a session in front of those that wait for it.
+// demote takes the shared lock before it releases the exclusive one, so nobody can take the lock in
+// between. The blocking call does not wait here: the server lets a session that holds the lock go
+// ahead of those that wait for it.
 func (s *Store) demote(h *hold) error {
 	if !s.cfg.noFences {
-		// Readers that come now have the same fence.
+		// Readers that join from now on get the same fence.
 		if _, err := h.c.exec(&s.sql.toShared, number(h.key)); err != nil {
 			return failure(err)
 		}

@@ -10,20 +10,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Codes of PostgreSQL's errors that the store tells apart.
+// These are the PostgreSQL error codes that the store handles in different ways.
 const (
 	lockNotAvailable = "55P03" // lock_timeout has passed
 	queryCanceled    = "57014"
 	deadlockDetected = "40P01"
 	undefinedTable   = "42P01"
 	notPrivileged    = "42501"
-	uniqueViolation  = "23505" // of two who create a table at once
+	uniqueViolation  = "23505" // two processes create a table at the same time
 	duplicateTable   = "42P07"
 	noStatement      = "26000" // a statement was prepared in another session
 	twoStatements    = "42P05"
 )
 
-// A connError means that a connection ended.
+// A connError means that a connection has ended.
 type connError struct {
 	err    error
 	unsent bool // the statement was certainly not carried out
@@ -46,7 +46,8 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// ended reports whether err ended the connection, and whether the statement was not carried out.
+// ended reports whether err ended the connection, and whether the statement was certainly not
+// carried out.
 func ended(err error) (yes, unsent bool) {
 	var c *connError
 	if !errors.As(err, &c) {
@@ -57,7 +58,8 @@ func ended(err error) (yes, unsent bool) {
 
 var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)
 
-// failure is the error that callers see. A statement that the server refused changed nothing.
+// failure returns the error that callers see. If the server refused a statement, nothing was
+// changed.
 func failure(err error) error {
 	switch yes, unsent := ended(err); {
 	case err == nil:

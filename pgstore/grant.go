@@ -54,8 +54,8 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	// The other tries of this process on this lock run in other sessions, so the server decides
-	// between them; those that were granted are known here.
+	// Other tries of this process for this lock run in other sessions, so the server decides
+	// between them. Locks that this process already has are known here.
 	if held := s.holds.inTheWay(h.key, r.Shared, h); held != nil {
 		s.pool.finish(c, h.key, false)
 		return held
@@ -81,8 +81,8 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	return nil
 }
 
-// nobodyWaits is for a reader that joins another one in its session, where the server would let it
-// overtake writers.
+// nobodyWaits returns an error if somebody waits for the lock. It is called for a reader that joins
+// another reader in its session, because there the server would let it overtake waiting writers.
 func (s *Store) nobodyWaits(c *conn, key int64) error {
 	rows, err := c.exec(&queued, number(key))
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) nobodyWaits(c *conn, key int64) error {
 	return nil
 }
 
-// ask asks the server for the lock, in the session of c.
+// ask requests the lock from the server, in the session of c.
 func (s *Store) ask(c *conn, h *hold, r *driver.Request) (fence uint64, err error) {
 	i := index(r.Shared)
 	params := [][]byte{number(h.key), number(s.cfg.keys.intent(h.name)), number(int64(r.FenceAbove)), bytea(r.Name)}
@@ -126,7 +126,8 @@ func (s *Store) ask(c *conn, h *hold, r *driver.Request) (fence uint64, err erro
 	return parse(rows[0][1]), nil
 }
 
-// Extend implements driver.Store. It asks the server whether the connection of the hold lives.
+// Extend implements driver.Store. It asks the server, to make sure that the connection of the hold
+// is alive.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	err := driver.CheckHold(name, token, &s.promises)
 	if err == nil && ttl != 0 {

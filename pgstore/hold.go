@@ -17,10 +17,10 @@ type id struct{ name, token string }
 
 // The states of a hold.
 //
-//	none      nothing is known of the token
-//	reserved  a wait was granted the lock, and nobody has claimed it
-//	held      the session of c has the lock, as long as c lives
-//	doubt     c ended while the server was asked for the lock: its session may have it
+//	none      nothing is known about the token
+//	reserved  a waiter was granted the lock and has not claimed it yet
+//	held      the session of c has the lock, as long as c is alive
+//	doubt     c ended while the server was asked for the lock: its session may have the lock
 type state int
 
 const (
@@ -30,7 +30,7 @@ const (
 	doubt
 )
 
-// A hold is what the store knows of a token. Operations on it run one after the other.
+// A hold is what the store knows about a token. Operations on a hold run one after the other.
 type hold struct {
 	id
 	key  int64
@@ -39,10 +39,10 @@ type hold struct {
 
 	state  state
 	shared bool
-	intent bool // to be promoted; the session has the intent's lock
+	intent bool // waits for its promotion; the session has locked the intent
 	fence  uint64
 	c      *conn
-	back   func() // gives the place of a waiter back, if c is there
+	back   func() // frees the slot if c is in a slot for waiters
 	timer  *time.Timer
 	since  time.Time
 	holder driver.Holder
@@ -55,11 +55,11 @@ func (h *hold) grant() driver.Grant {
 	return driver.Grant{Fence: h.fence, Bound: h.c.bound, Shared: h.shared}
 }
 
-// holds are the tokens of a store.
+// holds has the tokens of a store.
 type holds struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
-	byKey map[int64][]*hold // that live
+	byKey map[int64][]*hold // live holds
 	naps  map[int64][]chan struct{}
 }
 
@@ -110,7 +110,7 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// set notes that a session was granted the lock of h.
+// set notes that a session was granted the lock for h.
 func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *driver.Request) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -118,7 +118,7 @@ func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *d
 	hs.byKey[h.key] = append(hs.byKey[h.key], h)
 }
 
-// clear notes that h has the lock no longer, and wakes those of this process that wait for it.
+// clear notes that h no longer has the lock, and wakes the waiters of this process for it.
 func (hs *holds) clear(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -133,7 +133,7 @@ func (hs *holds) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change writes what other operations read of h.
+// change runs f, which changes fields of h that other operations read, under the mutex.
 func (hs *holds) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -147,8 +147,8 @@ func (hs *holds) wake(key int64) {
 	delete(hs.naps, key)
 }
 
-// inTheWay returns the holds of this process that exclude a request. The server cannot tell them
-// apart: it lets a session take a lock twice.
+// inTheWay returns the holds of this process that conflict with a request. The server cannot find
+// these conflicts, because it lets one session take a lock twice.
 func (hs *holds) inTheWay(key int64, shared bool, except *hold) *driver.HeldError {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -186,7 +186,7 @@ func (hs *holds) holding(key int64) bool {
 	return slices.ContainsFunc(hs.byKey[key], (*hold).live)
 }
 
-// nap returns a channel that is closed when this process gives a lock back.
+// nap returns a channel that is closed when this process releases the lock.
 func (hs *holds) nap(key int64) (woken <-chan struct{}, done func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

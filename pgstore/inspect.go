@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. The server knows the process and the host of padlock's
-// holders, and nothing more.
+// Inspect implements driver.Inspector. For padlock's holders the server knows the process and the
+// host, and nothing more.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
@@ -41,7 +41,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	})
 }
 
-// List implements driver.Lister. The table of fences has the names that padlock took.
+// List implements driver.Lister. It reads the names from the table of fences, which has all names
+// that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	return do(ctx, s, func() ([]driver.State, error) {
 		if s.cfg.noFences {
@@ -71,13 +72,13 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	})
 }
 
-// heldBy returns the error that says who has a lock.
+// heldBy returns the error that names the holders of a lock.
 func (s *Store) heldBy(c *conn, key int64) error {
-	holds, _ := s.holdersOf(c, key) // the refusal stands without it
+	holds, _ := s.holdersOf(c, key) // the error is right without the holders
 	return &driver.HeldError{Waiters: -1, Holds: holds}
 }
 
-// holdersOf asks the server who has a lock.
+// holdersOf asks the server for the holders of a lock.
 func (s *Store) holdersOf(c *conn, key int64) ([]driver.Hold, error) {
 	rows, err := c.exec(&holders, number(key))
 	var out []driver.Hold
@@ -87,7 +88,7 @@ func (s *Store) holdersOf(c *conn, key int64) ([]driver.Hold, error) {
 	return out, err
 }
 
-// holder reads holderColumns.
+// holder reads a row of holderColumns.
 func holder(row [][]byte) driver.Hold {
 	h := driver.Hold{Shared: string(row[1]) == "t"}
 	own, ok := strings.CutPrefix(string(row[2]), ownName)

@@ -12,7 +12,8 @@ type keyring struct {
 	symfony   bool
 }
 
-// lock returns the number of a name: 64 bits of a hash, or the CRC-32 that PHP's Symfony locks.
+// lock returns the number for a name. It is 64 bits of a hash, or, with SymfonyLayout, the CRC-32
+// that PHP's Symfony locks.
 func (k *keyring) lock(name string) int64 {
 	if k.symfony {
 		return int64(crc32.ChecksumIEEE([]byte(name)))
@@ -20,11 +21,12 @@ func (k *keyring) lock(name string) int64 {
 	return k.hash("lock", name)
 }
 
-// intent returns the number that a reader locks while it waits to be promoted, so that no new
-// reader comes in.
+// intent returns the number that a reader locks while it waits for its promotion. Meanwhile no new
+// reader gets the lock.
 func (k *keyring) intent(name string) int64 { return k.hash("intent", name) }
 
-// hash depends on the lengths too, so that no namespace and name look like another pair.
+// hash includes the lengths, so that two different pairs of namespace and name never hash the same
+// text.
 func (k *keyring) hash(kind, name string) int64 {
 	text := make([]byte, 0, 64)
 	for _, part := range []string{"padlock", kind, k.namespace} {

@@ -25,32 +25,33 @@ func defaults() config {
 	return config{schema: "public", lossDelay: 10 * time.Second, maxHolds: 2000}
 }
 
-// NoFences leaves fences out, so that the store needs no table and no rights. Nothing protects a
-// resource from a holder that lost its connection and goes on then.
+// NoFences turns fences off, so that the store needs no table and no privileges. If a holder loses
+// its connection and continues, nothing then protects the resource from it.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
-// SymfonyLayout takes the locks that PHP's Symfony takes with its PostgreSqlStore: the CRC-32 of
-// the name. Two of about 10,000 names share such a number with a probability of 1 %, and then
-// exclude each other.
+// SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
+// of the name. With about 10,000 names, the probability that two of them share a number is 1 %.
+// Such names exclude each other.
 func SymfonyLayout() Option { return func(c *config) { c.keys.symfony = true } }
 
-// Namespace keeps the names apart from those of other namespaces in the same database. Symfony's
-// layout has none.
+// Namespace separates the names from those of other namespaces in the same database. It has no
+// effect on Symfony's layout.
 func Namespace(name string) Option { return func(c *config) { c.keys.namespace = name } }
 
 // InSchema puts the table of fences into a schema other than public.
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 
-// LossDelay sets how late a holder may learn that its connection ended, if the server or the
-// network fell silent; 10 s is the default, and 1 s the least. An end that TCP reports is noticed
-// at once. The server keeps the locks of a silent process for longer than that.
+// LossDelay sets the longest time until a holder learns that its connection has ended, if the
+// server or the network has fallen silent. The default is 10 s and the minimum 1 s. An end that TCP
+// reports is noticed at once. The server keeps the locks of a silent process for longer than
+// LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
-// MaxHolds sets how many holds the store may have at once; 2,000 is the default. A server with the
-// usual settings has room for about 6,400 locks of all kinds and sessions.
+// MaxHolds sets how many holds the store may have at once. The default is 2,000. A server with
+// default settings has room for about 6,400 locks, over all kinds and sessions.
 func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 
-// Lazy opens the store without asking the server, which may be down.
+// Lazy opens the store without a request to the server, which may be down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 func (c *config) check() error {
@@ -66,10 +67,11 @@ func (c *config) check() error {
 	return err
 }
 
-// pingEvery is how long a connection is silent before the store asks whether it lives.
+// pingEvery is how long a connection may be silent before the store asks the server whether it is
+// still there.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 3 }
 
-// limit is how long a statement may take, unless it waits for a lock. It is below
+// limit is how long a statement may take, unless it waits for a lock. It is less than
 // driver.MaxSilence.
 func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second) }
 

@@ -14,12 +14,12 @@ const (
 	waitConns = 8
 )
 
-// A pool has the connections of a store.
+// A pool holds the connections of a store.
 type pool struct {
 	dialer  dialer
-	perConn int // holds
+	perConn int // most holds of one connection
 	work    *sync.WaitGroup
-	ctx     context.Context // ends with the store
+	ctx     context.Context // canceled when the store is closed
 
 	mu     sync.Mutex
 	closed bool
@@ -27,14 +27,14 @@ type pool struct {
 	waits  [waitConns]slot
 }
 
-// A slot is the place of a connection, which is made when it is needed.
+// A slot is a place for one connection. The connection is made when it is needed.
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait, or what it was granted, has it; guarded by pool.mu
+	taken   bool  // a wait uses it, or the hold that the wait got; guarded by pool.mu
 }
 
-// live returns the connections that live.
+// live returns the connections that are alive.
 func (p *pool) live() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,9 +81,9 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	return c, nil
 }
 
-// reserve chooses a connection for a lock, whose session does not have it yet. It gives each the
-// next lock only when it is busy, so that few connections are made. joined means that there is
-// none, and a reader joins another one in its session.
+// reserve chooses a connection whose session does not have the lock yet. It prefers idle
+// connections and makes a new one only if the others are busy, so that few are made. joined means
+// that no such connection is left and that a reader joins another reader in its session.
 func (p *pool) reserve(key int64, shared bool) (c *conn, joined bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
@@ -139,8 +139,8 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add counts a lock. In one session the server excludes nobody, so a lock that a session has, or is
-// about to have, exclusively is there once.
+// add counts a lock for a session. The server never excludes a session from its own locks. So a
+// lock that a session has exclusively, or is about to have exclusively, is counted once there.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {
@@ -150,7 +150,7 @@ func (c *conn) add(key int64, sole bool) {
 	c.ops++
 }
 
-// finish ends the operation that reserve began. keep says that the session has the lock now.
+// finish ends the operation that reserve began. keep means that the session has the lock now.
 func (p *pool) finish(c *conn, key int64, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *pool) finish(c *conn, key int64, keep bool) {
 	}
 }
 
-// drop forgets a lock that a session had.
+// drop forgets a lock that a session has had.
 func (p *pool) drop(c *conn, key int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,8 @@ func (c *conn) remove(key int64) {
 	}
 }
 
-// promote keeps other readers out of a session, and reports whether there are none.
+// promote marks the lock of a session as exclusive, so that no other reader joins. It returns false
+// if the session has other readers of the lock.
 func (p *pool) promote(c *conn, key int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +194,7 @@ func (p *pool) demote(c *conn, key int64) {
 	delete(c.sole, key)
 }
 
-// any returns a connection for a statement that is no lock.
+// any returns a connection for a statement that takes no lock.
 func (p *pool) any() (*conn, error) {
 	p.mu.Lock()
 	var best *conn
@@ -209,7 +210,7 @@ func (p *pool) any() (*conn, error) {
 	return p.dial(&p.holds[0])
 }
 
-// waiter returns a place for a wait; nil if there is none.
+// waiter returns a free slot for a wait, or nil if there is none.
 func (p *pool) waiter() *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,7 +230,7 @@ func (p *pool) waiter() *slot {
 	return free
 }
 
-// giveBack ends the use of a waiter's place.
+// giveBack frees a slot that a wait has used.
 func (p *pool) giveBack(sl *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

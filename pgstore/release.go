@@ -33,7 +33,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	})
 }
 
-// reach asks whether the server is there.
+// reach checks whether the server can be reached.
 func (s *Store) reach() error {
 	c, err := s.pool.any()
 	if err == nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// schemes are those of URLs, the usual one first.
+// schemes are the schemes of the store's URLs. The usual one comes first.
 var schemes = []string{"postgres+advisory", "postgresql+advisory"}
 
 const example = "postgres+advisory://localhost/shop"
 
-// Scheme describes the URLs of advisory locks, which [FromURL] lists, for package open.
+// Scheme describes the URLs of advisory locks for package open. [FromURL] lists these URLs.
 func Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names:       schemes,
@@ -30,7 +30,7 @@ func Scheme() driver.Scheme {
 	}
 }
 
-// usual is what a store promises without options.
+// usual returns what a store without options promises.
 func usual() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
@@ -46,12 +46,12 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 	}
 	s, err := FromURL(ctx, u, opts...)
 	if err != nil {
-		return nil, err // not s: a nil *Store is not a nil driver.Store
+		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
 	}
 	return s, nil
 }
 
-// configOf returns what a URL says of the store.
+// configOf returns the configuration that a URL describes.
 func configOf(u *url.URL) (config, error) {
 	c := defaults()
 	t, err := parseURL(u)
@@ -64,7 +64,7 @@ func configOf(u *url.URL) (config, error) {
 	return c, c.check()
 }
 
-// schemaOf returns the statements that make the table of fences.
+// schemaOf returns the statements that create the table of fences.
 func schemaOf(u *url.URL) ([]string, error) {
 	c, err := configOf(u)
 	if err != nil || c.noFences {
@@ -73,11 +73,11 @@ func schemaOf(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// schemaVersion is the version of the table. There is only one so far, so the table does not say
-// it.
+// schemaVersion is the version of the table. There has been only one version so far, so the table
+// does not record it.
 const schemaVersion = 1
 
-// upgrade makes the table if it is missing.
+// upgrade creates the table if it is missing.
 func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	s, err := FromURL(ctx, u, Lazy())
 	if err != nil {
@@ -104,8 +104,8 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	return from, schemaVersion, err
 }
 
-// fromSymfony translates a DSN of PHP's Symfony: pgsql+advisory:host=…;dbname=… of PDO, or a URL
-// of Doctrine. The errors repeat nothing of the DSN.
+// fromSymfony translates a DSN of PHP's Symfony. Such a DSN is pgsql+advisory:host=…;dbname=… for
+// PDO, or a URL for Doctrine. The errors contain nothing of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	_, rest, _ := strings.Cut(dsn, ":")
 	if strings.HasPrefix(rest, "//") {

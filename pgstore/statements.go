@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// A statement is prepared on a connection when it is used for the first time there.
+// A statement is prepared when a connection uses it for the first time.
 type statement struct{ name, sql string }
 
-// statements are the SQL of one store. Parameters: $1 is the key of the lock.
+// statements holds the SQL of one store. In each statement, $1 is the key of the lock unless the
+// field says otherwise.
 type statements struct {
 	take      [2]statement // $2 the intent's key, $3 FenceAbove, $4 the name; [1] is shared
 	mint      [2]statement // $2 FenceAbove, $3 the name
@@ -21,9 +22,9 @@ type statements struct {
 
 const maxFence = "9007199254740992"
 
-// Schema returns the statements that make the table of fences in a schema ("" for public). The
-// store runs them itself if the table is missing and its user may create tables. After that, a
-// user needs SELECT, INSERT and UPDATE on the table.
+// Schema returns the statements that create the table of fences in a schema ("" for public). The
+// store runs them itself if the table is missing and its user may create tables. Afterwards, a user
+// needs SELECT, INSERT and UPDATE on the table.
 func Schema(schema string) ([]string, error) {
 	if schema == "" {
 		schema = "public"
@@ -36,8 +37,8 @@ func Schema(schema string) ([]string, error) {
 		" (key bigint NOT NULL PRIMARY KEY, fence bigint NOT NULL, shared boolean NOT NULL, name bytea NOT NULL)"}, nil
 }
 
-// fenceTable returns the name of the table. With its schema, it does not depend on the search
-// path, which may differ between two users.
+// fenceTable returns the name of the table with its schema. Without the schema, the name would
+// depend on the search path, which may differ between two users.
 func fenceTable(schema string) (string, error) {
 	for _, c := range schema {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
@@ -52,7 +53,8 @@ func fenceTable(schema string) (string, error) {
 
 var tryLock = [2]string{
 	"pg_try_advisory_lock($1::bigint)",
-	// While a reader waits to be promoted it has the other lock, and no new reader comes in.
+	// A reader that waits for its promotion has locked the intent ($2), so no new reader gets the
+	// lock.
 	"CASE WHEN pg_try_advisory_xact_lock_shared($2::bigint) THEN pg_try_advisory_lock_shared($1::bigint) ELSE false END",
 }
 
@@ -61,8 +63,8 @@ func newStatements(c *config) statements {
 	table, _ := fenceTable(c.schema)
 	s.makeTable, _ = Schema(c.schema)
 	for i, shared := range []string{"false", "true"} {
-		// The lock comes first, then the fence. An upsert sees the newest row, whatever its
-		// snapshot is.
+		// The statement takes the lock first and mints the fence then. An upsert sees the newest
+		// row, even if its snapshot is older.
 		s.mint[i] = statement{"padlock_mint" + strconv.Itoa(i),
 			upsert(table, shared, "$2", "$3", "") + " RETURNING f.fence"}
 		s.take[i] = statement{"padlock_take" + strconv.Itoa(i), fmt.Sprintf(
@@ -84,8 +86,9 @@ func newStatements(c *config) statements {
 	return s
 }
 
-// upsert mints a fence: microseconds since 1970, or one more than the last. Readers that hold
-// together have one. No row is written if the last fence was reached.
+// upsert returns the SQL that mints a fence: microseconds since 1970, or one more than the last
+// fence. Readers that hold the lock together share one fence. No row is written if the highest
+// possible fence was reached.
 func upsert(table, shared, above, name, from string) string {
 	next := "greatest(f.fence + 1, EXCLUDED.fence)"
 	joins := shared + " AND f.shared AND f.fence > " + above + "::bigint"
@@ -105,32 +108,33 @@ var (
 	ping    = statement{"padlock_ping", "SELECT 1"}
 	unlock  = [2]statement{{"padlock_unlock0", "SELECT pg_advisory_unlock($1::bigint)"}, {"padlock_unlock1", "SELECT pg_advisory_unlock_shared($1::bigint)"}}
 	holders = statement{"padlock_holders", "SELECT " + holderColumns + " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.granted AND" + onKey}
-	// queued reports whether somebody waits.
+	// queued counts the sessions that wait for the lock.
 	queued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
-	// mine reports whether this session has the lock exclusively ($2 true), and whether another
-	// has.
+	// mine counts the exclusive locks that this session has, and those that other sessions have.
 	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// wait has the server end the session if this process does not go on after the grant, because
-	// it was stopped. A statement that fails takes its settings back.
+	// wait waits for the lock. It also makes the server end the session if this process was stopped
+	// and does not react to the grant. If the statement fails, its settings are undone.
 	wait = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
 	}
 	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', '0', false)"}
 
-	// The blocking call promotes: the server refuses the other one while a writer waits.
+	// promote uses the blocking call, because the server rejects the non-blocking one while a
+	// writer waits.
 	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
-	// The parts of a list are carried out from left to right. $2 is the intent.
+	// The server evaluates the list from left to right. $2 is the intent.
 	promoted = statement{"padlock_promoted", "SELECT pg_advisory_unlock_shared($1::bigint), pg_advisory_unlock($2::bigint)"}
 	demote   = statement{"padlock_demote", "SELECT set_config('lock_timeout', '1s', true), pg_advisory_lock_shared($1::bigint), pg_advisory_unlock($1::bigint)"}
 	noIntent = statement{"padlock_nointent", "SELECT pg_try_advisory_xact_lock_shared($1::bigint)"}
 
-	// endBackend ends a session of this process whose connection is gone.
+	// endBackend ends a session of this process that has lost its connection.
 	endBackend   = statement{"padlock_end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
 	backendLives = statement{"padlock_lives", "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
-	// stillLocks is for sessions of a pooler, which go on after the connection has ended.
+	// stillLocks is for sessions of a pooler, which continue after the client's connection has
+	// ended.
 	stillLocks = statement{"padlock_still", "SELECT (SELECT count(*) FROM pg_locks l WHERE l.pid = $2::int AND" + onKey + ") + (SELECT count(*) FROM pg_stat_activity WHERE pid = $2::int AND state <> 'idle')"}
 )
 

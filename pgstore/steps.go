@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// check refuses requests that are wrong or that the store cannot carry out.
+// check rejects requests that are invalid or that the store cannot carry out.
 func (s *Store) check(r *driver.Request) error {
 	if err := r.Validate(&s.promises); err != nil {
 		return err
@@ -20,7 +20,7 @@ func (s *Store) check(r *driver.Request) error {
 	return nil
 }
 
-// enterHeld is holds.enter for a hold that lives.
+// enterHeld does what holds.enter does, for a hold that is live.
 func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := s.holds.enter(ctx, name, token)
 	if err != nil {
@@ -39,7 +39,8 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 	return h, nil
 }
 
-// verify asks the server. A hold whose connection ends meanwhile is lost.
+// verify sends the server a ping on the connection of h. If the connection ends meanwhile, the hold
+// is lost.
 func (s *Store) verify(h *hold) error {
 	if _, err := h.c.exec(&ping); err != nil {
 		if !h.c.alive() {
@@ -50,7 +51,7 @@ func (s *Store) verify(h *hold) error {
 	return nil
 }
 
-// undo gives a lock back that the session may have, and returns why.
+// undo releases a lock that the session may have, and returns why.
 func (s *Store) undo(c *conn, key int64, shared int, why error) error {
 	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
 		c.lose(err)
@@ -65,8 +66,8 @@ func index(shared bool) int {
 	return 0
 }
 
-// settle finds out whether the session of a connection that ended is gone. Until then it may have
-// the lock of h.
+// settle finds out whether the session of a connection that ended is gone. Until it is gone, that
+// session may have the lock of h.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.any()
 	if err != nil {
@@ -110,7 +111,7 @@ func isMine(c *conn, key int64) (bool, error) {
 	return err == nil && parse(rows[0][0]) > 0, err
 }
 
-// withdraw gives the intent back.
+// withdraw releases the intent.
 func (s *Store) withdraw(h *hold) error {
 	h.timer.Stop()
 	rows, err := h.c.exec(&unlock[0], number(s.cfg.keys.intent(h.name)))
@@ -121,7 +122,7 @@ func (s *Store) withdraw(h *hold) error {
 	return failure(err)
 }
 
-// letGo gives the lock of h back.
+// letGo releases the lock of h.
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	if h.intent {
 		if err := s.withdraw(h); err != nil && !h.c.alive() {
@@ -137,7 +138,7 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 		return driver.Released, nil
 	case err == nil:
 		err = errors.New("the session did not have the lock")
-		c.lose(err) // what else it has cannot be known
+		c.lose(err) // it is not known which other locks the session has
 		s.clear(h)
 		return driver.Gone, nil
 	case c.alive():
@@ -160,7 +161,8 @@ func (s *Store) clear(h *hold) {
 	}
 }
 
-// claim makes a reservation a hold: the session may have nothing to do for longer now.
+// claim turns a reservation into a hold. From then on, the session may be idle for any length of
+// time.
 func (s *Store) claim(h *hold) error {
 	h.timer.Stop()
 	if _, err := h.c.exec(&claimed); err != nil {

@@ -24,7 +24,7 @@ type Store struct {
 	holds    holds
 
 	work    sync.WaitGroup
-	ending  sync.Mutex // closed, and additions to work
+	ending  sync.Mutex // guards closed, and additions to work
 	closed  bool
 	closing context.Context
 	end     context.CancelFunc
@@ -44,11 +44,11 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open returns a store on the server that config, from pgx.ParseConfig, names. ctx bounds the
-// opening only. Unless fences are left out, it makes the table of Schema if that is missing.
+// Open returns a store on the server that config names; pgx.ParseConfig returns such a config. ctx
+// limits only the opening. With fences, Open creates the table of Schema if it is missing.
 //
 // It returns driver.ErrInvalid for a pooler in transaction mode, for a server that is too old, and
-// for a configuration with which somebody in between could switch encryption off.
+// for a configuration that lets an attacker on the network switch encryption off.
 func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, error) {
 	s := &Store{cfg: defaults(), server: config.Copy()}
 	for _, o := range opts {
@@ -77,7 +77,7 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 	return s, nil
 }
 
-// prepare looks at the server, and makes the table of fences if it is missing.
+// prepare checks the server, and creates the table of fences if it is missing.
 func (s *Store) prepare() error {
 	s.prepared.Lock()
 	defer s.prepared.Unlock()
@@ -108,7 +108,7 @@ func (s *Store) prepare() error {
 	return failure(err)
 }
 
-// prepareAgain makes the table of fences again.
+// prepareAgain creates the table of fences again.
 func (s *Store) prepareAgain() error {
 	s.prepared.Lock()
 	s.ready = false
@@ -116,8 +116,8 @@ func (s *Store) prepareAgain() error {
 	return s.prepare()
 }
 
-// do runs op, which sends statements, and waits for it no longer than a caller has to. op goes on
-// after that: a statement that was sent cannot be called back without the end of its connection.
+// do runs op, which sends statements. It returns early if ctx ends, or after patience. op then
+// continues, because a statement that was sent cannot be cancelled without ending its connection.
 func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	var zero T
 	if err := s.begin(ctx); err != nil {
@@ -150,7 +150,7 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	}
 }
 
-// begin counts an operation, for Close to wait for it.
+// begin counts an operation, so that Close waits for it.
 func (s *Store) begin(ctx context.Context) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -164,7 +164,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// afterClose is err, or ErrClosed if Close is the reason.
+// afterClose returns ErrClosed if Close is the reason for err, and err otherwise.
 func (s *Store) afterClose(err error) error {
 	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
@@ -172,7 +172,7 @@ func (s *Store) afterClose(err error) error {
 	return err
 }
 
-// Close ends the connections, and the holds with them.
+// Close ends the connections. All holds end with them.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	s.closed = true
@@ -186,8 +186,8 @@ func (s *Store) Close() error {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// SamePlace implements driver.SamePlacer: other is on the same server, by its identifier or
-// address.
+// SamePlace implements driver.SamePlacer. It compares the identifiers of the servers, or their
+// addresses.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {
@@ -207,5 +207,5 @@ func parse(b []byte) uint64 {
 	return n
 }
 
-// bytea is a parameter of type bytea.
+// bytea returns s as a parameter of type bytea.
 func bytea(s string) []byte { return hex.AppendEncode([]byte(`\x`), []byte(s)) }

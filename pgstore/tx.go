@@ -10,14 +10,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// LockTx takes the lock on name until tx ends, whichever way it ends. It makes one try and does
-// not wait. If the connection ends, nothing of tx is written, so a process that was paused does
-// no harm and nobody has to check a fence. The lock has no fence.
+// LockTx takes the lock on name until tx ends, by commit or rollback. It makes one try and does not
+// wait. If the connection ends, nothing of tx is written. So a process that was paused does no
+// harm, and the program need not check fences. The lock has no fence.
 //
-// tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED: above that,
-// it might not see what the holder before wrote, and LockTx returns driver.ErrInvalid. Call it at
-// the start of the transaction. A *driver.HeldError says that somebody else has the name, and
-// driver.ErrAlreadyHeld that this store does.
+// tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED. At a higher
+// isolation level, tx might not see what the previous holder wrote, so LockTx returns
+// driver.ErrInvalid. Call LockTx at the start of the transaction. It returns a *driver.HeldError if
+// somebody else has the name, and driver.ErrAlreadyHeld if this store has it.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	return nil
 }
 
-// database returns the name of the database of the store; that of the user is the default.
+// database returns the name of the store's database. The default is the name of the user.
 func (s *Store) database() string {
 	if s.server.Database != "" {
 		return s.server.Database
@@ -65,7 +65,7 @@ func (s *Store) database() string {
 	return s.server.User
 }
 
-// rowOf returns a function that reads a row in a transaction.
+// rowOf returns a function that queries one row in a transaction.
 func rowOf(tx any) (func(ctx context.Context, query string, args []any, dest ...any) error, error) {
 	switch tx := tx.(type) {
 	case pgx.Tx:

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// libpq are the parameters of pgx and libpq that a URL may have.
+// libpq lists the parameters of pgx and libpq that a URL may have.
 var libpq = []string{
 	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslsni", "sslnegotiation", "channel_binding",
 	"connect_timeout", "target_session_attrs", "host", "port", "dbname", "user", "passfile", "service", "servicefile",
@@ -25,7 +25,7 @@ var libpq = []string{
 //	postgres+advisory://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	postgres+advisory:///DATABASE?host=/run/postgresql      a unix socket
 //
-// The query may have the parameters
+// The URL may have these parameters:
 //
 //	layout=symfony       SymfonyLayout; hash is the default
 //	fences=no            NoFences
@@ -36,12 +36,12 @@ var libpq = []string{
 //	lazy=yes             Lazy
 //	password-file=FILE   the password, read again for each connection
 //
-// and those of libpq, such as sslmode, sslrootcert and target_session_attrs. For what the URL
-// leaves out, the environment variables of libpq count (PGHOST, PGPORT, PGDATABASE, PGUSER,
-// PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …), and the file ~/.pgpass.
+// It may also have those of libpq, such as sslmode, sslrootcert and target_session_attrs. Parts
+// that the URL leaves out come from libpq's environment variables (PGHOST, PGPORT, PGDATABASE,
+// PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …) and from the file ~/.pgpass.
 //
-// Any other parameter is driver.ErrInvalid. opts are applied after the parameters of the URL. ctx
-// bounds the opening only. No error contains a password.
+// For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
+// of the URL. ctx limits only the opening. No error contains a password.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	t, err := parseURL(u)
 	if err != nil {
@@ -50,7 +50,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	return Open(ctx, t.server, append(t.opts, opts...)...)
 }
 
-// A target is a URL after parseURL.
+// A target is a URL that parseURL has read.
 type target struct {
 	server *pgx.ConnConfig
 	opts   []Option
@@ -58,7 +58,7 @@ type target struct {
 
 func (t *target) add(o Option) { t.opts = append(t.opts, o) }
 
-// parseURL reads a URL and connects to nothing.
+// parseURL reads a URL. It opens no connection.
 func parseURL(u *url.URL) (*target, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	switch {
@@ -97,7 +97,7 @@ func parseURL(u *url.URL) (*target, error) {
 	return t, checkTLS(&t.server.Config)
 }
 
-// known lists the parameters of a URL.
+// known lists the parameters that a URL may have.
 func known() []string {
 	names := slices.Clone(libpq)
 	for name := range parameters {
@@ -107,7 +107,7 @@ func known() []string {
 	return names
 }
 
-// parameters are padlock's own.
+// parameters has padlock's own URL parameters.
 var parameters = map[string]func(t *target, value string) error{
 	"layout": func(t *target, v string) error {
 		switch v {
@@ -185,7 +185,7 @@ func readPassword(file string) (string, error) {
 	return password, nil
 }
 
-// servers returns the addresses of a URL.
+// servers returns the addresses of the servers in a URL.
 func servers(u *url.URL) (addresses []string, encrypted bool) {
 	t, err := parseURL(u)
 	if err != nil {
@@ -204,7 +204,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return addresses, t.server.TLSConfig != nil
 }
 
-// at moves a URL to a proxy, unless a certificate is checked, which names the host.
+// at returns the URL with the address of a proxy instead of the server's. It returns nil if a
+// certificate is checked, because a certificate names the host.
 func at(u *url.URL, address string) *url.URL {
 	addresses, _ := servers(u)
 	query := u.Query()

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// reservation is how long a lock that a wait was granted stays with a token that does not
-	// claim it. The server ends the session of a process that was stopped a little later.
+	// reservation is how long the lock stays reserved for a waiter that was granted it. If the
+	// waiter's process was stopped, the server ends its session a little later.
 	reservation = 400 * time.Millisecond
-	// A waiter that has no session of its own tries after a pause of between pauseMin and
-	// 2 × pauseMin.
+	// A waiter without a session of its own tries again after between pauseMin and 2 × pauseMin.
 	pauseMin = 25 * time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve it waits in the server's queue, in one of 8
-// sessions, and is granted the lock there. All other waiters try again from time to time.
+// Wait implements driver.Waiter. With reserve, and if one of the 8 sessions for waiters is free, it
+// waits in the server's queue and is granted the lock in that session. All other waiters try again
+// from time to time.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -43,7 +43,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, s.afterClose(err)
 }
 
-// ended returns why a wait ends, if it does.
+// ended returns the reason if a wait has to end, and nil otherwise.
 func (s *Store) ended(ctx context.Context) error {
 	if s.closing.Err() != nil {
 		return driver.ErrClosed
@@ -51,7 +51,7 @@ func (s *Store) ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// nap returns after a pause, or when this process gives the lock back.
+// nap returns after a pause, or when this process releases the lock.
 func (s *Store) nap(ctx context.Context, name string) error {
 	woken, done := s.holds.nap(s.cfg.keys.lock(name))
 	defer done()
@@ -66,7 +66,7 @@ func (s *Store) nap(ctx context.Context, name string) error {
 	return s.ended(ctx)
 }
 
-// waitIn waits in the session of a place. The place is given back unless the grant is there.
+// waitIn waits in the session of a slot. Unless the lock was granted, it frees the slot.
 func (s *Store) waitIn(ctx context.Context, place *slot, r *driver.Request) (driver.Grant, error) {
 	c, err := s.pool.dial(place)
 	if err != nil { // the server may be back soon
@@ -109,12 +109,12 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	_, err = c.within(0, &wait[index(shared)], number(key))
 	close(done)
 	wg.Wait()
-	if cancelled { // with the session goes the lock, if it was granted at the last moment
+	if cancelled { // ends the session, and the lock if it was granted at the last moment
 		c.close()
 		return false, s.ended(ctx)
 	}
 	if yes, _ := ended(err); yes {
-		return false, nil // the face asks again
+		return false, nil // the caller asks again
 	}
 	if err != nil {
 		c.close()
@@ -122,7 +122,8 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	return err == nil, failure(err)
 }
 
-// handedOver reserves a lock that the session was granted for the token that waited.
+// handedOver reserves a lock that the session was granted. The reservation is for the token that
+// waited.
 func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64, r *driver.Request) (driver.Grant, error) {
 	fence, err := s.readyFor(c, key, r)
 	if err != nil {
@@ -154,7 +155,7 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64,
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }
 
-// readyFor mints the fence. A reader does not come in while another one waits to be promoted.
+// readyFor mints the fence. It rejects a reader while another reader waits for its promotion.
 func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) {
 	if r.Shared {
 		rows, err := c.exec(&noIntent, number(s.cfg.keys.intent(r.Name)))
@@ -171,7 +172,7 @@ func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) 
 	return s.mint(c, key, r.Shared, r)
 }
 
-// notClaimed gives a reservation up.
+// notClaimed ends a reservation that was not claimed in time.
 func (s *Store) notClaimed(name, token string) {
 	if s.begin(s.closing) != nil {
 		return
