@@ -17,20 +17,20 @@ var (
 )
 
 // BlobSessions keeps each session as one string. It takes less memory than Sessions if sessions
-// have many keys. A commit reads and writes the whole session, and starts again if another commit
-// came in between.
+// have many keys. A commit reads and writes the whole session. It starts again if another commit
+// has changed the session meanwhile.
 func (r *Redis) BlobSessions() session.Store {
 	return session.FromBlobs(&blobs{r, r.prefix + "blob:"}, session.Packed(), session.Traits{})
 }
 
 // Blobs keeps strings at exactly the keys that it is given, without Prefix. It is for
-// session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A string is swapped if
-// it has not changed, byte for byte, since it was read.
+// session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A commit replaces a
+// string only if no byte of it has changed since it was read.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
 type blobs struct {
 	*Redis
-	before string // each key
+	before string // prefix of each key
 }
 
 func (b *blobs) keys(key string) []string { return []string{b.before + key} }
@@ -74,7 +74,7 @@ func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []
 	return false, &now, err
 }
 
-// was are the arguments of scripts for the value that must be there.
+// was returns the arguments that tell a script which value it must find.
 func was(old *session.Blob) []string {
 	if old == nil {
 		return []string{"0", ""}

@@ -10,19 +10,19 @@ import (
 // do not need the fences, since a commit compares data.
 const lockNotes = time.Minute
 
-// phpLease is the longest lease of a lock that is shared with PHP: padlock's default, which is also
-// the lease that PHP's redis extension gives its lock on a web server by default
-// (max_execution_time), and some seconds more.
+// phpLease is the longest lease of a lock that is shared with PHP. It is some seconds longer than
+// padlock's default lease. PHP's redis extension uses a lease of the same length on a web server by
+// default (max_execution_time).
 const phpLease = 35 * time.Second
 
 // Locks are the options of a lock store for sessions, for redisstore.Open or FromURL. Give them
 // before other options.
 //
 // They switch off the restart guard, which would close all sessions for minutes after every restart
-// of the server. A commit does not rely on its lock: it names the values that must be unchanged. If
-// the server lost a lock in a restart, an Exclusive request may run at the same time as another,
-// and one of the two gets 409. Jobs for which that is not good enough need a lock store of their
-// own.
+// of the server. A commit does not rely on its lock, since it names the values that must not have
+// changed. If the server lost a lock in a restart, an Exclusive request may run at the same time as
+// another, and one of the two gets 409. Jobs for which that is not good enough need a lock store of
+// their own.
 func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }
@@ -34,10 +34,10 @@ func Locks() []redisstore.Option {
 //	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
 //
 // PHP writes without conditions, so only the lock protects the data that Go has saved. A restart
-// may lose locks. After one, Go takes no lock until the leases from before the restart have ended:
-// for 37 s after the start, unless the server runs with appendfsync=always. Meanwhile writes get a
-// 503. The longest lease is 35 s. If padlock.TTL or PHP's requests are longer, give
-// redisstore.MaxTTL after these options.
+// may lose locks. After a restart, Go takes no lock for 37 s, until the leases from before the
+// restart have ended. During that time, writes get a 503. A server with appendfsync=always keeps
+// its locks, so nobody waits. The longest lease is 35 s. If padlock.TTL or PHP's requests are
+// longer, give redisstore.MaxTTL after these options.
 //
 // The lock's key is the session's with _LOCK at its end, unless session.PHP.LockSuffix is ".lock".
 // The store must use the server and the database that PHP's session.save_path names. On a cluster

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DefaultPrefix begins all keys, except PHP's.
+// DefaultPrefix is the beginning of all keys, except PHP's.
 const DefaultPrefix = "padlock:"
 
 // Redis is a connection to Redis, where sessions and values are kept. It is safe for concurrent
@@ -40,8 +40,8 @@ type Option func(*config)
 // prefixes. On a cluster, a hash tag in the prefix puts all keys into one slot.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// Open connects to the server or servers of c. It makes connections of its own, so a lock store
-// with the same Config has others. Config.Credentials is called for every new connection, so
+// Open connects to the server or servers of c. It makes connections of its own and shares none with
+// a lock store that has the same Config. Config.Credentials is called for every new connection, so
 // credentials can change while Redis is open. Config.Cluster must be set for a cluster.
 //
 // Open returns padlock.ErrInvalid if settings are wrong or contradict each other, and
@@ -107,8 +107,8 @@ func unopened(err error) error {
 	return fmt.Errorf("redissession: %w: %w", session.ErrUnavailable, public(err))
 }
 
-// clientOption makes the client's settings. The client may retry a PING, but it sends no script
-// again that may have been executed.
+// clientOption makes the client's settings. The client may retry a PING, but it never repeats a
+// script that the server may have executed.
 func clientOption(s *redisconn.Server) rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		InitAddress: s.Addresses(), SelectDB: s.DB, ClientName: s.ClientName, TLSConfig: s.TLS,
@@ -140,14 +140,14 @@ func script(name string) *rueidis.Lua {
 	return rueidis.NewLuaScript(string(text))
 }
 
-// unsent reports whether an error that is no reply says that nothing was sent.
+// unsent reports whether err, which is not a reply, says that nothing was sent.
 func unsent(err error) bool {
 	var dial *redisconn.DialError
 	return errors.As(err, &dial) || errors.Is(err, rueidis.ErrNoSlot)
 }
 
-// refusals are replies that say that nothing was done. The server checks memory, role and disk
-// before the first write of a script.
+// refusals are the codes of replies which prove that nothing was done. The server checks memory,
+// role and disk before the first write of a script.
 var refusals = []string{
 	"OOM", "READONLY", "LOADING", "NOAUTH", "WRONGPASS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 	"CROSSSLOT", "BUSY", "MISCONF", "NOREPLICAS", "NOPROTO",
@@ -169,7 +169,7 @@ func public(err error) error {
 	return fmt.Errorf("redis: %w", err)
 }
 
-// millis is a lifetime as scripts take it; 0 is for ever.
+// millis formats a lifetime for scripts. 0 means for ever.
 func millis(d time.Duration) string {
 	return strconv.FormatInt(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 10)
 }

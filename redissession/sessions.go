@@ -21,8 +21,8 @@ var (
 	hashDelete = script("hash_delete")
 )
 
-// Sessions keeps each session as a hash with a field for each key. A commit sends its changes and
-// the old values of the keys that it read, however large the session is.
+// Sessions keeps each session as a hash with a field for each key. A commit sends only its changes
+// and the old values of the keys that it read, however large the session is.
 func (r *Redis) Sessions() session.Store { return &hashes{r} }
 
 type hashes struct{ *Redis }
@@ -224,8 +224,8 @@ func (h *hashes) Delete(ctx context.Context, key string) (session.Moved, error) 
 	return parseMoved(text), nil
 }
 
-// read runs a script that changes nothing, so without a reply nothing was done. A nil reply is
-// session.ErrNotFound; any other is an array of two.
+// read runs a script that changes nothing. So an error without a reply is session.ErrUnavailable. A
+// nil reply is session.ErrNotFound, and any other reply is an array of two.
 func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]rueidis.RedisMessage, error) {
 	pair, err := r.write(ctx, s, keys, nil).ToArray()
 	switch {

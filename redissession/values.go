@@ -87,7 +87,8 @@ func notNil(err error) error {
 }
 
 // entry reads a value that Store wrote. A value that is older than Keep counts as gone, even if the
-// server still has it for a moment. A value of a newer format counts as absent: it is made anew.
+// server still has it for a moment. A value of a newer format counts as absent, so the caller makes
+// it anew.
 func entry(now int64, version uint64, data string) (stampede.Entry, error) {
 	head, value, ok := strings.Cut(data, "\n")
 	var fence uint64

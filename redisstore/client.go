@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	keepAlive    = 15 * time.Second                     // of TCP
-	replyTimeout = patience                             // while a connection is made
+	keepAlive    = 15 * time.Second                     // TCP keep-alive of an idle connection
+	replyTimeout = patience                             // limit for each reply while a connection is made
 	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single one is not delayed
-	callTimeout  = driver.MaxSilence - time.Second*3/10 // for a call that finds the gate closed
-	bufferSize   = 1 << 16                              // of a connection, for each direction
+	callTimeout  = driver.MaxSilence - time.Second*3/10 // limit for a call that finds the gate closed
+	bufferSize   = 1 << 16                              // bytes of each of the two buffers of a connection
 )
 
 // clientOption makes the client's settings. The client may not retry, since a script must not run
@@ -48,8 +48,8 @@ func (s *Store) clientOption() rueidis.ClientOption {
 	return o
 }
 
-// newDialer keeps the client from sending PINGs, and lets the kernel check connections on which
-// nothing is written.
+// newDialer returns a dialer with which the client sends no PINGs. Instead, the kernel checks
+// connections on which nothing is written.
 func newDialer() net.Dialer {
 	return net.Dialer{
 		Timeout: redisconn.DialTimeout, KeepAlive: -1,
@@ -57,7 +57,7 @@ func newDialer() net.Dialer {
 	}
 }
 
-// dial makes a connection. Close does not wait for it.
+// dial makes a connection. Store.Close cancels it.
 //
 // The gate counts a connection as made when the first reply arrives. The kernel of a frozen server
 // still accepts connections, but no reply comes, so such a connection does not close the gate for

@@ -3,9 +3,9 @@
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{"localhost:6379"}})
 //
 // By default a lock is a sorted set at the name itself, as in PHP's Symfony, so that programs with
-// padlock and with Symfony exclude each other. With [PlainStrings] it is a string, as in the plain
-// recipe (SET NX PX), which redsync and others use. The fence, the holder and the queue of waiters
-// are in further keys, which begin with "padlock:{".
+// padlock and with Symfony exclude each other. With [PlainStrings] it is a string, as in the SET NX
+// PX locks of redsync and others. The fence, the holder and the queue of waiters are in further
+// keys, which begin with "padlock:{".
 //
 // A lock in Redis is as durable as the memory of the server. docs/stores/redis.md lists the
 // promises for each setting of the server.

@@ -30,7 +30,7 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// failure maps the error of a request that may have been sent.
+// failure maps the error of a request that may have been sent to the errors of package driver.
 func (s *Store) failure(ctx context.Context, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return refusal(reply.Error())
@@ -49,8 +49,8 @@ func (s *Store) failure(ctx context.Context, err error) error {
 	return &joined{driver.ErrUncertain, err}
 }
 
-// before lists the replies after which it is certain that nothing was changed, and what to do then.
-// The server checks memory, role and disk before the first write of a script.
+// before lists the error codes which prove that nothing was changed, each with advice. The server
+// checks memory, role and disk before the first write of a script.
 var before = []struct{ code, advice string }{
 	{"OOM", "it has no memory left; raise maxmemory"},
 	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
@@ -69,7 +69,7 @@ var before = []struct{ code, advice string }{
 	{"NOPROTO", "it does not speak this protocol"},
 }
 
-// refusal maps a reply that is an error.
+// refusal maps an error reply of the server.
 func refusal(text string) error {
 	// The error about an unknown command contains its arguments: tokens and passwords.
 	text, _, _ = strings.Cut(text, ", with args")

@@ -19,7 +19,7 @@ func (s *Store) fast(r *driver.Request) bool {
 	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0
 }
 
-// fastAcquire returns done if no full script is needed.
+// fastAcquire tries a fast script. done is false if a full script is needed.
 func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
 	key, note := s.keys.pair(r.Name)
 	ttl := s.formats.ttl(r.TTL)
@@ -34,7 +34,8 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	return s.fastGrant(ctx, r, resp)
 }
 
-// fastGrant reads the reply: the fence of a grant, the hold that is in the way, or 0.
+// fastGrant reads the reply of a fast script: the fence of a grant, the hold that is in the way, or
+// 0 if a full script is needed.
 func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.RedisResult) (driver.Grant, error, bool) {
 	m, err := resp.ToMessage()
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Store) fastGrant(ctx context.Context, r *driver.Request, resp rueidis.R
 	return driver.Grant{Fence: s.callerFence(f), TTL: ceilMillis(r.TTL)}, nil, true
 }
 
-// plainAcquire uses the plain recipe, which needs no script.
+// plainAcquire takes a SET NX PX lock, which needs no script.
 func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error, bool) {
 	key := s.keys.key(r.Name)
 	resp := c.Do(ctx, c.B().Arbitrary("SET").Keys(key).Args(r.Token, "NX", "PX", s.formats.ttl(r.TTL).lease).Build())
@@ -100,7 +101,7 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	return held
 }
 
-// fastExtend returns true if no full script is needed.
+// fastExtend tries a fast script. The last result is false if a full script is needed.
 func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
 	key, note := s.keys.pair(name)
 	resp := s.scripts.fastExtend.call(ctx, c, key, note, s.fastToken(token), s.formats.ttl(ttl).lease, s.keepArg)
@@ -161,27 +162,28 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 	case err == nil && n > 2 && s.gate.open.Load():
 		own.grant(n, sent)
 	case err != nil || n > 2:
-		own.call(message{kind: msgLook}) // it may have the name
+		own.call(message{kind: msgLook}) // the waiter may have the name
 	}
 	if err != nil {
 		return false, s.failure(ctx, err)
 	}
 	if n == 2 {
-		// The hold has ended. If this fails, the waiters still look by themselves.
+		// The hold has ended. If this hand-over fails, the waiters still look by themselves.
 		_, _ = s.run(ctx, c, s.scripts.release, name, "", "0")
 	}
 	return n > 0, nil
 }
 
-// handed has the tokens to which a name was handed over and that were not released since. Their
-// names have many waiters, so trying the fast script first would cost a request for nothing.
+// handed is the set of tokens to which a name was handed over and which were not released since.
+// Such names usually have more waiters, so trying the fast script first would cost a request for
+// nothing.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex
 	m  map[string]struct{}
 }
 
-const maxHanded = 1 << 14 // holds that are never released must not pile up
+const maxHanded = 1 << 14 // limits the set, because some holds are never released
 
 func (h *handed) add(token string) {
 	h.mu.Lock()

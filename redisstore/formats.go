@@ -9,10 +9,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// formats caches the text of the last holder and of the last TTL, since most requests have the
-// same.
+// formats caches the text of the last holder and of the last TTL, since most requests have the same
+// ones.
 type formats struct {
-	keep       time.Duration // for which a note outlives its lease
+	keep       time.Duration // how long a note outlives its lease
 	lastHolder atomic.Pointer[holderFormat]
 	lastTTL    atomic.Pointer[ttlFormat]
 }
@@ -29,14 +29,14 @@ type ttlFormat struct {
 	note  string // ms that the note is kept
 }
 
-// holder returns the text of h for others to read.
+// holder returns h as JSON.
 func (f *formats) holder(h *driver.Holder) *holderFormat {
 	if last := f.lastHolder.Load(); last != nil && last.holder == *h {
 		return last
 	}
 	text, err := json.Marshal(h)
 	if err != nil {
-		text = nil // strings and numbers can be written
+		text = nil // cannot happen: strings and numbers can always be written
 	}
 	next := &holderFormat{*h, string(text), stateHeldNow + string(text)}
 	f.lastHolder.Store(next)
@@ -60,7 +60,7 @@ func (f *formats) ttl(d time.Duration) *ttlFormat {
 	return next
 }
 
-// millis rounds up: a lease is never shorter than was asked for.
+// millis rounds up, so that a lease is never shorter than the caller asked for.
 func millis(d time.Duration) string {
 	return itoa(int64((d + time.Millisecond - 1) / time.Millisecond))
 }

@@ -21,7 +21,7 @@ type gate struct {
 	option rueidis.ClientOption
 	open   atomic.Bool
 	client atomic.Pointer[connected]
-	turns  atomic.Uint64 // connections made and lost
+	turns  atomic.Uint64 // number of connections made and lost
 
 	mu       sync.Mutex
 	looking  *look          // the check that is running, or nil
@@ -51,7 +51,7 @@ func (g *gate) turn() {
 	g.open.Store(false)
 }
 
-// ready does what prepare does, at no cost if the gate is open.
+// ready is prepare, but costs nothing while the gate is open. It returns the client.
 func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
 	if !s.gate.open.Load() {
 		if err := s.prepare(ctx, grants); err != nil {
@@ -148,7 +148,8 @@ func (g *gate) against(now driver.Instant) error {
 	return nil
 }
 
-// forbids returns the reason not to grant locks, if that reason does not pass by itself.
+// forbids returns the reason not to grant locks. It ignores the restart guard, which ends by
+// itself.
 func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -32,9 +32,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	return s.confirmed(ctx, &r, g, err)
 }
 
-// confirmed checks the servers again if a connection was made or lost since the request was sent:
-// the grant may come from a server that has restarted. A grant that cannot be confirmed is not
-// released here, because the caller repeats the request or gives the token up, and a release could
+// confirmed checks the servers again if a connection was made or lost since the request was sent,
+// because the grant may come from a server that has restarted. A grant that cannot be confirmed is
+// not released here. The caller repeats the request or gives the token up, and a release could
 // arrive after the repetition.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
@@ -46,8 +46,9 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
-// fullAcquire waits out the gap of Foreign. The gap is for programs that poll. It is no reason to
-// refuse a name that nobody holds and nobody waits for.
+// fullAcquire runs the full script. If only the gap of Foreign is in the way, fullAcquire waits
+// until the gap ends and tries again. The gap is for programs that poll, and is no reason to refuse
+// a name that nobody holds and nobody waits for.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
@@ -62,7 +63,7 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	return g, err
 }
 
-// maxGap is somewhat longer than a gap lasts, which is GAP in Lua.
+// maxGap is somewhat longer than a gap. The Lua constant GAP is the length of a gap.
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {

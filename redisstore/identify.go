@@ -8,16 +8,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// identity remembers the id of the place while no connection is made or lost: after that another
-// server, or one that has lost its data, may be at the address.
+// identity caches the id of the store until a connection is made or lost. After that, another
+// server may be at the address, or the server may have lost its data.
 type identity struct {
 	mu    sync.Mutex
 	id    string
 	turns uint64
 }
 
-// StoreID implements driver.Identifier. The id is the value of one key, which the first call
-// writes and which has no expiry: padlock:{id}, after the prefix. So every prefix and every
+// StoreID implements driver.Identifier. The id is the value of the key padlock:{id}, with the
+// prefix before it. The first call writes the key, which has no expiry. So every prefix and every
 // database has an id of its own.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err := s.enter(ctx); err != nil {

@@ -31,7 +31,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return state, err
 }
 
-// state reads S: now, waiters, holds, fence.
+// state reads the reply S: the server's time, the number of waiters, the holds and the fence.
 func (s *Store) state(a *answer, name string) (driver.State, error) {
 	if a.kind != replyState || len(a.rest) < 4 {
 		return driver.State{}, unreadable()
@@ -86,7 +86,7 @@ type lister struct {
 	states []driver.State
 }
 
-// scan goes over the keys of one node.
+// scan lists the locks among the keys of one node.
 func (l *lister) scan(ctx context.Context, node rueidis.Client, pattern string) error {
 	kind := "zset"
 	if l.s.config.strings {
@@ -106,7 +106,7 @@ func (l *lister) scan(ctx context.Context, node rueidis.Client, pattern string) 
 	}
 }
 
-// inspect adds the locks among keys that are held, with one round trip.
+// inspect adds the locks that are held or have waiters. It needs one round trip for all keys.
 func (l *lister) inspect(ctx context.Context, keys []string) error {
 	var names []string
 	var cmds []rueidis.Completed

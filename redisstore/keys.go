@@ -2,8 +2,9 @@ package redisstore
 
 import "strings"
 
-// reserved is the beginning of all companion keys. A name that begins with it, alone or together
-// with the prefix, is kept at another key (n:), which other programs do not share.
+// reserved is the beginning of all companion keys. If a name, or the prefix and the name together,
+// begin with it, the lock is kept at another key (n:) instead. Other programs do not share that
+// key.
 const reserved = "padlock:{"
 
 // keyer makes keys of names.
@@ -50,7 +51,7 @@ func (k *keyer) pair(name string) (key, note string) {
 	return l.key, l.stem + "f:" + name
 }
 
-// all are the keys of the scripts, in their order.
+// all returns the keys in the order of KEYS in the full scripts.
 func (l lock) all() [6]string {
 	return [6]string{
 		l.key, l.stem + "f:" + l.name, l.stem + "h:" + l.name,
@@ -58,15 +59,15 @@ func (l lock) all() [6]string {
 	}
 }
 
-// id is the key of the store's id. It is no key of any name: those that begin with reserved have
-// a tag of three letters.
+// id is the key of the store's id. No lock uses this key, because the other keys that begin with
+// reserved have a tag of three letters.
 func (k *keyer) id() string { return k.prefix + reserved + "id}" }
 
 // nameOf returns the name whose lock is kept at key. It returns false for companion keys and for
 // keys outside of the prefix.
 func (k *keyer) nameOf(key string) (string, bool) {
 	name, ok := strings.CutPrefix(key, k.prefix)
-	if !ok || k.prefix != "" && strings.HasPrefix(key, reserved) { // of a store without a prefix
+	if !ok || k.prefix != "" && strings.HasPrefix(key, reserved) { // a key of a store without a prefix
 		return "", false
 	}
 	rest, companion := strings.CutPrefix(name, reserved)
@@ -81,7 +82,7 @@ func (k *keyer) nameOf(key string) (string, bool) {
 
 // checkPrefix refuses a prefix that would make a hash tag together with the text after it, since
 // then the keys of one lock would be in several slots. It also refuses a prefix with which the key
-// of a name could be the companion key of another store's name.
+// of a lock could be a companion key of another store.
 func checkPrefix(prefix string) error {
 	open := strings.IndexByte(prefix, '{')
 	if len(prefix) > 256 {

@@ -19,7 +19,7 @@ import (
 //	flag      1      the version of the format, and whether there is more; see below
 //	fence     16     the last fence, decimal
 //
-// If the last exclusive hold is known, then also
+// These fields follow if the last exclusive hold is known:
 //
 //	length    3      of the token, decimal
 //	token     length
@@ -28,10 +28,10 @@ import (
 //	since     13     when the hold began, in ms since 1970; not with H
 //	holder    rest   JSON
 //
-// Flag and fence are at the same place in every version. Version 1 has the flags "-" (the name and
-// its note are all there is) and "!" (there may be readers, waiters, or other things that only the
-// full scripts know). Version 2 and later have letters: B and b for version 2, C and c for version
-// 3, the small letter in place of "!".
+// Flag and fence are at the same place in every version. Version 1 has the flags "-" (the lock has
+// only its key and its note) and "!" (there may be readers, waiters, or other things that only the
+// full scripts know). Later versions have letters instead: version 2 has B and b, version 3 has C
+// and c. The small letter has the meaning of "!".
 const (
 	flagBytes   = 1
 	fenceBytes  = 16
@@ -55,9 +55,9 @@ const (
 
 // Times that the scripts have in common, in ms.
 const (
-	reserveMillis = int(driver.MaxReservation / time.Millisecond) // a hand-over waits for its claim
-	aliveMillis   = 45_000                                        // a waiter that did not look for so long is gone
-	lingerMillis  = 60_000                                        // keys of waiters and readers outlive their use
+	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a hand-over waits for its claim
+	aliveMillis   = 45_000                                        // a waiter that has not looked for this long is gone
+	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their use
 )
 
 // words are replaced in the text of every script. Positions in Lua begin with 1.
@@ -94,11 +94,11 @@ var words = map[string]string{
 
 // Errors of the scripts themselves begin with these codes.
 const (
-	codeVersion = "PADLOCKVERSION" // and the flag
-	codeType    = "PADLOCKTYPE"    // and the type of the key
+	codeVersion = "PADLOCKVERSION" // followed by the flag
+	codeType    = "PADLOCKTYPE"    // followed by the type of the key
 )
 
-// speller replaces words. A word that another one begins with comes after it.
+// speller replaces the words. If one word begins with another, the longer one comes first.
 var speller = sync.OnceValue(func() *strings.Replacer {
 	var pairs []string
 	for _, word := range slices.Backward(slices.Sorted(maps.Keys(words))) {

@@ -38,7 +38,7 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store,
 	}
 	err := s.prepare(ctx, false)
 	if err == nil {
-		err = s.gate.forbids() // not the restart guard: that is for callers who want a lock
+		err = s.gate.forbids() // ignores the restart guard, which is only for callers that want a lock
 	}
 	if err != nil {
 		s.Close()
@@ -73,7 +73,7 @@ func newStore(c config) *Store {
 	return s
 }
 
-// Close makes all callers of Wait return driver.ErrClosed, waits for clean-ups, a few seconds at
+// Close makes all callers of Wait return driver.ErrClosed. It waits for clean-ups, a few seconds at
 // most, and closes the connections. Holds stay until their leases end.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.stop(driver.ErrClosed)
-	s.subscriber.waits.Wait() // each leaves its queue
+	s.subscriber.waits.Wait() // each waiter leaves its queue
 	s.jobs.Wait()
 	s.subscriber.close()
 	s.gate.close()

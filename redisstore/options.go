@@ -22,7 +22,7 @@ type config struct {
 	evicts   bool
 	durable  bool
 	replicas int
-	patience time.Duration // with replicas
+	patience time.Duration // of Replicas
 	lazy     bool
 	clock    driver.Clock
 }
@@ -34,10 +34,10 @@ type Guard int
 
 const (
 	// GuardKnown makes the guard act in a process that has seen the server before the restart, or
-	// that shares RunIDs with such a process. A server that was started for the first time makes
-	// nobody wait.
+	// that shares RunIDs with such a process. After the first start of a server, nobody has to
+	// wait.
 	GuardKnown Guard = iota
-	// GuardStrict makes the guard act in every process. It goes by the server's uptime.
+	// GuardStrict makes the guard act in every process, whenever the server's uptime is short.
 	GuardStrict
 	// GuardOff turns the guard off.
 	GuardOff
@@ -52,20 +52,21 @@ const (
 	DefaultFenceKeep = 65 * time.Minute
 )
 
-// PlainStrings keeps a lock as a string (SET NX PX, compare and delete), as redsync and the plain
-// recipe do, instead of Symfony's sorted set. There is no shared mode then. Every program that uses
-// a name must keep it in the same way.
+// PlainStrings keeps a lock as a string (SET NX PX, compare and delete), as redsync and others do,
+// instead of Symfony's sorted set. There is no shared mode then. Every program that uses a name
+// must keep it in the same way.
 func PlainStrings() Option { return func(c *config) { c.strings = true } }
 
-// NoFences does without fences. That makes a hold cheaper, but then nothing stops the late write of
-// a holder that was paused for longer than its lease. Together with PlainStrings, the holder's name
+// NoFences turns fences off. That makes a hold cheaper, but then nothing stops the late write of a
+// holder that was paused for longer than its lease. Together with PlainStrings, the holder's name
 // is not kept either.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. A fence is a time, and it is kept until the server's clock is d past the fence
-// and d past the end of the last lease. So fences never fall unless the clock is set back by more
-// than d. Each name takes about 310 bytes for that long; docs/stores/redis.md has the formula.
+// DefaultFenceKeep. A fence is a time. The store keeps it until the server's clock is d past the
+// fence and d past the end of the last lease. So fences never decrease unless the clock is set back
+// by more than d. Each name takes about 310 bytes for that long; docs/stores/redis.md has the
+// formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. Other programs that share the names must do the same.
@@ -82,8 +83,8 @@ func Foreign() Option { return func(c *config) { c.foreign = true } }
 // lease ran out and nobody took the name since (driver.ErrExpired).
 func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 
-// MaxTTL sets the longest lease and cool-down, up to 24 hours, instead of DefaultMaxTTL. The
-// restart guard waits for as long.
+// MaxTTL sets the longest lease and cool-down, up to 24 hours, instead of DefaultMaxTTL. After a
+// restart of the server, the restart guard waits for the longest lease.
 func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d } }
 
 // RestartGuard sets in which processes the restart guard acts, instead of GuardKnown. The guard
@@ -94,16 +95,15 @@ func RestartGuard(g Guard) Option { return func(c *config) { c.guard = g } }
 // RunIDDir.
 func RememberRunIDs(r RunIDs) Option { return func(c *config) { c.runIDs = r } }
 
-// AllowEviction accepts a server that drops keys to make room, even if these are locks that are
-// held.
+// AllowEviction accepts a server that drops keys to make room, even keys of locks that are held.
 func AllowEviction() Option { return func(c *config) { c.evicts = true } }
 
 // Durable refuses a server that does not write each change to disk before it replies (appendonly
 // yes, appendfsync always). Other servers lose locks in a crash.
 func Durable() Option { return func(c *config) { c.durable = true } }
 
-// Replicas makes every grant and renewal wait until n replicas have it. If they do not have it
-// within patience (1 s if 0, at most 2 s), the request fails. That makes it less likely that a
+// Replicas makes every grant and renewal wait until n replicas have it. If fewer replicas have it
+// after patience (1 s if 0, at most 2 s), the request fails. That makes it less likely that a
 // failover loses a lock, but it is no guarantee.
 func Replicas(n int, patience time.Duration) Option {
 	return func(c *config) { c.replicas, c.patience = n, patience }

@@ -59,7 +59,7 @@ func (s *Store) answer(ctx context.Context, resp rueidis.RedisResult) (answer, e
 	return answer{kind, parts[1:]}, nil
 }
 
-// unreadable is the error for a reply that no script makes.
+// unreadable is the error for a reply that is not in the form of a script's reply.
 func unreadable() error {
 	return fmt.Errorf("%w: redis: the reply cannot be read", driver.ErrUncertain)
 }
@@ -80,7 +80,7 @@ func number(m *rueidis.RedisMessage) int64 {
 }
 
 // callerFence returns the fence for the caller. Without fences it is 0, although the server still
-// counts.
+// assigns fences.
 func (s *Store) callerFence(fence int64) uint64 {
 	if !s.config.fences {
 		return 0
@@ -115,7 +115,8 @@ type gapError struct {
 
 func (e *gapError) Unwrap() error { return e.HeldError }
 
-// held reads a refusal: now, the number of waiters, the holds, and the rest of the gap.
+// held reads the reply H: the server's time, the number of waiters, the holds and the rest of the
+// gap.
 func (a *answer) held() error {
 	if len(a.rest) < 3 {
 		return unreadable()
@@ -140,8 +141,8 @@ func latest(holds []driver.Hold) (until time.Time) {
 // endless stands for the end of a key without an expiry. It is later than the end of any lease.
 const endless = int64(8e15)
 
-// readHolds reads holds: kind, end, mode, since and holder of each. Times are ms by the server's
-// clock, at which it is now.
+// readHolds reads the kind, end, mode, since and holder of each hold. Times are in ms by the
+// server's clock, and now is the present time of that clock.
 func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	entries, err := m.ToArray()
 	if err != nil {
@@ -169,9 +170,9 @@ func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	return holds
 }
 
-// readNote returns the holder of the last exclusive hold in a note, when the hold began in ms since
-// 1970, and whether it may have waiters. ok is false if the note has no hold or has another
-// version.
+// readNote reads the last exclusive hold from a note. It returns the holder, the beginning of the
+// hold in ms since 1970, and whether the name may have waiters. ok is false if the note has no hold
+// or has another version.
 func readNote(note string) (h driver.Holder, since int64, more, ok bool) {
 	if len(note) < tokenAt || note[0] > lastFlag {
 		return h, 0, false, false

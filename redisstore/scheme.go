@@ -29,7 +29,7 @@ func Scheme() driver.Scheme {
 	}
 }
 
-// usual is what a store promises without options.
+// usual returns the guarantees of a store without options.
 func usual() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
@@ -97,7 +97,8 @@ var (
 	valkeyPattern = regexp.MustCompile(`^valkeys?:`)
 )
 
-// instead recognises a DSN of PHP's Symfony, and the URLs of servers that speak Redis's protocol.
+// instead recognises a DSN of PHP's Symfony and the URLs of servers that speak Redis's protocol,
+// and returns the form of URL to write instead.
 func instead(text string) string {
 	scheme, _, _ := strings.Cut(text, ":")
 	switch {

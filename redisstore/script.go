@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1" // by which the server names scripts
+	"crypto/sha1" // the server names scripts by it
 	"embed"
 	"encoding/hex"
 	"strconv"
@@ -58,8 +58,8 @@ func newScripts(layout string) *scripts {
 	}
 }
 
-// bothScripts are made when they are first needed: programs that link this package and do not use
-// it start faster.
+// bothScripts makes the scripts of a layout when they are first needed. So programs that link this
+// package without using it start faster.
 var bothScripts = map[string]func() *scripts{
 	"set":    sync.OnceValue(func() *scripts { return newScripts("set") }),
 	"string": sync.OnceValue(func() *scripts { return newScripts("string") }),

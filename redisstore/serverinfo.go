@@ -40,7 +40,7 @@ func (n *node) evicts() bool {
 	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
 }
 
-// serverInfo asks every node. turns is the number of turns before that.
+// serverInfo asks every node. turns is the value of gate.turns before that.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
 	var away map[string]error // nodes that did not answer the PING are not asked again
@@ -54,7 +54,7 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 		}
 		g.client.Store(s.connected(c))
 	} else {
-		away = silent(s.askAll(ctx, nil, (*node).ping)) // dials what is not connected
+		away = silent(s.askAll(ctx, nil, (*node).ping)) // dials nodes that are not connected
 	}
 	turns = g.turns.Load()
 	nodes = s.askAll(ctx, away, (*node).ask)
@@ -67,8 +67,8 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 	return 0, nil, s.unreached(ctx, err)
 }
 
-// connected makes the setting that goes with c. In a cluster, PUBLISH counts the subscribers of one
-// node only.
+// connected adds to c the settings that scripts need. In a cluster, PUBLISH counts the subscribers
+// of one node only.
 func (s *Store) connected(c rueidis.Client) *connected {
 	counts := digit(c.Mode() != rueidis.ClientModeCluster)
 	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts}
@@ -92,7 +92,7 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 	return unavailable("%v", err)
 }
 
-// askAll asks every node but those that are away.
+// askAll asks every node except those in away.
 func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
 	clients := s.gate.client.Load().Nodes()
 	nodes := make([]node, 0, len(clients))
@@ -207,7 +207,7 @@ func (s *Store) restartGuard(n *node) time.Duration {
 		now += " restarted"
 	}
 	if now != line {
-		_ = s.config.runIDs.Store(n.addr, now) // Status tells
+		_ = s.config.runIDs.Store(n.addr, now) // Status reports the error
 	}
 	if n.durable() || !restarted && s.config.guard != GuardStrict {
 		return 0

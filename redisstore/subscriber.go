@@ -25,8 +25,8 @@ type subscriber struct {
 
 	mu      sync.Mutex
 	started bool
-	up      chan struct{} // closed while it listens
-	err     error         // why it does not
+	up      chan struct{} // closed while the subscription is up
+	err     error         // why the subscription is down
 	waiters map[uint64]*waiter
 	lines   map[string][]*waiter // by name: waiters for an exclusive hold, in the order in which they came
 	lastID  uint64
@@ -42,7 +42,7 @@ type waiter struct {
 	id     uint64
 	r      *driver.Request
 	lined  bool
-	called chan message // holds a few; a message that does not fit says less than a look at the name
+	called chan message // a full channel drops messages; a look at the name finds out more than they say
 }
 
 // The kinds of messages to a waiter. Scripts use the same letters.
@@ -171,7 +171,7 @@ func (sub *subscriber) subscribe() error {
 	d, giveBack := c.Dedicate()
 	defer giveBack()
 	defer d.Close() // not back into the pool: the connection may be half dead
-	// Hooks run in the goroutine that reads, so no other one has to wake.
+	// Hooks run in the goroutine that reads, so no other goroutine has to wake.
 	lost := d.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: sub.receive,
 		OnSubscription: func(u rueidis.PubSubSubscription) {
@@ -186,8 +186,8 @@ func (sub *subscriber) subscribe() error {
 	return sub.watch(d, lost)
 }
 
-// watch returns when the connection is lost. Nothing is written on the connection any more, so its
-// watchdog cannot notice that the server is frozen or was replaced. So whenever there is a sign of
+// watch returns when the connection is lost. The subscriber writes nothing on the connection, so
+// its watchdog cannot notice that the server is frozen or was replaced. Whenever there is a sign of
 // that, the subscriber sends itself a message, at most once a second. Without a sign it sends
 // nothing.
 func (sub *subscriber) watch(d rueidis.DedicatedClient, lost <-chan error) error {
@@ -222,8 +222,8 @@ func (sub *subscriber) maybeDead() {
 
 var errDeaf = errors.New("messages do not arrive")
 
-// try sends a PING on the subscriber's connection, and then a message on the way that the messages
-// of scripts take. It returns an error if there is no reply, or the message does not arrive.
+// try sends a PING on the subscriber's connection. Then it publishes a message, as scripts do. It
+// returns an error if there is no reply, or if the message does not arrive.
 func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
 	ctx, cancel := context.WithTimeout(sub.s.ctx, patience)
 	defer cancel()
@@ -231,7 +231,7 @@ func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial i
 		return err
 	}
 	select {
-	case <-sub.echo: // of an earlier one
+	case <-sub.echo: // of an earlier trial
 	default:
 	}
 	c := sub.s.gate.client.Load()
@@ -339,11 +339,11 @@ func (w *waiter) forget(kind byte) {
 	}
 }
 
-// close waits until listen has returned. Store.ctx has ended.
+// close waits until listen has returned. The caller has ended Store.ctx.
 func (sub *subscriber) close() {
 	sub.mu.Lock()
 	started := sub.started
-	sub.started = true // nobody starts it any more
+	sub.started = true // so that nobody starts listen any more
 	sub.mu.Unlock()
 	if started {
 		<-sub.ended

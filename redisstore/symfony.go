@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// fromSymfony translates a DSN of PHP's Symfony: to the server, the database and the layout that
-// PHP would use. Facts: StoreFactory of Symfony Lock 5.4, RedisTrait of Symfony Cache 5.4 and 6.
-// The errors repeat nothing of the DSN.
+// fromSymfony translates a DSN of PHP's Symfony to the URL of the server, the database and the
+// layout that PHP would use. It follows StoreFactory of Symfony Lock 5.4 and RedisTrait of Symfony
+// Cache 5.4 and 6. The errors quote nothing of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
 	d := redisDSN{query: url.Values{}, tls: scheme == "rediss"}
@@ -110,7 +110,7 @@ var ofPHPsClient = []string{
 	"class", "failover", "lazy", "persistent", "persistent_id", "read_timeout", "retry_interval", "tcp_keepalive", "timeout",
 }
 
-// implied are parameters of the URL that the DSN decides.
+// implied are the parameters of the URL that follow from the DSN.
 var implied = []string{"db", "layout", "node", "only-padlock", "tls"}
 
 var hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)
@@ -142,7 +142,7 @@ func (d *redisDSN) parameter(name string, values []string) error {
 	return nil
 }
 
-// host reads HOST, HOST:PORT or /SOCKET: in host[…].
+// host reads the text in host[…], which is HOST, HOST:PORT, or /SOCKET with a colon after it.
 func (d *redisDSN) host(text string, values []string) error {
 	if len(values) > 1 || values[0] != "" {
 		return invalid("host[…] has no value")
@@ -158,7 +158,7 @@ func (d *redisDSN) host(text string, values []string) error {
 	return nil
 }
 
-// url is the URL for the same place.
+// url returns the URL for the same place.
 func (d *redisDSN) url() (*url.URL, error) {
 	u := &url.URL{Scheme: "redis", User: d.user, Host: strings.Join(d.hosts, ",")}
 	several := d.cluster || d.sentinel != ""

@@ -8,13 +8,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// outage is for how long Wait goes on without a server; then it fails.
+// outage is how long Wait keeps trying while no server can be reached. After that it fails.
 const outage = 3 * time.Second
 
 // wait is one call of Wait.
 type wait struct {
 	s       *Store
-	ctx     context.Context // ends with the caller's and with Close
+	ctx     context.Context // ends with caller and with Close
 	caller  context.Context
 	r       *driver.Request
 	reserve bool
@@ -77,8 +77,8 @@ func (a *wait) wait() (driver.Grant, error) {
 	}
 }
 
-// look joins the queue, or shows that this waiter is alive. It returns the grant that was handed
-// over, or when to look next if that is not 0.
+// look joins the queue, or shows that this waiter is alive. If next is not 0, the wait goes on, and
+// next is the time until the next look. Otherwise look returns the grant that was handed over.
 func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if _, err := a.s.ready(a.ctx, true); err != nil {
 		return g, 0, err
@@ -86,7 +86,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if err := a.s.subscriber.listening(a.ctx); err != nil {
 		return g, 0, err
 	}
-	c, err := a.s.ready(a.ctx, true) // the connection of the subscriber is looked at now, and not when it is this waiter's turn
+	c, err := a.s.ready(a.ctx, true) // checks a new connection of the subscriber now, not at the hand-over
 	if err != nil {
 		return g, 0, err
 	}
@@ -131,7 +131,7 @@ func (a *wait) ended() error {
 }
 
 // join is the first look of a waiter that wants an exclusive hold of a name that is held. It
-// returns when to look next, or 0 if a full look is needed.
+// returns the time until the next look, or 0 if a full look is needed.
 func (a *wait) join(c *connected) (next time.Duration, err error) {
 	r, s := a.r, a.s
 	if !a.reserve || r.Shared || s.config.foreign {

@@ -12,10 +12,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn closes the gate at its first reply and at its end. It ends when the server is silent,
-// that is, when nothing was read for patience after something was written. The client itself would
-// send a PING every second, on idle connections too; here an idle connection costs nothing. The
-// deadline for reads serves as the clock, so the client may not set it.
+// watchedConn closes the gate when its first reply arrives and when the connection ends. The
+// connection ends if the server is silent, that is, if nothing was read for patience after
+// something was written. The client itself would send a PING every second, even on idle
+// connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads as its
+// clock, so the client may not set that deadline.
 type watchedConn struct {
 	net.Conn
 	s   *Store
@@ -24,18 +25,18 @@ type watchedConn struct {
 	armed  atomic.Bool  // the deadline of reads is set
 	owed   atomic.Int64 // since when a reply is outstanding, a driver.Instant; 0 if none is
 	writes atomic.Int64
-	asked  atomic.Int64 // commands written since the last tick, or more
+	asked  atomic.Int64 // upper bound of the number of commands written since the last tick
 	pong   atomic.Bool  // the probe was answered
 	heard  atomic.Bool  // something was read
 
-	// Fields of the goroutine that reads:
+	// Only the goroutine that reads uses these fields:
 	reads  int   // reads since the last tick
 	many   bool  // more than one reply may have been outstanding at a time
 	probed bool  // a probe was sent
 	seen   int64 // writes before the probe
 }
 
-// begin is in the text between any two commands.
+// begin stands between any two commands that are written together.
 var begin = []byte("\r\n*")
 
 const (
@@ -60,7 +61,7 @@ func (c *watchedConn) Close() error {
 // SetDeadline sets the deadline for writes only.
 func (c *watchedConn) SetDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
 
-// SetReadDeadline does nothing.
+// SetReadDeadline does nothing, because the deadline for reads is the clock of tick.
 func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
@@ -112,8 +113,8 @@ func (c *watchedConn) tick() error {
 	case !c.many && owed == 0:
 		return c.rest(writes)
 	case !c.probed && owed == 0 && reads == 0:
-		// Of several replies, only the first may have come. The reply to a PING comes after all
-		// of them.
+		// If several replies are outstanding, only the first may have arrived. The reply to a
+		// PING arrives after all of them.
 		c.probed, c.seen = true, writes
 		c.pong.Store(false)
 		c.s.background(c.probe)

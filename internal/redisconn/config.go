@@ -57,8 +57,8 @@ func New(config any) (*Server, error) {
 	return s, nil
 }
 
-// copyFields panics if a field of from does not exist in to, or has another type there. Every call
-// of New would find that.
+// copyFields panics if a field of from does not exist in to, or has another type there. Any call of
+// New would find such a mistake.
 func copyFields(to, from reflect.Value) {
 	for i := range from.NumField() {
 		field := to.FieldByName(from.Type().Field(i).Name)
@@ -70,7 +70,7 @@ func copyFields(to, from reflect.Value) {
 	}
 }
 
-// Addresses are those that the client begins with.
+// Addresses returns the addresses to which the client connects first.
 func (s *Server) Addresses() []string {
 	if s.Socket != "" {
 		return []string{s.Socket}

@@ -25,7 +25,7 @@ func ToSentinel(d net.Dialer) net.Dialer {
 	return d
 }
 
-// sentinelMark resolves names like a nil Resolver.
+// sentinelMark marks dialers of connections to sentinels. It resolves names like a nil Resolver.
 var sentinelMark = &net.Resolver{}
 
 // Dial finds the credentials for a connection to dst and makes the connection. Login reads the

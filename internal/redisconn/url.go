@@ -23,20 +23,21 @@ type Reader struct {
 	err    error
 
 	tls        bool
-	secret     string // the file of the password
-	sentinel   string // the same of the sentinels
+	secret     string // file of the password
+	sentinel   string // file of the password for the sentinels
 	ca         string
 	cert, key  string
 	serverName string
 	noVerify   bool
-	db         string // in the path
+	db         string // from the path or from db=N
 }
 
 // Parameter reads a parameter of the URL.
 type Parameter func(r *Reader, name, value string)
 
-// ReadURL reads the URL of a Redis, as redisstore.FromURL describes it. own are parameters besides
-// those of the connection. No error contains a password. A wrong URL is driver.ErrInvalid.
+// ReadURL reads the URL of a Redis, as redisstore.FromURL describes it. own has the parameters that
+// the caller reads itself, in addition to those of the connection. No error contains a password. A
+// wrong URL is driver.ErrInvalid.
 func ReadURL(u *url.URL, own map[string]Parameter) (*Server, error) {
 	r := Reader{u: u, own: own}
 	r.read()
@@ -181,7 +182,7 @@ func (r *Reader) known() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(known, maps.Keys(r.own))))
 }
 
-// parameters are those of the connection, except node.
+// parameters has the parameters of the connection, except node.
 var parameters = map[string]Parameter{
 	"db":                     func(r *Reader, _, v string) { r.db = v },
 	"client-name":            func(r *Reader, _, v string) { r.config.ClientName = v },
@@ -215,7 +216,7 @@ func (r *Reader) file(name, value string) string {
 	return value
 }
 
-// Number reads a number from 0.
+// Number reads an integer that is not negative.
 func (r *Reader) Number(name, value string) int {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 0 {
@@ -224,7 +225,7 @@ func (r *Reader) Number(name, value string) int {
 	return n
 }
 
-// Duration reads a duration from 0.
+// Duration reads a duration that is not negative.
 func (r *Reader) Duration(name, value string) time.Duration {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
