@@ -34,8 +34,8 @@ func NoFences() Option { return func(c *config) { c.noFences = true } }
 // Such names exclude each other.
 func SymfonyLayout() Option { return func(c *config) { c.keys.symfony = true } }
 
-// Namespace separates the names from those of other namespaces in the same database. It has no
-// effect on Symfony's layout.
+// Namespace separates the names from those of other namespaces in the same database. It cannot be
+// combined with SymfonyLayout.
 func Namespace(name string) Option { return func(c *config) { c.keys.namespace = name } }
 
 // InSchema puts the table of fences into a schema other than public.

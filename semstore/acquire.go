@@ -10,14 +10,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The two together stay below driver.MaxSilence.
+// The sum of the two is less than driver.MaxSilence.
 const (
-	acquirePatience = time.Second     // how long a try follows a semaphore that others remove and make again
-	guardPatience   = 2 * time.Second // how long it waits for a program that opens the semaphore
+	acquirePatience = time.Second     // limit of a try if others remove the semaphore and make it again
+	guardPatience   = 2 * time.Second // limit of its wait for a program that is opening the semaphore
 )
 
-// Acquire implements driver.Store. It makes one try. The try may wait up to 2 seconds (normally
-// some microseconds) for a program that is opening the semaphore.
+// Acquire implements driver.Store. It makes one try. Normally the try takes some microseconds. It
+// may wait up to 2 seconds for a program that is opening the semaphore.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	key, err := s.check(&r)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Store) check(r *driver.Request) (key int32, err error) {
 	return s.keyOf(r.Name)
 }
 
-// keyOf returns the key of a name. The kernel makes a new semaphore at each call for the key 0, so
-// a name with that key would lock nothing.
+// keyOf returns the key of a name. It returns an error for the key 0: each call with that key makes
+// a new semaphore, so the lock would exclude nobody.
 func (s *Store) keyOf(name string) (int32, error) {
 	key := s.config.key(name)
 	if key == 0 {
@@ -62,7 +62,7 @@ func (s *Store) keyOf(name string) (int32, error) {
 	return key, nil
 }
 
-// claim reports whether a hold is live. If it was a reservation, it is a hold from now on.
+// claim reports whether a hold is live. It turns a reservation into a hold.
 func (s *Store) claim(h *hold) bool {
 	s.mu.Lock()
 	if s.holds[h.id] != h {
@@ -95,7 +95,7 @@ func (s *Store) try(ctx context.Context, key int32, name string) (set int, err e
 		case err != errRemoved:
 			return 0, err
 		case time.Now().After(end):
-			return 0, &driver.HeldError{Waiters: -1} // others take and free it all the time
+			return 0, &driver.HeldError{Waiters: -1} // others take and free the lock all the time
 		}
 		if err := over(); err != nil {
 			return 0, err
@@ -103,7 +103,7 @@ func (s *Store) try(ctx context.Context, key int32, name string) (set int, err e
 	}
 }
 
-// heldError says who has the lock of a set.
+// heldError returns the error that names the holder of a set's lock.
 func (s *Store) heldError(set int, name string) error {
 	held := &driver.HeldError{Waiters: s.countWaiters(set)}
 	h, other := s.occupant(set)
@@ -114,7 +114,7 @@ func (s *Store) heldError(set int, name string) error {
 	return held
 }
 
-// occupant returns the holder of a set that is held. name is known if this store is the holder.
+// occupant returns the holder of a set that is held. name is "" unless this store is the holder.
 func (s *Store) occupant(set int) (h driver.Hold, name string) {
 	pid := holder(set, semLock)
 	if pid != os.Getpid() {
@@ -123,7 +123,7 @@ func (s *Store) occupant(set int) (h driver.Hold, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	mine := s.bySet[set]
-	if mine == nil { // another store of this process
+	if mine == nil { // another store of this process has the lock
 		return driver.Hold{Holder: driver.Holder{PID: pid}}, ""
 	}
 	h = driver.Hold{Holder: mine.holder, Since: mine.since}
@@ -133,8 +133,8 @@ func (s *Store) occupant(set int) (h driver.Hold, name string) {
 	return h, mine.name
 }
 
-// countWaiters counts the waiters of all programs that the kernel wakes. It returns -1 if the
-// waiters of this store are others.
+// countWaiters returns how many waiters, of all programs, wait in the kernel. It returns -1 if the
+// waiters of this store do not wait there.
 func (s *Store) countWaiters(set int) int {
 	if s.config.threads == 0 {
 		return -1

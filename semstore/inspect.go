@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. It takes no lock and makes no semaphore. Of a hold of
-// another process it knows the number of the process only. Waiters are counted if the kernel wakes
-// them, in all programs.
+// Inspect implements driver.Inspector. It takes no lock and makes no semaphore. If another process
+// has the lock, Inspect reports only its process id. It counts the waiters of all programs, if the
+// waiters of this store wait in the kernel.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return driver.State{}, err

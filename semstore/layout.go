@@ -2,21 +2,22 @@ package semstore
 
 import "errors"
 
-// PHP keeps a lock in a set of three semaphores. The set is made by the first program that wants
-// the lock, and removed by the one that gives the lock back.
+// PHP keeps a lock in a set of three semaphores. The first program that wants the lock makes the
+// set, and the program that releases the lock removes it.
 const (
 	semLock  = 0 // 1 if the lock is free
-	semUsers = 1 // programs that have the set open
-	semGuard = 2 // 1 while a program opens the set
+	semUsers = 1 // how many programs have the set open
+	semGuard = 2 // 1 while a program is opening the set
 	semCount = 3
 )
 
-// mark is what padlock adds to semUsers while it has the lock, so that others see that the holder
-// is padlock. PHP only compares semUsers with 1.
+// mark is what padlock adds to semUsers while it has the lock, so that others can see that the
+// holder is padlock. PHP only compares semUsers with 1.
 const mark = 1000
 
-// operation is struct sembuf. The kernel reverses operations with flagUndo when the process ends.
-// Go starts its threads with CLONE_SYSVSEM, so that "the process" is all threads together.
+// operation is struct sembuf. When the process ends, the kernel reverses the operations with
+// flagUndo. Go starts its threads with CLONE_SYSVSEM, so for the kernel all threads are one
+// process.
 type operation struct {
 	sem   uint16
 	add   int16

@@ -8,18 +8,18 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Hash says how the key of a semaphore is made from the name of a lock. Programs that use different
-// hashes do not see each other's locks. The zero Hash is none.
+// Hash chooses how the key of a semaphore is made from the name of a lock. Programs that use
+// different hashes do not see each other's locks. The zero Hash is invalid.
 type Hash int
 
 const (
-	// MD5 is what Symfony up to 6.2 uses.
+	// MD5 is the hash of Symfony up to 6.2.
 	MD5 Hash = iota + 1
-	// XXH128 is what Symfony uses since 6.3.
+	// XXH128 is the hash of Symfony since 6.3.
 	XXH128
 )
 
-// hashes are the texts of the URL's parameter.
+// hashes has the values of the URL's parameter hash.
 var hashes = map[Hash]string{MD5: "md5", XXH128: "xxh128"}
 
 // String returns "md5" or "xxh128".
@@ -30,8 +30,8 @@ func (h Hash) String() string {
 	return fmt.Sprintf("Hash(%d)", int(h))
 }
 
-// key returns the key of the semaphore: the first four bytes of the digest in the order of this
-// machine, as PHP's unpack('i', …) reads them. All systems that this package supports are
+// key returns the key of the semaphore. It is the first four bytes of the digest in the byte order
+// of this machine, as PHP's unpack('i', …) reads them. All systems that this package supports are
 // little-endian.
 func (h Hash) key(name string) int32 {
 	var digest [16]byte
@@ -51,12 +51,12 @@ type config struct {
 	key     func(name string) int32
 }
 
-// DefaultMaxThreads is how many waiters the kernel wakes, unless MaxThreads says otherwise.
+// DefaultMaxThreads is how many waiters wait in the kernel, unless MaxThreads sets another number.
 const DefaultMaxThreads = 256
 
-// MaxThreads sets how many calls of Wait at once leave the waiting to the kernel, instead of
-// DefaultMaxThreads. Each of them occupies a thread. Further ones look at their semaphores every
-// 25 ms, as all do with 0.
+// MaxThreads sets how many calls of Wait may wait in the kernel at the same time, instead of
+// DefaultMaxThreads. Each of them occupies a thread. Further calls check their semaphores every 25
+// ms. With 0, all calls do so.
 func MaxThreads(n int) Option { return func(c *config) { c.threads = max(n, 0) } }
 
 func invalid(format string, args ...any) error {

@@ -30,15 +30,15 @@ func Scheme() driver.Scheme {
 func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)
 	if err != nil {
-		return nil, err // not s: a nil *Store is not a nil driver.Store
+		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
 	}
 	return s, nil
 }
 
 // FromURL opens the store that a URL names: semaphore:?hash=md5 or semaphore:?hash=xxh128. The
-// parameter is required, since the two do not see each other's locks. Anything else is
-// driver.ErrInvalid. FromURL fails if ctx has ended; Open does not wait, so it has no other use for
-// ctx. See Open for the other errors.
+// parameter is required, since stores with different hashes do not see each other's locks. For any
+// other URL FromURL returns driver.ErrInvalid. FromURL fails if ctx has ended, and has no other use
+// for ctx. See Open for the other errors.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	return nil, invalid(whichHash)
 }
 
-// fromSymfony reads PHP's DSN, with the hash behind it: semaphore:?hash=md5. Its errors and its
-// result repeat nothing else of the DSN.
+// fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. Its errors and its
+// result contain nothing else of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	rest, _ := strings.CutPrefix(dsn, "semaphore")
 	for _, text := range hashes {

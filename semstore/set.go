@@ -7,12 +7,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// guardLook is how long the kernel waits at once for a program that opens the set too.
+// guardLook is how long one system call waits for another program that is opening the set.
 const guardLook = 50 * time.Millisecond
 
-// join opens the set of key, or makes it, as PHP's sem_get does. errRemoved means that somebody
-// removed the set meanwhile, and that join is worth another call. patience and over bound the wait
-// for a program that opens the set too.
+// join opens the set of key, as PHP's sem_get does. It makes the set if there is none. errRemoved
+// means that somebody removed the set meanwhile; the caller may call join again. patience and over
+// limit the wait for another program that is opening the set.
 func join(key int32, patience time.Duration, over func() error) (id int, err error) {
 	if id, err = find(key, true); err != nil {
 		return 0, inSet(key, err)
@@ -55,16 +55,16 @@ func takeLock(id int) error {
 	return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}, operation{semUsers, mark, flagUndo})
 }
 
-// await is takeLock, and waits for the lock, at most for patience.
+// await takes the lock of a set that was joined. It waits for the lock no longer than patience.
 func await(id int, patience time.Duration) error {
 	return operate(id, patience, operation{semLock, -1, flagUndo}, operation{semUsers, mark, flagUndo})
 }
 
-// leave closes a set without its lock.
+// leave closes a set without releasing its lock.
 func leave(id int) { _ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait}) }
 
-// giveBack frees the lock as PHP does: it removes the set. A set that another user made stays, and
-// then only its lock is freed.
+// giveBack frees the lock as PHP does, by removing the set. If another user made the set, it cannot
+// be removed, and giveBack frees only its lock.
 func giveBack(id int) error {
 	err := remove(id)
 	if err == errNotAllowed {
@@ -77,32 +77,33 @@ func putBack(id int) error {
 	return operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1 - mark, flagUndo | flagNoWait})
 }
 
-// forfeit closes a set whose lock somebody freed by force, so that it may be another process's now.
-// The kernel must not free that lock when this process ends: the two steps on it add up to nothing
-// but take back the undo. They also make this process the last one that changed the lock, so a
-// padlock that has it now finds its hold lost too: after such an act nobody can be sure.
+// forfeit closes a set whose lock somebody freed by force. The lock may belong to another process
+// now, so the kernel must not free it when this process ends. The two operations on the lock cancel
+// each other out, and remove the undo that the kernel has noted. They also make this process the
+// last one that changed the lock. If another padlock has the lock now, it therefore finds its hold
+// lost as well. That is intended: after a lock was freed by force, nobody can be sure of it.
 func forfeit(id int) {
 	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - mark, flagUndo | flagNoWait})
 }
 
-// isHeld reports whether the lock of a set is held, by anybody.
+// isHeld reports whether any process holds the lock of a set.
 func isHeld(id int) (bool, error) {
 	free, err := value(id, semLock)
 	if err != nil || free > 0 {
 		return false, err
 	}
 	users, err := value(id, semUsers)
-	return users > 0, err // without users it was never opened to the end
+	return users > 0, err // without users, no program has finished opening the set
 }
 
-// isPadlock reports whether the lock of a set that is held is held by padlock.
+// isPadlock reports whether padlock is the holder of a set that is held.
 func isPadlock(id int) bool {
 	users, err := value(id, semUsers)
 	return err == nil && users >= mark
 }
 
-// holder returns the process that changed a semaphore last, which for semLock is the holder if the
-// lock is held; 0 if it cannot be seen from this pid namespace.
+// holder returns the id of the process that last changed a semaphore. For semLock this is the
+// holder, if the lock is held. It returns 0 if that process is not visible from this pid namespace.
 func holder(id, sem int) int {
 	pid, err := lastPID(id, sem)
 	if err != nil {
@@ -111,7 +112,7 @@ func holder(id, sem int) int {
 	return pid
 }
 
-// inSet says which set an error is about, unless the error is a result that the caller handles.
+// inSet adds the set to the text of an error, unless the caller handles the error itself.
 func inSet(key int32, err error) error {
 	if err == nil || err == errRemoved {
 		return err

@@ -11,13 +11,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Store keeps locks in the semaphores of this machine, or of this container's IPC namespace. It is
-// safe for concurrent use. Two stores with the same Hash exclude each other, even in one process.
+// Store keeps locks in the semaphores of this machine or, in a container, of its IPC namespace. It
+// is safe for concurrent use. Two stores with the same Hash exclude each other, even in one
+// process.
 type Store struct {
 	hash    Hash
 	config  config
 	done    chan struct{}  // closed by Close
-	threads chan struct{}  // one element for each wait that the kernel ends
+	threads chan struct{}  // one element for each wait in the kernel
 	calls   sync.WaitGroup // calls that Close waits for
 
 	mu     sync.Mutex
@@ -27,7 +28,7 @@ type Store struct {
 	bySet  map[int]*hold
 }
 
-// id names a hold.
+// id identifies a hold.
 type id struct{ name, token string }
 
 // hold is a lock that this store has.
@@ -47,11 +48,11 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open returns a store that keeps its locks where PHP's Symfony keeps them. hash must be the one of
-// the Symfony that shares the locks. Open touches no semaphore.
+// Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. hash must be
+// the hash of the Symfony that shares the locks. Open opens no semaphore.
 //
-// Open returns driver.ErrInvalid for an unknown hash, and errors.ErrUnsupported on systems other
-// than Linux on a 64-bit machine.
+// Open returns driver.ErrInvalid for an unknown hash. It returns errors.ErrUnsupported on systems
+// other than 64-bit Linux.
 func Open(hash Hash, opts ...Option) (*Store, error) {
 	if _, ok := hashes[hash]; !ok {
 		return nil, invalid("%v: the hash is semstore.MD5 or semstore.XXH128", hash)
@@ -95,7 +96,8 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return ok
 }
 
-// begin is the first step of every call. With a hold's id, the call has that hold to itself.
+// begin is the first step of every call. With the id of a hold, it also waits until no other call
+// uses that hold.
 func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -132,7 +134,7 @@ func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
 	}, nil
 }
 
-// over returns why a call ends early, or nil.
+// over returns the reason if a call has to end early, and nil otherwise.
 func (s *Store) over(ctx context.Context) error {
 	select {
 	case <-s.done:
@@ -171,7 +173,7 @@ func (s *Store) drop(h *hold) bool {
 	return true
 }
 
-// live verifies a hold, and forgets it if it is lost.
+// live reports whether a hold is still held. If it is lost, live forgets it.
 func (s *Store) live(h *hold) bool {
 	held, err := isHeld(h.set)
 	if err == nil && held && holder(h.set, semLock) == os.Getpid() {
@@ -183,7 +185,7 @@ func (s *Store) live(h *hold) bool {
 	return false
 }
 
-// free gives back a hold that was dropped.
+// free releases the lock of a hold that drop has removed.
 func (s *Store) free(h *hold) (driver.Outcome, error) {
 	switch err := giveBack(h.set); err {
 	case nil:
@@ -195,7 +197,8 @@ func (s *Store) free(h *hold) (driver.Outcome, error) {
 	}
 }
 
-// Extend implements driver.Store. Holds have no leases, so it only verifies the hold.
+// Extend implements driver.Store. Since holds have no leases, it only checks that the hold still
+// exists.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Grant{}, err
@@ -216,8 +219,8 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	return driver.Grant{}, nil
 }
 
-// Release implements driver.Store. As in PHP it removes the semaphore, so that all waiters ask for
-// it again. A hold that was lost is Gone.
+// Release implements driver.Store. As in PHP, it removes the semaphore, so every waiter has to open
+// a new one. For a hold that was lost, it returns Gone.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Gone, err

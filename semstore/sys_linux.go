@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// The numbers of the kernel, which are the same on all these machines.
+// These are numbers of the kernel. They are the same on all these machines.
 const (
 	ipcCreate  = 0o1000
 	ipcRemove  = 0
@@ -21,12 +21,12 @@ const (
 	flagNoWait = 0o4000
 	flagUndo   = 0x1000
 
-	permissions = 0o666 // as PHP
+	permissions = 0o666 // as in PHP
 )
 
 const supported = true
 
-// find returns the set of key, or errRemoved if there is none. With create it makes the set.
+// find returns the set of key, or errRemoved if there is none. With create, it makes a missing set.
 func find(key int32, create bool) (id int, err error) {
 	flags := uintptr(permissions)
 	if create {
@@ -42,8 +42,8 @@ func find(key int32, create bool) (id int, err error) {
 	return int(r), nil
 }
 
-// operate carries out all ops at once or none. It waits for that at most patience, unless the ops
-// say that they do not wait.
+// operate carries out either all ops or none. It waits up to patience until it can, unless the ops
+// have flagNoWait.
 func operate(id int, patience time.Duration, ops ...operation) error {
 	limit := syscall.NsecToTimespec(int64(patience))
 	_, _, errno := syscall.Syscall6(syscall.SYS_SEMTIMEDOP, uintptr(id),
@@ -60,7 +60,7 @@ func setValue(id, sem, to int) error {
 	return err
 }
 
-// remove removes the set, so that everybody who waits for it gets errRemoved.
+// remove removes the set. Everybody who waits for the set gets errRemoved.
 func remove(id int) error {
 	_, err := control(id, 0, ipcRemove, 0)
 	return err
@@ -87,15 +87,15 @@ func meaning(errno syscall.Errno) error {
 	return fmt.Errorf("semaphore: %w", errno)
 }
 
-// threadID returns the number of the thread that calls, and nudge makes a system call return in
-// which that thread waits. Go's own handler for this signal does nothing else.
+// threadID returns the number of the calling thread. nudge interrupts a system call in which that
+// thread waits. Go's own handler for this signal has no other effect.
 func threadID() int { return syscall.Gettid() }
 
 func nudge(thread int) {
 	syscall.Syscall(syscall.SYS_TGKILL, uintptr(syscall.Getpid()), uintptr(thread), uintptr(syscall.SIGURG))
 }
 
-// advice says what to do about an error of semget.
+// advice returns what to do about an error of semget.
 func advice(err error) string {
 	switch err {
 	case syscall.ENOSPC:

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// A reservation ends a little before the lock is given back, so that its owner never relies on
-	// it for too long.
+	// A reservation ends a little before the lock is released, so that its owner never relies on it
+	// for too long.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 
-	guardForever = 24 * time.Hour // a waiter waits for a program that opens the semaphore too
+	guardForever = 24 * time.Hour // how long a waiter waits for a program that is opening the semaphore
 
-	kernelWait = time.Minute           // a signal ends it early
-	nudgeEach  = time.Millisecond      // the signal may come before the system call
+	kernelWait = time.Minute           // of one system call; a signal ends it early
+	nudgeEach  = time.Millisecond      // repeats the signal, which may come before the system call
 	watchEach  = 25 * time.Millisecond // for waiters that the kernel does not wake
 )
 
-// Wait implements driver.Waiter. With reserve the kernel hands the lock over, and the call occupies
-// a thread until then; see MaxThreads. There is no order among waiters.
+// Wait implements driver.Waiter. With reserve, the kernel hands the lock over, and the call
+// occupies a thread until then; see MaxThreads. Waiters get the lock in no particular order.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	key, err := s.check(&r)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	defer end()
 	of := id{r.Name, r.Token}
 	if h := s.find(of); h != nil && s.live(h) {
-		return driver.Grant{}, nil // it has what it wants
+		return driver.Grant{}, nil // the token has the lock already
 	}
 	if !reserve {
 		return driver.Grant{}, s.watch(ctx, key)
@@ -59,7 +59,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, nil
 }
 
-// reserve keeps a lock for driver.MaxReservation, unless Acquire claims it.
+// reserve keeps a lock for driver.MaxReservation, unless Acquire claims it before.
 func (s *Store) reserve(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +72,8 @@ func (s *Store) reserve(h *hold) {
 	})
 }
 
-// unreserve drops a reservation, unless it was claimed or Close gives it back. If it returns true,
-// Close waits for calls.Done.
+// unreserve drops a reservation, unless it was claimed or Close releases it. If unreserve returns
+// true, Close waits until the caller calls calls.Done.
 func (s *Store) unreserve(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Store) unreserve(h *hold) bool {
 	return true
 }
 
-// sleep waits in the kernel until it has the lock, and returns its set.
+// sleep waits in the kernel until this process has the lock, and returns the set.
 func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -106,8 +106,8 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	}
 }
 
-// awaitUntil waits for the lock of a set that was joined, until over returns an error. It leaves
-// the set if it does not get the lock.
+// awaitUntil waits for the lock of a set that was joined, until over returns an error. If it does
+// not get the lock, it leaves the set.
 func awaitUntil(set int, over func() error) error {
 	for {
 		err := over()
@@ -125,8 +125,8 @@ func awaitUntil(set int, over func() error) error {
 	}
 }
 
-// interrupt makes the system calls of a thread return once ctx or the store has ended. stop ends
-// that, and returns when no signal is under way any more.
+// interrupt makes the system calls of a thread return once ctx has ended or the store was closed.
+// stop ends this, and returns when no signal is on its way any more.
 func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 	awake, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -154,7 +154,7 @@ func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 	}
 }
 
-// watch returns when the lock may be free. It takes nothing.
+// watch returns when the lock may be free. It does not take the lock.
 func (s *Store) watch(ctx context.Context, key int32) error {
 	each := time.NewTicker(watchEach)
 	defer each.Stop()

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// This file is XXH3 with 128 bits, seed 0 and the default secret, as PHP's hash('xxh128', …)
-// computes it. See github.com/Cyan4973/xxHash, doc/xxhash_spec.md. Names are short, so it is
-// written to be read, not to be fast.
+// This file implements XXH3 with 128 bits, seed 0 and the default secret, as PHP's hash('xxh128',
+// …) does. See github.com/Cyan4973/xxHash, doc/xxhash_spec.md. Names are short, so the code is
+// simple rather than fast.
 
 const (
 	prime32x1 = 0x9E3779B1
@@ -72,7 +72,7 @@ func finish(h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// finish64 is finish as the older XXH64 does it.
+// finish64 does what finish does, in the way of the older XXH64.
 func finish64(h uint64) uint64 {
 	h ^= h >> 33
 	h *= prime64x2
@@ -114,7 +114,7 @@ func hashTo16(b []byte) uint128 {
 	return uint128{hi: finish(high + hi*prime64x2), lo: finish(low)}
 }
 
-// mix adds 32 bytes, which may be in two parts, to the sums.
+// mix adds 32 bytes to the sums. x and y are the two halves, which need not be adjacent.
 func (s *uint128) mix(x, y, secret []byte) {
 	s.lo += foldedProduct(word(x, 0)^word(secret, 0), word(x, 8)^word(secret, 8))
 	s.lo ^= word(y, 0) + word(y, 8)
@@ -152,8 +152,8 @@ func hashTo240(b []byte) uint128 {
 	return s.sum(n)
 }
 
-// lanes are the sums of a long input, which is read in stripes of 64 bytes and blocks of 16
-// stripes.
+// lanes are the sums of a long input. The input is read in stripes of 64 bytes, and 16 stripes are
+// a block.
 type lanes [8]uint64
 
 func (l *lanes) add(stripe, secret []byte) {

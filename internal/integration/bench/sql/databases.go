@@ -22,16 +22,16 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// bench is one run.
+// bench is the state of one run of the benchmark.
 type bench struct {
 	plan  plan
 	dir   string // on a file system in memory, if there is one
-	pg    string // URL
+	pg    string // the server's URL
 	admin *sql.DB
 	names int
 }
 
-// start starts PostgreSQL with its data in memory.
+// start starts PostgreSQL. Its data are in memory.
 func (b *bench) start(h *host.Host) (err error) {
 	if b.dir, err = os.MkdirTemp("/dev/shm", "padlock-bench-sql-"); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (b *bench) close() {
 	os.RemoveAll(b.dir)
 }
 
-// open connects to an engine, as a process of its own would.
+// open connects to an engine, as a separate process would.
 func (b *bench) open(e sqlstore.Engine, conns int) (*sql.DB, error) {
 	name, dsn := "pgx", b.pg
 	if e == sqlstore.SQLite {
@@ -78,7 +78,7 @@ func (b *bench) open(e sqlstore.Engine, conns int) (*sql.DB, error) {
 	return db, err
 }
 
-// A process is what one of many processes has: a pool, a store and a Locker.
+// A process simulates one of many processes. It has its own pool, store and Locker.
 type process struct {
 	db     *sql.DB
 	locker *padlock.Locker
@@ -106,7 +106,7 @@ func (p *process) close() error {
 	return errors.Join(p.locker.Close(ctx), p.db.Close())
 }
 
-// calls returns how many statements the server has run on the tables of locks, or for them.
+// calls returns how many statements the server has run for locks.
 func (b *bench) calls() (n float64, err error) {
 	err = b.admin.QueryRow("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query LIKE '%padlock_locks%' OR query LIKE '%padlock_grants%' OR query LIKE '%pg_notify%'").Scan(&n)
 	return n, err
@@ -118,7 +118,7 @@ func (b *bench) name() string {
 	return "bench:" + strconv.Itoa(b.names)
 }
 
-// A listener listens with pgx.
+// A listener is a URL on which pgx listens.
 type listener string
 
 // Listen implements sqlstore.Listener.

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command sql measures locks in tables of PostgreSQL and SQLite, together with the bare statements
-// that such a lock needs at least. It starts the server itself. See package bench for how; `make
-// bench-sql` runs it.
+// Command sql measures locks in tables of PostgreSQL and SQLite. For comparison, it also measures
+// the bare statements that such a lock needs at least. It starts the server itself. Package bench
+// describes the method; `make bench-sql` runs the command.
 package main
 
 import (
@@ -21,11 +21,11 @@ import (
 // plan says how much is measured.
 type plan struct {
 	rounds  int
-	trial   time.Duration // of a pair
-	waiters int           // of a drain
-	queued  time.Duration // how long they have waited before it
-	many    int           // processes that wait
-	section time.Duration // of each of them
+	trial   time.Duration // how long a trial of pairs takes
+	waiters int           // waiters of a drain
+	queued  time.Duration // how long they wait before the drain starts
+	many    int           // number of processes that wait
+	section time.Duration // how long each of them holds the lock
 	watched time.Duration
 }
 
@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// run makes the experiments and prints them. It returns errors of the benchmark itself or of a
-// wrong pattern, and never a target that is missed.
+// run runs the experiments and prints them. It returns an error if the benchmark itself fails or
+// the pattern is wrong. A target that is missed is no error.
 func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON b
 		}
 		rounds := b.plan.rounds
 		if e.Name == waiting {
-			rounds = 1 // it lasts, and its figures are means
+			rounds = 1 // this experiment takes long, and its figures are means
 		}
 		r := e.Run(rounds, progress)
 		results = append(results, r)

@@ -29,7 +29,7 @@ func (b *bench) experiments() []*measure.Experiment {
 	}
 }
 
-// pairs takes a name that nobody else wants and gives it back.
+// pairs measures how long it takes to acquire and release a name that nobody else wants.
 func (b *bench) pairs(e sqlstore.Engine) *measure.Experiment {
 	row := func(name string, make func(*sql.DB) (func(context.Context) error, error)) measure.Row {
 		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(e, make) }}
@@ -80,8 +80,8 @@ func (b *bench) pair(e sqlstore.Engine, make func(*sql.DB) (func(context.Context
 	}, nil
 }
 
-// bareLease is the least that a lease with a fence takes: two prepared statements by the server's
-// clock that change one row.
+// bareLease makes the smallest possible lease with a fence: two prepared statements that change one
+// row, by the server's clock.
 func bareLease(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error) {
 	clock, params := "(date_part('epoch', clock_timestamp()) * 1000000)::bigint", []any{"$1", "$2", "$3", "$4"}
 	blob := "bytea"
@@ -135,8 +135,8 @@ func oursPair(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error
 	}, nil
 }
 
-// drains makes waiters of one process, and of 16, wait for a name that is held. Then the holder
-// releases it, and each waiter takes it once.
+// drains measures how fast a queue empties. The waiters of one process, and of 16, wait for a name
+// that is held. Then the holder releases the name, and each waiter takes it once.
 func (b *bench) drains() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, %d waiters", b.plan.waiters),
@@ -152,7 +152,7 @@ func (b *bench) drains() *measure.Experiment {
 	return e
 }
 
-// waiting makes many processes, which the database does not wake, take turns for a while.
+// waiting measures many processes that take turns for a while. The database does not wake them.
 func (b *bench) waiting() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -165,7 +165,7 @@ func (b *bench) waiting() *measure.Experiment {
 	}
 }
 
-// A contest has waiters for one name.
+// A contest is a number of waiters for one name.
 type contest struct {
 	mu       sync.Mutex
 	released time.Time
@@ -174,7 +174,7 @@ type contest struct {
 	section  time.Duration
 }
 
-// turn is one waiter: it takes the name once.
+// turn acts as one waiter, which takes the name once.
 func (c *contest) turn(ctx context.Context, p *process, name string) {
 	lock, err := p.locker.Acquire(ctx, name)
 	got := time.Now()
@@ -197,8 +197,9 @@ func (c *contest) turn(ctx context.Context, p *process, name string) {
 	c.err = errors.Join(c.err, lock.Release())
 }
 
-// contend lets n processes with some waiters in all contend for a name. Without sections, it runs
-// until all had the name, else for as long as span.
+// contend lets n processes contend for a name. waiters is the number of waiters of all processes
+// together. Without sections, contend runs until each waiter has had the name once. With sections,
+// it runs for span.
 func (b *bench) contend(n int, push bool, waiters int, section, span time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -245,8 +246,8 @@ func (b *bench) contend(n int, push bool, waiters int, section, span time.Durati
 	}, errors.Join(err, bad, c.err)
 }
 
-// gaps are the figures of waiters that poll. A release reads and writes the row, and a claim writes
-// it; all else is polling.
+// gaps returns the figures for waiters that poll. For each hand-over, the release reads and writes
+// the row, and the claim writes it. All other statements count as polling.
 func (b *bench) gaps(hands measure.Times, before float64, took time.Duration, err error) (measure.Figures, error) {
 	after, bad := b.calls()
 	gap := 0.0
