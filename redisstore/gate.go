@@ -45,7 +45,7 @@ type look struct {
 	err  error
 }
 
-// turn closes the gate, since a connection was made or lost.
+// turn counts a connection that was made or lost, and closes the gate.
 func (g *gate) turn() {
 	g.turns.Add(1)
 	g.open.Store(false)

@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The note of a name is a string of fields that follow each other. This table is the only place
-// that knows where they are: Go uses the constants, and the scripts get them as words when they
-// are assembled.
+// The note of a name is a string of fields that follow each other. Only this table knows their
+// positions. Go uses the constants. In the scripts, words stand for them, which are replaced when
+// the scripts are assembled.
 //
 //	field     bytes  content
 //	flag      1      the version of the format, and whether there is more; see below
@@ -110,7 +110,7 @@ var speller = sync.OnceValue(func() *strings.Replacer {
 // spell replaces the words in a script. A test finds words that are not in the table.
 func spell(text string) string { return speller().Replace(text) }
 
-// counted is a token after its length, as it is in the note.
+// counted returns a token with its length before it, as in the note.
 func counted(token string) string {
 	n := len(token)
 	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)}) + token

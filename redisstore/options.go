@@ -6,7 +6,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Option changes what Open does.
+// Option is a setting for Open and FromURL.
 type Option func(*config)
 
 type config struct {

@@ -21,7 +21,7 @@ type RunIDs interface {
 }
 
 // RunIDDir remembers run ids in files of a directory. It creates the directory, readable by this
-// user only. Short-lived processes, such as those of cron, share what they know through it.
+// user only. Short-lived processes, such as cron jobs, share the run ids through it.
 func RunIDDir(dir string) RunIDs { return runIDDir(dir) }
 
 type runIDDir string

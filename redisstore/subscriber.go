@@ -148,7 +148,7 @@ func (sub *subscriber) listening(ctx context.Context) error {
 	}
 }
 
-// listen subscribes, again and again, until Close.
+// listen subscribes, and subscribes again whenever the connection is lost, until Close.
 func (sub *subscriber) listen() {
 	defer close(sub.ended)
 	for pause := time.Millisecond; sub.s.ctx.Err() == nil; pause = min(2*pause, time.Second) {

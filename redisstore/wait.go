@@ -77,8 +77,8 @@ func (a *wait) wait() (driver.Grant, error) {
 	}
 }
 
-// look joins the queue, or shows that this waiter is alive. If next is not 0, the wait goes on, and
-// next is the time until the next look. Otherwise look returns the grant that was handed over.
+// look joins the queue, or shows that this waiter is alive. If next is not 0, the wait continues,
+// and next is the time until the next look. Otherwise look returns the grant that was handed over.
 func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if _, err := a.s.ready(a.ctx, true); err != nil {
 		return g, 0, err
@@ -146,7 +146,7 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// waitEnded returns the error that ends the wait, or nil if the wait goes on.
+// waitEnded returns the error that ends the wait, or nil if the wait continues.
 func (a *wait) waitEnded(err error) error {
 	switch {
 	case a.ctx.Err() != nil:

@@ -55,7 +55,7 @@ end
 -- after MS_RESERVE, and then every 15 s.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
--- A polling program sends no message when it releases.
+-- A polling program sends no message when it releases, so the waiter looks every 25 ms.
 local foreign = YIELDS and (mine or rank == 0) and each(function(t) return not record(t) and not cooling(t) end)
 if foreign and (mine or reserve) then
   look = math.min(look, 25)
