@@ -158,7 +158,7 @@ func (d *dialer) setUp(c *conn) error {
 	}
 	pid, _ := strconv.ParseUint(string(row[0]), 10, 32)
 	c.pid, c.start = uint32(pid), string(row[1])
-	c.pooled = c.pid != c.pg.PID() // a pooler gives its clients numbers of its own
+	c.pooled = c.pid != c.pg.PID() // a pooler gives its clients other numbers
 	return nil
 }
 

@@ -30,7 +30,7 @@ type Store struct {
 	end     context.CancelFunc
 
 	prepared sync.Mutex
-	ready    bool // the table of fences is there; guarded by prepared
+	ready    bool // the table of fences exists; guarded by prepared
 }
 
 var _ interface {
@@ -123,7 +123,7 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	if err := s.begin(ctx); err != nil {
 		return zero, err
 	}
-	if ctx.Done() == nil { // nothing but the limit of a statement ends it
+	if ctx.Done() == nil { // only the limit of a statement can end op
 		defer s.work.Done()
 		v, err := op()
 		return v, s.afterClose(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A seen state was read by a statement that failed to do its real work. The next step uses it
-// instead of loading the state again. The pointer is nil if there is no such state.
+// A seen state was read already, so the next step need not load it again. A nil *seen means that
+// there is no such state.
 type seen struct {
 	*state
 	now micros

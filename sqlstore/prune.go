@@ -22,9 +22,9 @@ const (
 	pruneEvery = time.Hour   // between sweeps of all processes together
 )
 
-// Keep sets how long the row of a name stays in the table after the name was last used: 24 hours
-// without this option, and at least 65 minutes. One of the processes that share the table removes
-// old rows, in the background and at most 500 a second. With 0 or less, no row is ever removed.
+// Keep sets how long the row of a name stays in the table after the name was last used. The default
+// is 24 hours, and the minimum is 65 minutes. With 0 or less, no row is ever removed. One of the
+// processes that share the table removes old rows in the background, at most 500 a second.
 func Keep(d time.Duration) Option {
 	return func(c *config) {
 		if c.keep = max(d, minKeep); d <= 0 {

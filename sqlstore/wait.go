@@ -177,9 +177,9 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 
 const (
 	headPause = 70 * time.Millisecond  // pause of the first in the queue
-	nextPause = 300 * time.Millisecond // of the second, and of readers behind readers, at most
-	pushPause = 2 * time.Second        // of the first, at most, if the database wakes it
-	lastPause = 12 * time.Second       // of the others, at most
+	nextPause = 300 * time.Millisecond // longest pause of the second, and of readers behind readers
+	pushPause = 2 * time.Second        // longest pause of the first, if the database wakes it
+	lastPause = 12 * time.Second       // longest pause of the others
 )
 
 // pause returns how long a waiter with that many others ahead sleeps. The first looks often. The

@@ -134,7 +134,7 @@ func configure(u *url.URL) (*mysql.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: a parameter of the URL has a value that the driver does not know", driver.ErrInvalid)
 	}
-	cfg.Logger = &mysql.NopLogger{} // the error reports what it would print
+	cfg.Logger = &mysql.NopLogger{} // the error says what the logger would print
 	cfg.DBName, cfg.User = database, u.User.Username()
 	cfg.Passwd, _ = u.User.Password()
 	return cfg, nil

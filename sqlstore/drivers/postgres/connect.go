@@ -17,9 +17,9 @@ import (
 )
 
 // A connector connects, and detects a pooler between it and the server. Behind a pooler, the number
-// that the client gets for its connection differs from the number of the server's process. Some
-// poolers may give each transaction to another process, and prepared statements do not survive
-// that. So the connector prepares none behind any pooler.
+// that the client gets for its connection differs from the number of the server's process. A pooler
+// may run each transaction in another process, and prepared statements do not survive that. So the
+// connector prepares none behind any pooler.
 type connector struct {
 	cfg      *pgx.ConnConfig
 	password func() (string, error)
