@@ -117,6 +117,7 @@ func (s *Store) heldError(answers []answer) error {
 			}
 		}
 	}
+	m.dropReleased()
 	e.Holds = m.holds(1, s.need)
 	if len(free) >= s.need {
 		slices.SortFunc(free, time.Time.Compare)
@@ -129,6 +130,18 @@ func (s *Store) heldError(answers []answer) error {
 // report holds with the same host, process, label and mode, these count as one hold. If one member
 // reports two such holds, they count as two.
 type merger struct{ groups []group }
+
+// dropReleased drops a hold if at least as many other members report a cool-down that the same
+// holder left. The hold was released, and the release has not reached all members yet.
+func (m *merger) dropReleased() {
+	left := func(g group) bool {
+		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {
+			same := c.who.host == g.who.host && c.who.pid == g.who.pid && c.who.label == g.who.label
+			return c.who.cooling && same && c.reports >= g.reports
+		})
+	}
+	m.groups = slices.DeleteFunc(slices.Clone(m.groups), left)
+}
 
 type group struct {
 	who     who
