@@ -76,6 +76,9 @@ func write(t *testing.T, texts []string) []string {
 		if strings.Contains(text, "\n\t\"testing\"\n") {
 			name = filepath.Join(dir, "main_test.go")
 		}
+		if _, err := os.Stat(name); err == nil && filepath.Base(name) == "main.go" {
+			name = filepath.Join(dir, "more.go") // a second file of the program
+		}
 		if _, err := os.Stat(name); err == nil {
 			t.Fatalf("two blocks of the page are %s", filepath.Base(name))
 		}
