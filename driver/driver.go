@@ -194,8 +194,9 @@ type Grant struct {
 	// until Bound ends; the caller does not renew such a hold.
 	TTL time.Duration
 
-	// Shared reports, in the result of Extend, and of Acquire with Replaces, that the hold is
-	// shared at that time. A store that cannot tell leaves it false, so false has no meaning.
+	// Shared means that the hold was shared when the store answered. Only Extend sets it, and
+	// Acquire if the request has Replaces. A store that cannot tell leaves it false, so false has
+	// no meaning.
 	Shared bool
 
 	// Bound, if not nil, ends with the hold. All holds of one connection or session share it, and

@@ -155,12 +155,12 @@ func (s *Store) waitingAt(path string) int {
 	return s.waiting(c)
 }
 
-// compatible reports whether a file whose readable part is a may belong to a name that begins with
+// compatible reports whether a file with this readable part may belong to a name that begins with
 // prefix.
-func compatible(a, prefix string) bool {
+func compatible(part, prefix string) bool {
 	p := readable(prefix)
-	n := min(len(a), len(p))
-	return a[:n] == p[:n]
+	n := min(len(part), len(p))
+	return part[:n] == p[:n]
 }
 
 func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelLock) driver.State {

@@ -11,8 +11,8 @@ import (
 
 // Convert implements driver.Converter. A promotion needs a quorum of members on which this is the
 // only hold. If the promotion fails, the members that had promoted are converted back. If two
-// readers want to be promoted, the one whose intent the first member noted may wait, and the other
-// gets ErrPromotionConflict.
+// readers want to be promoted, the first member decides: the reader whose intent it has noted may
+// wait. The other reader gets ErrPromotionConflict.
 //
 // If a demotion returns ErrUncertain, other readers may have come in already.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {

@@ -48,8 +48,8 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. hash must be
-// the hash of the Symfony that shares the locks. Open opens no semaphore.
+// Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. hash is the
+// hash function of the version of Symfony that shares the locks. Open opens no semaphore.
 //
 // Open returns driver.ErrInvalid for an unknown hash. It returns errors.ErrUnsupported on systems
 // other than 64-bit Linux.

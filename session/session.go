@@ -77,8 +77,9 @@ const (
 	destroyed
 )
 
-// stage is how far the request has come. It only grows, with one exception: if the answer begins
-// while Commit waits, it goes back to open, and the answer saves the session.
+// stage is how far the request has come. The stage only moves forward, with one exception. If the
+// answer begins while Commit waits, the stage goes back to open, and the session is saved when the
+// answer begins.
 //
 //	stage  meaning                                             reads           writes
 //	open   the handler works                                   work            work

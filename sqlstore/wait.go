@@ -216,7 +216,7 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	switch {
 	case ahead == 1 || st.reads(ahead):
 		most = nextPause
-	case ahead < 4: // a step may be much shorter than it was measured
+	case ahead < 4: // a step may be much shorter than the last one
 		most = time.Duration(ahead) * nextPause
 	}
 	step := max(w.step, time.Since(w.moved))

@@ -37,7 +37,7 @@ var contestants = []struct {
 	{"rueidisaside", openAside},
 }
 
-// stalePadlock is the row that returns a stale value while it is renewed.
+// stalePadlock is the row of the cache that returns the stale value while it makes a new one.
 const stalePadlock = "padlock, Stale"
 
 func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (getter, error) {
