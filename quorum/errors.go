@@ -70,7 +70,8 @@ func (s *Store) open(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided returns the error of a request that may or may not have a quorum. changes means that the request could have changed something.
+// undecided returns the error of a request that may or may not have a quorum. changes means that
+// the request could have changed something.
 func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err
