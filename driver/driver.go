@@ -14,7 +14,7 @@
 //
 // Test the store with package drivertest. It checks each sentence of this page that applies to a
 // store with these Guarantees, and prints the rule that the store breaks. The example of that
-// package is a whole store in 150 lines, with its test: begin with a copy of it.
+// package is a whole store in 180 lines, with its test: begin with a copy of it.
 //
 // Then add the optional interfaces that the store can support. The caller finds them with [As]:
 //
