@@ -16,7 +16,6 @@ type config struct {
 	lossDelay time.Duration
 	lazy      bool
 	lenient   bool
-	poolerOK  bool
 	maxHolds  int
 	password  func() (string, error)
 }

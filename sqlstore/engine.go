@@ -47,10 +47,9 @@ type dialect struct {
 	share   string // the clause with which SELECT locks a row against writers only
 	minPool int    // the least number of connections in a pool
 
-	serverNow string // a statement that returns the kind and version of the server
-	binary    string // the type of a short byte string
-	text      string // the type of a long text
-	suffix    string // the end of CREATE TABLE
+	binary string // the type of a short byte string
+	text   string // the type of a long text
+	suffix string // the end of CREATE TABLE
 }
 
 var dialects = map[Engine]*dialect{
