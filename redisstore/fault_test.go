@@ -19,14 +19,14 @@ func TestLostReply(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
-		p := newProxy(t, srv.Addr())
-		s, other := opened(t, p.addr(), opts...), opened(t, srv.Addr(), opts...)
+		p := server.NewProxy(t, srv.Addr())
+		s, other := opened(t, p.Addr(), opts...), opened(t, srv.Addr(), opts...)
 		free(t, other, takeRequest(t, other, "so that the server knows the scripts"))
 		for i := range 5 {
 			// A name of its own each time: after a Release that found nothing, an
 			// Acquire takes two requests.
 			r := request("job" + strconv.Itoa(i))
-			p.loseReply()
+			p.LoseReply(changes)
 			_, err := s.Acquire(t.Context(), r)
 			wantIs(t, err, driver.ErrUncertain, "Acquire whose reply was lost")
 			st, err := other.Inspect(t.Context(), r.Name)
@@ -36,7 +36,7 @@ func TestLostReply(t *testing.T) {
 			if g := take(t, s, r); g.Fence != st.Fence {
 				t.Errorf("the first request got fence %d, its repeat %d", st.Fence, g.Fence)
 			}
-			p.loseReply()
+			p.LoseReply(changes)
 			_, err = s.Release(t.Context(), r.Name, r.Token, 0)
 			wantIs(t, err, driver.ErrUncertain, "Release whose reply was lost")
 			if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Gone {

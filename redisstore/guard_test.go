@@ -181,8 +181,8 @@ func finding(found []driver.Finding, name string) driver.Finding {
 func TestGuardSeesWhatComesInBetween(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	p := newProxy(t, srv.Addr())
-	s := opened(t, p.addr(), redisstore.MaxTTL(time.Hour), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	p := server.NewProxy(t, srv.Addr())
+	s := opened(t, p.Addr(), redisstore.MaxTTL(time.Hour), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
 	take(t, s, request("before"))
 	for range 20 {
 		srv.Restart(false)

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"regexp"
@@ -165,22 +166,22 @@ type bench struct {
 	srv  *server.Server
 	opts []redisstore.Option
 	mu   sync.Mutex
-	by   map[driver.Store]*proxy
-	made chan *proxy
+	by   map[driver.Store]*server.Proxy
+	made chan *server.Proxy
 }
 
 func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *bench {
-	b := &bench{t: t, srv: server.Redis(t, o), opts: opts, by: map[driver.Store]*proxy{}, made: make(chan *proxy)}
+	b := &bench{t: t, srv: server.Redis(t, o), opts: opts, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup
 	// The suite counts the goroutines that begin in open, so proxies begin here.
 	ctx := t.Context()
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			p := newProxy(t, b.srv.Addr())
+			p := server.NewProxy(t, b.srv.Addr())
 			select {
 			case b.made <- p:
 			case <-ctx.Done():
-				p.close()
+				p.Close()
 			}
 		}
 	})
@@ -190,7 +191,7 @@ func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *b
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
 	p := <-b.made
-	s, err := redisstore.Open(ctx, at(p.addr()), fresh(b.opts)...)
+	s, err := redisstore.Open(ctx, at(p.Addr()), fresh(b.opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (b *bench) open(ctx context.Context) (driver.Store, error) {
 	return s, nil
 }
 
-func (b *bench) proxy(s driver.Store) *proxy {
+func (b *bench) proxy(s driver.Store) *server.Proxy {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.by[s]
@@ -209,8 +210,8 @@ func (b *bench) proxy(s driver.Store) *proxy {
 func (b *bench) harness() drivertest.Harness {
 	return drivertest.Harness{
 		Open:          b.open,
-		CutConnection: func(s driver.Store) error { b.proxy(s).cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).loseReply(); return nil },
+		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
+		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(changes); return nil },
 		Restart: func(keep bool) error {
 			b.srv.Kill()
 			b.srv.Restart(keep)
@@ -221,6 +222,11 @@ func (b *bench) harness() drivertest.Harness {
 			return func() error { b.srv.Resume(); return nil }, nil
 		},
 	}
+}
+
+// changes reports whether a request changes the lock: it runs a script or is a SET.
+func changes(request []byte) bool {
+	return bytes.Contains(request, []byte("EVAL")) || bytes.Contains(request, []byte("\nSET\r"))
 }
 
 // symfony takes a name as PHP's Symfony does.

@@ -186,14 +186,13 @@ func TestDeadWaiters(t *testing.T) {
 
 // deadWaiter joins the queue and dies.
 func deadWaiter(t *testing.T, srv *server.Server, name string, frozen bool) {
-	p := newProxy(t, srv.Addr())
-	waits(t, opened(t, p.addr()), name)
+	p := server.NewProxy(t, srv.Addr())
+	waits(t, opened(t, p.Addr()), name)
 	if frozen {
-		p.silence(true)
+		p.Silence(true)
 		return
 	}
-	p.l.Close()
-	p.cut()
+	p.Close()
 }
 
 // TestMissedWakeUp cuts the connections of a waiter, so that messages to it are lost.
@@ -202,12 +201,12 @@ func TestMissedWakeUp(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	first := opened(t, srv.Addr())
 	for range 5 {
-		p := newProxy(t, srv.Addr())
-		s := opened(t, p.addr())
+		p := server.NewProxy(t, srv.Addr())
+		s := opened(t, p.Addr())
 		r := request("job")
 		take(t, first, r)
 		w := waits(t, s, "job")
-		p.cut()
+		p.Cut()
 		free(t, first, r)
 		w.got()
 		free(t, s, w.r)
@@ -231,15 +230,15 @@ func TestLooksWhenItHearsAgain(t *testing.T) {
 	for range 4 {
 		waits(t, first, "job")
 	}
-	p := newProxy(t, srv.Addr())
-	last := waits(t, opened(t, p.addr()), "job")
+	p := server.NewProxy(t, srv.Addr())
+	last := waits(t, opened(t, p.Addr()), "job")
 	c := rawClient(t, single(srv.Addr()))
 	seen := func() string {
 		return askBy(t, c, "HGET", companion(t, c, "h", "job"), "w"+last.r.Token)
 	}
 	pause(t.Context(), time.Second) // it has looked once more
 	before, began := seen(), time.Now()
-	p.cut()
+	p.Cut()
 	eventually(t, "it looks", func() bool { return seen() != before })
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it looked after %v", took)
