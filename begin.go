@@ -1,0 +1,139 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// acquire keeps its frame small: thousands of goroutines may wait in it.
+func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, error) {
+	h, waiting, err := l.begin(ctx, name, &c, opts)
+	if waiting == nil {
+		return h, err
+	}
+	if err := waiting.wait(); err != nil {
+		return nil, waiting.refused(name, err)
+	}
+	if waiting.events != nil {
+		waiting.announce()
+	}
+	return waiting.h, nil
+}
+
+// begin tries to take the lock at once. It returns an attempt only if the caller has to wait; only
+// then is the attempt put on the heap.
+//
+//go:noinline
+func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
+	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
+	if len(opts) > 0 {
+		a.set = a.set.with(opts)
+	}
+	if a.once {
+		a.set.wait = 0
+	}
+	if l.cfg.observers != nil {
+		a.observe(name)
+	}
+	err := a.prepare(name)
+	if err == nil {
+		wait := false
+		if wait, err = a.take(); wait {
+			onHeap := a
+			return nil, &onHeap, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, a.refused(name, err)
+	}
+	if a.events != nil {
+		a.announce()
+	}
+	return a.h, nil, nil
+}
+
+// observe delivers EventAcquiring.
+//
+//go:noinline
+func (a *attempt) observe(name string) {
+	mode := modeOf(a.set.shared)
+	if a.replaces != nil {
+		mode = modeOf(a.replaces.shared)
+	}
+	a.events, a.ctx = a.l.newEvents(a.ctx, name, mode)
+}
+
+// prepare builds the request, and finds every error in it before it is sent to the store.
+func (a *attempt) prepare(name string) error {
+	l, set := a.l, &a.set
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
+	outer := lockFrom(a.ctx)
+	if outer != nil && a.replaces == nil && outer.covers(l, name) {
+		return ErrAlreadyHeld
+	}
+	if err := set.check(&l.guarantees); err != nil {
+		return err
+	}
+	if a.replaces != nil {
+		if err := l.checkStore(a.ctx, a.replaces); err != nil {
+			return err
+		}
+	}
+	if l.handover.invalid != nil {
+		return l.handover.invalid
+	}
+	l.mu.Lock()
+	token, closed := l.newToken(), l.closed
+	a.inLine = l.queues[name] != nil || l.mayPark(name)
+	if !closed {
+		l.attempts++
+		a.counted = true
+	}
+	l.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	a.request = driver.Request{
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan()},
+	}
+	if a.replaces != nil {
+		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
+	}
+	if err := a.request.Validate(&l.guarantees); err != nil {
+		return err
+	}
+	a.h = &hold{
+		locker: l, name: name, token: token, ttl: set.ttl, coolDown: set.coolDown, plan: a.request.Holder.Plan,
+		label: set.label, noRenewal: set.noRenewal, shared: a.request.Shared, from: a.ctx, within: a.within,
+		outer: outer, index: -1, events: a.events,
+	}
+	return nil
+}
+
+// take asks the store at once and reports whether the caller has to wait. If other callers of this
+// Locker already wait for the name, take does not ask the store, except for TryAcquire and
+// SkipIfOutlived.
+func (a *attempt) take() (wait bool, err error) {
+	if a.start = a.l.now(); a.start == 0 && a.set.wait > 0 {
+		a.start = a.l.clock.Now()
+	}
+	if a.set.wait == 0 || a.set.skip || !a.inLine {
+		err := a.try(a.start)
+		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
+			return false, err
+		}
+		a.contended(err)
+		if a.set.wait == 0 || a.skips() {
+			return false, err
+		}
+		a.renewToken()
+		return true, nil
+	}
+	a.contended(nil)
+	return true, nil
+}
