@@ -14,14 +14,14 @@ import (
 const (
 	keepAlive    = 15 * time.Second                     // TCP keep-alive of an idle connection
 	replyTimeout = patience                             // limit for each reply while a connection is made
-	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single one is not delayed
+	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single request is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // limit for a call that finds the gate closed
 	bufferSize   = 1 << 16                              // bytes of each of the two buffers of a connection
 )
 
 // clientOption makes the client's settings. The client may not retry, since a script must not run
-// twice. It has one connection per server, on which all requests are pipelined, so that a release
-// reaches the server after the acquire that it follows.
+// twice. It has one connection per server and sends all requests on it one after the other. So a
+// release never reaches the server before the acquire that was sent first.
 func (s *Store) clientOption() rueidis.ClientOption {
 	c := s.server
 	o := rueidis.ClientOption{
@@ -59,9 +59,9 @@ func newDialer() net.Dialer {
 
 // dial makes a connection. Store.Close cancels it.
 //
-// The gate counts a connection as made when the first reply arrives. The kernel of a frozen server
-// still accepts connections, but no reply comes, so such a connection does not close the gate for
-// other nodes.
+// The gate counts a connection as made when the first reply arrives on it. The kernel of a frozen
+// server still accepts connections, but no reply comes. Such a connection does not close the gate,
+// so the other nodes can be used.
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

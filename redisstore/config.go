@@ -21,10 +21,10 @@ type Config struct {
 
 	// User and Password log in at the server. If only Password is set, the user is "default".
 	User, Password string
-	// Credentials is called for every new connection, instead of using User and Password, so
+	// Credentials is called for every new connection, instead of using User and Password. So
 	// credentials can change while the store is open. Existing connections stay logged in.
-	// Credentials must be safe for concurrent use, and return when ctx ends, after at most 2 s.
-	// Callers of the store see its error, so the error must not contain a secret.
+	// Credentials must be safe for concurrent use, and must return when ctx ends, which is after
+	// 2 s at most. Callers of the store see its error, so the error must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// DB is the number of the database. A cluster has only database 0.
 	DB int
@@ -35,12 +35,12 @@ type Config struct {
 	// the host of the address is used.
 	TLS *tls.Config
 	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is "tcp" or "unix".
-	// With TLS, the handshake follows on the connection that Dial returns. ctx ends after at most
-	// 2 s. Dial must be safe for concurrent use.
+	// The connection must be without TLS: if Config.TLS is set, the client makes the handshake
+	// afterwards. ctx ends after 2 s at most. Dial must be safe for concurrent use.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Sentinel says what to ask the sentinels for, and how to log in there.
+// Sentinel has the name of the primary that the sentinels watch, and the login at the sentinels.
 type Sentinel struct {
 	// MasterName is the name under which the sentinels watch the primary, as in the line
 	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.

@@ -118,7 +118,7 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 	return g, nil, true
 }
 
-// fastToken returns a token in the form that the fast scripts of the layout take.
+// fastToken returns token in the form that the fast scripts of this layout expect.
 func (s *Store) fastToken(token string) string {
 	if s.config.strings {
 		return token
@@ -168,15 +168,16 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 		return false, s.failure(ctx, err)
 	}
 	if n == 2 {
-		// The hold has ended. If this hand-over fails, the waiters still look by themselves.
+		// The hold has ended. If this hand-over fails, the waiters find the free name when they
+		// next look.
 		_, _ = s.run(ctx, c, s.scripts.release, name, "", "0")
 	}
 	return n > 0, nil
 }
 
-// handed is the set of tokens to which a name was handed over and which were not released since.
-// Such names usually have more waiters, so trying the fast script first would cost a request for
-// nothing.
+// handed holds the tokens that got a name by a hand-over and have not released it yet. Such a name
+// usually has more waiters. Then a fast script cannot release it, so trying one first would waste a
+// request.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

@@ -10,7 +10,7 @@ import (
 )
 
 // formats caches the text of the last holder and of the last TTL, since most requests have the same
-// ones.
+// holder and TTL.
 type formats struct {
 	keep       time.Duration // how long a note outlives its lease
 	lastHolder atomic.Pointer[holderFormat]

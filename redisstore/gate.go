@@ -14,9 +14,9 @@ import (
 //
 // The gate is open if all servers were checked since the last connection was made, and nothing
 // forbids grants. Then a request costs one atomic load. Whenever a connection is made or lost, the
-// gate closes, and the next request checks the servers again. The check runs in a goroutine of its
-// own, because the client dials with the context of the first request, and all other requests would
-// wait for it without regard to their own contexts.
+// gate closes, and the next request checks the servers again. The check runs in its own goroutine.
+// Otherwise the client would dial with the context of the first request, and all other requests
+// would wait for that dial even after their own contexts had ended.
 type gate struct {
 	option rueidis.ClientOption
 	open   atomic.Bool
@@ -61,8 +61,8 @@ func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
 	return s.gate.client.Load(), nil
 }
 
-// prepare waits until the servers have been checked since the last turn. If grants is set, it
-// returns an error if locks may not be granted.
+// prepare waits until the servers have been checked since a connection was last made or lost. If
+// grants is set, it returns an error if locks may not be granted.
 func (s *Store) prepare(ctx context.Context, grants bool) error {
 	g := &s.gate
 	g.mu.Lock()
@@ -141,15 +141,15 @@ func (g *gate) against(now driver.Instant) error {
 	}
 	if g.seen == g.turns.Load() {
 		g.open.Store(true)
-		if g.seen != g.turns.Load() { // a turn in between has closed the gate, and it must stay closed
+		if g.seen != g.turns.Load() { // a connection was made or lost since the line above: stay closed
 			g.open.Store(false)
 		}
 	}
 	return nil
 }
 
-// forbids returns the reason not to grant locks. It ignores the restart guard, which ends by
-// itself.
+// forbids returns the reason not to grant locks. It ignores the restart guard, which ends without
+// any action.
 func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -34,8 +34,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // confirmed checks the servers again if a connection was made or lost since the request was sent,
 // because the grant may come from a server that has restarted. A grant that cannot be confirmed is
-// not released here. The caller repeats the request or gives the token up, and a release could
-// arrive after the repetition.
+// not released here. The caller will repeat the request or give the token up. A release from here
+// could arrive after the repeated request and end the hold that it got.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
 		return g, err
@@ -46,9 +46,9 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
-// fullAcquire runs the full script. If only the gap of Foreign is in the way, fullAcquire waits
-// until the gap ends and tries again. The gap is for programs that poll, and is no reason to refuse
-// a name that nobody holds and nobody waits for.
+// fullAcquire runs the full script. With Foreign, the script refuses a name during a gap, which is
+// left to programs that poll. If nobody holds the name and nobody waits for it, fullAcquire does
+// not report that refusal. It waits until the gap ends, and tries again.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
@@ -137,7 +137,8 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
-// forget releases the hold or the place of token, if any, on a context of its own.
+// forget releases the hold of token, or removes its place in the queue, if there is one. It uses
+// its own context.
 func (s *Store) forget(name, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()

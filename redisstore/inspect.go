@@ -26,7 +26,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	state, err := s.state(&a, name)
 	if err == nil && len(state.Holds) == 0 {
-		_, err = s.ready(ctx, true) // a name that nobody can get now is not reported as free
+		_, err = s.ready(ctx, true) // while no locks may be granted, no name is reported as free
 	}
 	return state, err
 }

@@ -2,9 +2,9 @@ package redisstore
 
 import "strings"
 
-// reserved is the beginning of all companion keys. If a name, or the prefix and the name together,
-// begin with it, the lock is kept at another key (n:) instead. Other programs do not share that
-// key.
+// reserved is the beginning of all companion keys. A name may begin with reserved too, alone or
+// together with the prefix. Its lock is then kept at another key (n:), which other programs do not
+// share.
 const reserved = "padlock:{"
 
 // keyer makes keys of names.
@@ -80,7 +80,7 @@ func (k *keyer) nameOf(key string) (string, bool) {
 	return rest[6:], true
 }
 
-// checkPrefix refuses a prefix that would make a hash tag together with the text after it, since
+// checkPrefix refuses a prefix that would form a hash tag together with the text after it, because
 // then the keys of one lock would be in several slots. It also refuses a prefix with which the key
 // of a lock could be a companion key of another store.
 func checkPrefix(prefix string) error {

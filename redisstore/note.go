@@ -12,26 +12,27 @@ import (
 )
 
 // The note of a name is a string of fields that follow each other. Only this table knows their
-// positions. Go uses the constants. In the scripts, words stand for them, which are replaced when
-// the scripts are assembled.
+// positions. Go uses the constants below. The scripts use words such as NOTE_TOKEN, which are
+// replaced by the positions when the scripts are assembled.
 //
-//	field     bytes  content
-//	flag      1      the version of the format, and whether there is more; see below
-//	fence     16     the last fence, decimal
+//	field     bytes   content
+//	flag      1       the version of the format, and whether the lock has more keys; see below
+//	fence     16      the last fence, decimal
 //
 // These fields follow if the last exclusive hold is known:
 //
-//	length    3      of the token, decimal
-//	token     length
-//	state     1      h: held; r: reserved; H: held since the time of the fence, without an at-least
-//	at-least  13     when the hold may end at the earliest, in ms since 1970, or 0; not with H
-//	since     13     when the hold began, in ms since 1970; not with H
-//	holder    rest   JSON
+//	length    3       the length of the token in bytes, decimal
+//	token     length  the token of the hold
+//	state     1       h: held; r: reserved; H: held since the time of the fence, without an at-least
+//	at-least  13      when the hold may end at the earliest, in ms since 1970, or 0; absent with H
+//	since     13      when the hold began, in ms since 1970; absent with H
+//	holder    rest    the holder as JSON
 //
-// Flag and fence are at the same place in every version. Version 1 has the flags "-" (the lock has
-// only its key and its note) and "!" (there may be readers, waiters, or other things that only the
-// full scripts know). Later versions have letters instead: version 2 has B and b, version 3 has C
-// and c. The small letter has the meaning of "!".
+// Flag and fence are at the same place in every version. Version 1 has two flags. "-" means that
+// the lock has only its key and its note. "!" means that there may be readers, waiters, or other
+// things that only the full scripts know. Later versions have letters instead: version 2 has B and
+// b, version 3 has C and c. A capital letter has the meaning of "-", and a small letter has the
+// meaning of "!".
 const (
 	flagBytes   = 1
 	fenceBytes  = 16
@@ -55,12 +56,13 @@ const (
 
 // Times that the scripts have in common, in ms.
 const (
-	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a hand-over waits for its claim
+	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a reservation waits for its claim
 	aliveMillis   = 45_000                                        // a waiter that has not looked for this long is gone
-	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their use
+	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
 )
 
-// words are replaced in the text of every script. Positions in Lua begin with 1.
+// words are replaced in the text of every script. Positions in Lua are one higher, since they begin
+// with 1.
 var words = map[string]string{
 	"NOTE_VERSION":    strconv.Itoa(noteVersion),
 	"NOTE_FENCE":      strconv.Itoa(fenceAt + 1),
@@ -70,7 +72,7 @@ var words = map[string]string{
 	"NOTE_TOKEN":      strconv.Itoa(tokenAt + 1),
 	"NOTE_STATE":      strconv.Itoa(stateBytes),
 	"NOTE_TIME":       strconv.Itoa(timeBytes),
-	"COUNTED_TOKEN":   strconv.Itoa(lengthBytes + 1), // where the token begins behind its length
+	"COUNTED_TOKEN":   strconv.Itoa(lengthBytes + 1), // where the token begins in a text with the length before it
 	"NOTE_SIMPLE":     "'" + string(flagSimple) + "'",
 	"NOTE_MORE":       "'" + string(flagMore) + "'",
 	"BYTE_SIMPLE":     strconv.Itoa(flagSimple),

@@ -38,7 +38,7 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store,
 	}
 	err := s.prepare(ctx, false)
 	if err == nil {
-		err = s.gate.forbids() // ignores the restart guard, which is only for callers that want a lock
+		err = s.gate.forbids() // the restart guard is no reason to fail: it only delays grants
 	}
 	if err != nil {
 		s.Close()

@@ -28,8 +28,8 @@ type config struct {
 }
 
 // Guard says in which processes the restart guard acts. A server that has restarted may have lost
-// locks whose holders still work. The guard then refuses new locks (driver.ErrUnavailable) until
-// the longest lease from before the restart must have ended.
+// locks whose holders are still working. The guard then refuses new locks (driver.ErrUnavailable)
+// until every lease from before the restart must have ended.
 type Guard int
 
 const (
@@ -63,9 +63,9 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. A fence is a time. The store keeps it until the server's clock is d past the
-// fence and d past the end of the last lease. So fences never decrease unless the clock is set back
-// by more than d. Each name takes about 310 bytes for that long; docs/stores/redis.md has the
+// DefaultFenceKeep. A fence is a time. The store keeps a fence until the server's clock is d past
+// that time and d past the end of the last lease. So fences never decrease unless the clock is set
+// back by more than d. Each name takes about 310 bytes for that long; docs/stores/redis.md has the
 // formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
@@ -80,7 +80,7 @@ func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 func Foreign() Option { return func(c *config) { c.foreign = true } }
 
 // OnlyPadlock says that no other program uses these names. Only then can the store know that a
-// lease ran out and nobody took the name since (driver.ErrExpired).
+// lease ran out and that nobody has taken the name since (driver.ErrExpired).
 func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 
 // MaxTTL sets the longest lease and cool-down, up to 24 hours, instead of DefaultMaxTTL. After a
@@ -91,20 +91,21 @@ func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d } }
 // never acts on a server with appendfsync=always, since that server keeps its locks.
 func RestartGuard(g Guard) Option { return func(c *config) { c.guard = g } }
 
-// RememberRunIDs lets the restart guard know servers that only earlier processes have seen. See
-// RunIDDir.
+// RememberRunIDs lets the restart guard notice a restart even if only earlier processes have seen
+// the server before it. See RunIDDir.
 func RememberRunIDs(r RunIDs) Option { return func(c *config) { c.runIDs = r } }
 
-// AllowEviction accepts a server that drops keys to make room, even keys of locks that are held.
+// AllowEviction accepts a server that evicts keys when its memory is full, even keys of locks that
+// are held.
 func AllowEviction() Option { return func(c *config) { c.evicts = true } }
 
 // Durable refuses a server that does not write each change to disk before it replies (appendonly
 // yes, appendfsync always). Other servers lose locks in a crash.
 func Durable() Option { return func(c *config) { c.durable = true } }
 
-// Replicas makes every grant and renewal wait until n replicas have it. If fewer replicas have it
-// after patience (1 s if 0, at most 2 s), the request fails. That makes it less likely that a
-// failover loses a lock, but it is no guarantee.
+// Replicas makes every grant and renewal wait until n replicas have the change. If fewer replicas
+// have it after patience (1 s if 0, at most 2 s), the request fails. That makes it less likely that
+// a failover loses a lock, but it is no guarantee.
 func Replicas(n int, patience time.Duration) Option {
 	return func(c *config) { c.replicas, c.patience = n, patience }
 }

@@ -10,8 +10,9 @@ import (
 
 // replicated runs a script and waits until enough replicas have its writes. WAIT counts the writes
 // of its own connection, so both use one connection that no other request uses meanwhile. If too
-// few replicas confirm, the writes stay on the primary. The caller repeats the request or gives the
-// token up, and a release from here could arrive after the repetition.
+// few replicas confirm, the writes stay on the primary. The caller will repeat the request or give
+// the token up. A release from here could arrive after the repeated request and end the hold that
+// it got.
 func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

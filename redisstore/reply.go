@@ -115,8 +115,8 @@ type gapError struct {
 
 func (e *gapError) Unwrap() error { return e.HeldError }
 
-// held reads the reply H: the server's time, the number of waiters, the holds and the rest of the
-// gap.
+// held reads the reply H: the server's time, the number of waiters, the holds and the ms that are
+// left of the gap.
 func (a *answer) held() error {
 	if len(a.rest) < 3 {
 		return unreadable()
@@ -183,7 +183,7 @@ func readNote(note string) (h driver.Holder, since int64, more, ok bool) {
 	if err != nil || n < 0 || len(note) < holder {
 		return h, 0, false, false
 	}
-	since = atoi(note[fenceAt : fenceAt+timeBytes]) // the first digits of a fence are ms
+	since = atoi(note[fenceAt : fenceAt+timeBytes]) // a fence begins with the time in ms
 	if note[state:holder] != stateHeldNow {
 		if holder += 2 * timeBytes; len(note) < holder {
 			return h, 0, false, false

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Scheme describes the URLs of Redis, which [FromURL] lists, for package open.
+// Scheme describes the URLs of Redis for package open. [FromURL] lists the URLs.
 func Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names: []string{
@@ -60,7 +60,7 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 	}
 	s, err := FromURL(ctx, u, opts...)
 	if err != nil {
-		return nil, err // not s: a nil *Store is not a nil driver.Store
+		return nil, err // not s, because a nil *Store in a driver.Store would not be equal to nil
 	}
 	return s, nil
 }
@@ -86,7 +86,7 @@ func at(u *url.URL, address string) *url.URL {
 	}
 	there, query := *u, u.Query()
 	if _, encrypted := servers(u); encrypted && !query.Has("server-name") {
-		query.Set("server-name", u.Hostname()) // the certificate is the server's, not the proxy's
+		query.Set("server-name", u.Hostname()) // the certificate is for this host, not for address
 	}
 	there.Host, there.RawQuery = address, query.Encode()
 	return &there

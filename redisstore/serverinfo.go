@@ -17,7 +17,7 @@ type node struct {
 	addr string
 	err  error
 	info map[string]string // INFO
-	conf map[string]string // CONFIG GET append*, for which users often lack the right
+	conf map[string]string // the reply to CONFIG GET append*, which many users may not run
 }
 
 func (n *node) number(field string) int64 {
@@ -40,10 +40,10 @@ func (n *node) evicts() bool {
 	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
 }
 
-// serverInfo asks every node. turns is the value of gate.turns before that.
+// serverInfo asks every node. turns is the value that gate.turns had before the first question.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
-	var away map[string]error // nodes that did not answer the PING are not asked again
+	var away map[string]error // the nodes that did not answer the PING; they are not asked again
 	if g.client.Load() == nil {
 		c, err := rueidis.NewClient(g.option)
 		if err != nil {
@@ -190,15 +190,15 @@ func (n *node) version() (major, minor int) {
 	return major, minor
 }
 
-// restartGuard remembers the run id of n, and returns for how long n may not grant locks.
+// restartGuard remembers the run id of n. It returns how long n may not grant locks.
 func (s *Store) restartGuard(n *node) time.Duration {
 	id := n.info["run_id"]
 	uptime := n.number("uptime_in_seconds")
 	if s.config.guard == GuardOff || id == "" || uptime < 0 {
 		return 0
 	}
-	// The line has the run id, and "restarted" if the server had another run id before. A line
-	// that cannot be read counts as none.
+	// The line has the run id, and the word "restarted" if the server had another run id before. A
+	// line that cannot be read is ignored.
 	line, _ := s.config.runIDs.Load(n.addr)
 	before, _, _ := strings.Cut(line, " ")
 	restarted := before != "" && before != id || line == id+" restarted"

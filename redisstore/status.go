@@ -74,7 +74,7 @@ func (s *Store) findings(n *node) []driver.Finding {
 	}
 }
 
-// persistence reports which locks a restart keeps.
+// persistence reports which locks survive a restart of the server.
 func (s *Store) persistence(n *node) driver.Finding {
 	f := driver.Finding{Name: "persistence", Value: driver.Unknown}
 	switch {

@@ -16,8 +16,8 @@ import (
 )
 
 // subscriber is the one connection on which all waiters of a store receive messages. It is made for
-// the first waiter. Messages that are sent while the connection is down are lost, so all waiters
-// look at their names when it is back.
+// the first waiter. Messages that are sent while the connection is down are lost. So all waiters
+// look at their names when the connection is up again.
 type subscriber struct {
 	s       *Store
 	channel string
@@ -28,7 +28,7 @@ type subscriber struct {
 	up      chan struct{} // closed while the subscription is up
 	err     error         // why the subscription is down
 	waiters map[uint64]*waiter
-	lines   map[string][]*waiter // by name: waiters for an exclusive hold, in the order in which they came
+	lines   map[string][]*waiter // by name, the waiters for an exclusive hold, in the order in which they came
 	lastID  uint64
 	ended   chan struct{} // closed when listen has returned
 
@@ -42,23 +42,23 @@ type waiter struct {
 	id     uint64
 	r      *driver.Request
 	lined  bool
-	called chan message // a full channel drops messages; a look at the name finds out more than they say
+	called chan message // if it is full, messages are dropped, because a look at the name tells more than they do
 }
 
 // The kinds of messages to a waiter. Scripts use the same letters.
 const (
-	msgHandedOver = 'h' // the name is reserved for the waiter; with the fence
-	msgGranted    = 'g' // a release of the same process has granted it the name; with the fence
-	msgLookBy     = 'f' // the waiter must look at the name within this many ms
+	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence
+	msgGranted    = 'g' // a release of the same process has granted it the name; the message has the fence
+	msgLookBy     = 'f' // the waiter must look at the name within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
 	msgLook       = 'l' // the waiter must look now
-	msgTrial      = 'p' // a trial of the subscription itself; with the trial's number
+	msgTrial      = 'p' // a trial of the subscription itself; the message has the trial's number
 )
 
 type message struct {
 	kind  byte
 	value int64
-	from  driver.Instant // of msgGranted: when the lease began, or earlier
+	from  driver.Instant // with msgGranted: when the lease began, or earlier
 }
 
 func (sub *subscriber) init(s *Store) {
@@ -187,9 +187,8 @@ func (sub *subscriber) subscribe() error {
 }
 
 // watch returns when the connection is lost. The subscriber writes nothing on the connection, so
-// its watchdog cannot notice that the server is frozen or was replaced. Whenever there is a sign of
-// that, the subscriber sends itself a message, at most once a second. Without a sign it sends
-// nothing.
+// its watchdog cannot notice that the server is frozen or was replaced. Whenever something suggests
+// that, the subscriber sends itself a message, at most once a second. Otherwise it sends nothing.
 func (sub *subscriber) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := sub.suspect
 	var pause <-chan time.Time
@@ -223,7 +222,7 @@ func (sub *subscriber) maybeDead() {
 var errDeaf = errors.New("messages do not arrive")
 
 // try sends a PING on the subscriber's connection. Then it publishes a message, as scripts do. It
-// returns an error if there is no reply, or if the message does not arrive.
+// returns an error if the PING gets no reply, or if the message does not arrive.
 func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
 	ctx, cancel := context.WithTimeout(sub.s.ctx, patience)
 	defer cancel()
@@ -330,7 +329,7 @@ func (w *waiter) grant(fence int64, from driver.Instant) {
 	}
 }
 
-// forget drops messages of one kind that are no longer needed. The others stay, in order.
+// forget drops the messages of one kind, which are no longer needed. The others stay, in order.
 func (w *waiter) forget(kind byte) {
 	for range len(w.called) {
 		if m := <-w.called; m.kind != kind {

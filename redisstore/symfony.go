@@ -105,7 +105,7 @@ func (d *redisDSN) place(text string, slashes bool) error {
 	return nil
 }
 
-// ofPHPsClient are parameters that say how PHP connects, not where its locks are.
+// ofPHPsClient are the parameters that say how PHP connects. They do not say where its locks are.
 var ofPHPsClient = []string{
 	"class", "failover", "lazy", "persistent", "persistent_id", "read_timeout", "retry_interval", "tcp_keepalive", "timeout",
 }

@@ -11,14 +11,14 @@ import (
 // FromURL opens the store that a URL names:
 //
 //	redis://[USER:PASSWORD@]HOST[:PORT][/DB]
-//	rediss://…                                           the same with TLS
+//	rediss://…                                           redis:// with TLS
 //	redis+unix://[USER:PASSWORD@]/PATH, redis:///PATH    a unix socket
 //	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  the primary that the sentinels call SET
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
-//	rediss+sentinel://…, rediss+cluster://…              the same with TLS
+//	rediss+sentinel://…, rediss+cluster://…              sentinels or a cluster with TLS
 //
-// Of several hosts, either all or only the last may have a port. The parameter node takes any
-// address.
+// If a URL has several hosts, either all or only the last may have a port. The parameter node takes
+// any address.
 //
 // The query may have the parameters
 //
@@ -35,11 +35,11 @@ import (
 //	durable=yes          Durable
 //	replicas=N, replica-wait=DURATION    Replicas
 //	lazy=yes             Lazy
-//	db=N                 the database, where the path does not name it
-//	node=HOST:PORT       another address, as often as needed
-//	client-name=TEXT     as CLIENT LIST shows it
-//	tls=yes              TLS, where the scheme does not say so
-//	ca=FILE, cert=FILE, key=FILE, server-name=HOST, tls-verify=no    of TLS
+//	db=N                 the database, if the path does not name it
+//	node=HOST:PORT       another address; may be given several times
+//	client-name=TEXT     the name of the connections in CLIENT LIST
+//	tls=yes              use TLS, if the scheme does not say so
+//	ca=FILE, cert=FILE, key=FILE, server-name=HOST, tls-verify=no    settings of TLS
 //	password-file=FILE   the password, read again for each connection
 //	sentinel-user=TEXT, sentinel-password=TEXT, sentinel-password-file=FILE
 //	                     the login at the sentinels themselves

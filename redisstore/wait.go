@@ -23,7 +23,7 @@ type wait struct {
 	joined  bool           // the fast script was tried
 	asked   bool           // a message asked it to look soon
 	queued  bool           // the token was in the queue at the last look
-	down    driver.Instant // since when the server cannot be reached; or 0
+	down    driver.Instant // when the server was first found unreachable, or 0
 }
 
 // Wait implements driver.Waiter. The queue is first come, first served across all processes, and a
@@ -106,7 +106,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, err
 	}
 	a.down = 0
-	// If the place is gone, the name was handed over and the message did not arrive.
+	// If the place in the queue is gone, the name was handed over and the message did not arrive.
 	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
 		a.s.subscriber.maybeDead()
 	}
@@ -119,7 +119,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, nil
 	}
 	g, err = a.s.grant(&reply)
-	g.TTL = min(g.TTL, driver.MaxReservation) // the caller claims it, even if it is a whole hold
+	g.TTL = min(g.TTL, driver.MaxReservation) // even a whole hold must be claimed in the time of a reservation
 	return g, 0, err
 }
 
@@ -131,7 +131,7 @@ func (a *wait) ended() error {
 }
 
 // join is the first look of a waiter that wants an exclusive hold of a name that is held. It
-// returns the time until the next look, or 0 if a full look is needed.
+// returns the time until the next look, or 0 if the full script must run.
 func (a *wait) join(c *connected) (next time.Duration, err error) {
 	r, s := a.r, a.s
 	if !a.reserve || r.Shared || s.config.foreign {

@@ -12,18 +12,18 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn closes the gate when its first reply arrives and when the connection ends. The
-// connection ends if the server is silent, that is, if nothing was read for patience after
-// something was written. The client itself would send a PING every second, even on idle
-// connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads as its
-// clock, so the client may not set that deadline.
+// watchedConn closes the gate when its first reply arrives and when the connection ends. It ends
+// the connection if the server is silent, that is, if nothing was read for patience after something
+// was written. The client itself would send a PING every second, even on idle connections. A
+// watchedConn sends nothing while it is idle. It uses the deadline for reads as its clock, so the
+// client may not set that deadline.
 type watchedConn struct {
 	net.Conn
 	s   *Store
 	dst string
 
 	armed  atomic.Bool  // the deadline of reads is set
-	owed   atomic.Int64 // since when a reply is outstanding, a driver.Instant; 0 if none is
+	owed   atomic.Int64 // when the server began to owe a reply, a driver.Instant; 0 if it owes none
 	writes atomic.Int64
 	asked  atomic.Int64 // upper bound of the number of commands written since the last tick
 	pong   atomic.Bool  // the probe was answered
@@ -31,12 +31,12 @@ type watchedConn struct {
 
 	// Only the goroutine that reads uses these fields:
 	reads  int   // reads since the last tick
-	many   bool  // more than one reply may have been outstanding at a time
+	many   bool  // several replies may have been outstanding at the same time
 	probed bool  // a probe was sent
 	seen   int64 // writes before the probe
 }
 
-// begin stands between any two commands that are written together.
+// begin is the text between two commands that are written together.
 var begin = []byte("\r\n*")
 
 const (
@@ -113,8 +113,8 @@ func (c *watchedConn) tick() error {
 	case !c.many && owed == 0:
 		return c.rest(writes)
 	case !c.probed && owed == 0 && reads == 0:
-		// If several replies are outstanding, only the first may have arrived. The reply to a
-		// PING arrives after all of them.
+		// Some replies may still be missing, although one has arrived. The reply to a PING arrives
+		// after all of them.
 		c.probed, c.seen = true, writes
 		c.pong.Store(false)
 		c.s.background(c.probe)

@@ -33,7 +33,7 @@ if old ~= '' then
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
   local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
-  if was then -- grant gave it the readers' fence, but it must be above the fence of old
+  if was then -- it has the fence that the readers share, and needs one above the fence of old
     fence = newFence(false, above)
     local n = record(token)
     n.fence = fence

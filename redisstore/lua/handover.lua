@@ -1,14 +1,14 @@
--- The beginning of pass.lua and swap.lua. key_set.lua or key_string.lua follows.
+-- pass.lua and swap.lua begin with this text. key_set.lua or key_string.lua follows it.
 --
 -- KEYS: 1 name  2 note  3 records  4 queue  5 waiters without a place  6 released tokens
 --       (5 and 6 for swap.lua only)
--- ARGV: 1 token of the hold that ends, after its length  2 MS_RESERVE + KEEP  3 COUNTS
---       and, for a caller of the same process:
---       4 its token with its length before it  5 ttl  6 ttl + KEEP  7 end of its note
+-- ARGV: 1 token of the hold that ends, with its length before it  2 MS_RESERVE + KEEP  3 COUNTS
+--       and, if a caller in the same process wants the name:
+--       4 the caller's token with its length before it  5 ttl  6 ttl + KEEP  7 end of its note
 local call, K, F, H, Q, a = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local v = call('GET', F)
 
--- The note must describe the hold that ends, and this hold must have no at-least.
+-- The note must describe the hold that ends, and that hold must have no at-least time.
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
 if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
 local state = string.sub(v, NOTE_LENGTH + #a, NOTE_LENGTH + #a + NOTE_TIME)

@@ -1,4 +1,4 @@
--- Returns the id of the store. If there is none yet, writes ARGV 1 first.
+-- Returns the id of the store. If the store has no id yet, stores ARGV 1 as its id first.
 -- KEYS: 1 the key of the id
 -- ARGV: 1 a new id
 -- The script uses two commands, because SET with NX and GET needs Redis 7 and padlock supports 6.2.

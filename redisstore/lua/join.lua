@@ -1,7 +1,7 @@
 -- Joins the queue of a name that is held, to get an exclusive hold.
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder
--- Returns after how many ms the waiter must look again, or 0 if wait.lua must run.
+-- Returns the ms until the waiter must look again, or 0 if wait.lua must run.
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
 local flag = call('GETRANGE', KEYS[2], 0, 0)
@@ -15,7 +15,7 @@ if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return 0 end
 local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
-if not last or us - last > 30000000 then -- otherwise the previous waiter has set these expiries
+if not last or us - last > 30000000 then -- otherwise a waiter has set these expiries in the last 30 s
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)
 end

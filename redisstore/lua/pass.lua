@@ -1,11 +1,11 @@
 -- Ends an exclusive hold and hands the name over to the first waiter in the queue, if that waiter
--- wants an exclusive hold. handover.lua lists KEYS and ARGV. If the first waiter is the caller of
--- the same process, it gets no message, because the reply goes to its process. It has a hold with
--- its whole lease at once, and no reservation.
+-- wants an exclusive hold. handover.lua lists KEYS and ARGV. The first waiter may be the caller in
+-- the same process (ARGV 4 to 7). Then the script grants it a hold with the whole lease instead of
+-- a reservation. It sends no message, because the reply goes to the same process.
 --
 -- Returns
---   1              if the name was handed over
---   the new fence  if the name was handed over to the caller of the same process
+--   1              if the name was handed over to a waiter
+--   the new fence  if the name was granted to the caller in the same process
 --   2              if the hold has ended, but the process of the first waiter is gone
 --   0              if release.lua must run
 local first = call('ZRANGE', Q, 0, 0, 'WITHSCORES')
@@ -31,10 +31,11 @@ if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f
   return 2
 end
 
--- Some waiter must look when the reservation ends, in case nobody claims it. A waiter that came
--- less than MS_RESERVE ago looks then anyway. If the first waiter came so recently, all others did
--- too. Otherwise the script asks waiters to look, at most four times a second. It asks the next
--- three, and two that will still be in the queue when these three have gone.
+-- If nobody claims the reservation, some waiter must look when the reservation ends. Every waiter
+-- looks MS_RESERVE after it came. If the waiter that got the name came less than MS_RESERVE ago, so
+-- did all others, and no message is needed. Otherwise the script asks five waiters to look, at most
+-- four times a second: the next three, the one in the middle of the queue, and the last one. The
+-- last two will still be in the queue when the next three have gone.
 local recent = us - came < MS_RESERVE * 1000
 if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
 local n = call('ZCARD', Q)

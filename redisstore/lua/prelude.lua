@@ -1,19 +1,19 @@
--- The beginning of every full script. set.lua or string.lua follows, with the functions for the key
--- itself, then queue.lua, then the script itself.
+-- Every full script begins with this text. Then come the functions for the key itself (set.lua or
+-- string.lua), then queue.lua, then the script's own file.
 --
 -- KEYS: 1 the name, as other programs see it  2 its note  3 records (hash)  4 queue (zset)
 --       5 waiters without a place (zset)  6 tokens that were released without a hold (zset)
 -- ARGV: 1 the settings of the store: "KEEP COUNTS YIELDS ALONE"
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
-local KEEP = tonumber(keep)  -- ms for which the note outlives the lease and the fence
+local KEEP = tonumber(keep)  -- ms for which the note is kept after its lease and the time of its fence
 local COUNTS = counts == '1' -- PUBLISH returns the number of all subscribers
 local YIELDS = yields == '1' -- programs that poll use the same names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 
 local STAGGER = 10            -- ms between the looks of two waiters
 local BUSY, GAP = 1000, 130   -- ms; used with YIELDS, see queue.lua
-local INTENT = 2000           -- ms for which the token of a reader that wants a promotion is kept
+local INTENT = 2000           -- for how many ms a reader's wish to be promoted is kept
 local LAST = 9007199254740991 -- the greatest fence, 2^53 - 1
 local WRITE, COOL, LOOK = '__write__', 'padlock:cool:', 'padlock:look'
 
@@ -21,8 +21,8 @@ local T = redis.call('TIME') -- read once: before Redis 7.2 it advances during a
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
 -- A server without memory refuses commands that may need memory, unless the script has already
--- written something. begin does a write that changes nothing. A script that ends or keeps a hold
--- calls begin first, because it needs hardly any memory.
+-- written something. begin does a write that changes nothing. Scripts that end or keep a hold need
+-- hardly any memory, so they call begin first.
 local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 
@@ -76,10 +76,10 @@ local function put(r)
   end
 end
 
--- newFence makes the next fence: microseconds since 1970, or one more than the last fence. A reader
--- that joins other readers shares their fence. The first reader may not take the fence of the note.
--- If the server has lost its last second, that fence may be lower than the fence of the last
--- writer.
+-- newFence makes the next fence: the present time in microseconds since 1970, or the last fence + 1
+-- if that is greater. A reader that joins other readers shares their fence. The first reader must
+-- get a new fence, not the fence of the note. If the server has lost its last second, the note's
+-- fence may be lower than the fence of the last writer.
 local function newFence(joins, above)
   if not joins or note.fence == 0 or note.fence <= above then
     note.fence = math.max(note.fence + 1, us, above + 1)

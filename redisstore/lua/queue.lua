@@ -1,5 +1,5 @@
--- This part keeps the waiters, and hands the name over to them when it becomes free. Every script
--- that may have changed something ends with finish().
+-- These functions manage the waiters, and hand the name over to them when it becomes free. Every
+-- script that may have changed something ends with finish().
 
 local function intent() -- the token of the reader that waits to be promoted, or nil
   local v = redis.call('HGET', H, 'i')
@@ -14,18 +14,19 @@ local function withdraw(token)
 end
 
 -- With YIELDS, padlock leaves a name free for GAP after it has used the name for BUSY without a
--- pause. GAP is longer than the sleep of other programs between two looks.
+-- pause. GAP is longer than the sleep of other programs between two tries.
 --
--- Readers overlap, so they might never leave a name free. Therefore the key has one more member
--- while padlock has readers: LOOK, whose lease has ended. Every program that looks at the key
--- removes LOOK. If LOOK is gone after BUSY, another program is waiting. Then padlock admits no new
--- readers, and the gap begins when the last reader leaves.
+-- Readers overlap, so they might never leave a name free. Therefore, while padlock has readers, the
+-- key has one more member, LOOK, whose lease has expired. A program that tries to get the name
+-- removes expired members from the key, and so it removes LOOK. If LOOK is gone after BUSY, another
+-- program is waiting. Then padlock admits no new readers, and the gap begins when the last reader
+-- leaves.
 --
 -- Fields of the hash:
---   b  since when padlock has used the name without a pause of GAP
+--   b  when padlock began to use the name without a pause of GAP
 --   d  set if no new readers are admitted
---   e  when padlock's last hold ended, or the end of the cool-down after it
---   g  the end of the gap
+--   e  when padlock's last hold ended, or when the cool-down after that hold ends
+--   g  when the gap ends
 local function gap() -- the end of the gap, or 0
   if not YIELDS then return 0 end
   local til = tonumber(redis.call('HGET', H, 'g') or 0)
@@ -48,7 +49,7 @@ local function begins()
   local last = tonumber(redis.call('HGET', H, 'e') or 0)
   if last + GAP <= ms or last > ms then redis.call('HSET', H, 'b', int(ms)) end
 end
-local function ends(til) -- returns true if a gap begins; til is the end of the cool-down, or 0
+local function ends(til) -- returns true if a gap begins; til is when the cool-down ends, or 0
   if not YIELDS or ours() then return end
   til = math.max(til, ms)
   local busy = tonumber(redis.call('HGET', H, 'b') or til)
@@ -58,7 +59,7 @@ local function ends(til) -- returns true if a gap begins; til is the end of the 
   return true
 end
 
-local function blocked(shared) -- true if the next caller without a hold cannot get the name
+local function blocked(shared) -- true if a caller that has no hold yet cannot get the name
   if gap() > 0 then return true end
   if shared then return writing() or intent() or drains() end
   return taken()
@@ -97,10 +98,10 @@ local function publish(chan, message)
 end
 local function left() return math.max(top(), gap()) - ms end
 
--- wakeUnplaced wakes waiters that have no place in the queue. It wakes the reader that waits to be
--- promoted if no other reader is left. It wakes all others at once if they may try. The score of
--- such a waiter in B is the time of its last look. The score is negative if the waiter wants a
--- shared hold.
+-- wakeUnplaced wakes waiters that have no place in the queue. It wakes the reader that waits for
+-- its promotion if no other reader is left. It wakes the other waiters without a place if they may
+-- try. The score of such a waiter in B is the time of its last look. The score is negative if the
+-- waiter wants a shared hold.
 local function wakeUnplaced()
   local p = redis.call('HGET', H, 'p')
   if p then
@@ -120,8 +121,9 @@ local function wakeUnplaced()
   redis.call('ZREMRANGEBYSCORE', B, '-inf', to)
 end
 
--- alert asks some waiters of the queue to look when the present hold ends, one after the other. It
--- asks the first three, and two that will still be in the queue when these three have gone.
+-- alert asks five waiters to look soon after the present hold ends, one after the other: the first
+-- three, the one in the middle of the queue, and the last one. These two will still be in the queue
+-- when the first three have gone.
 local function alert(own)
   local n, due = redis.call('ZCARD', Q), left()
   local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
@@ -133,8 +135,9 @@ local function alert(own)
 end
 
 -- dispatch hands the name over to the first waiter in the queue. If that waiter is a reader, the
--- readers directly behind it get the name too. own is the token of the caller, which gets the reply
--- instead of a message. dispatch returns true if the queue has moved or if moved was true.
+-- readers directly behind it get the name too. own is the token of the caller. The caller gets no
+-- message, because it gets the reply. dispatch returns true if it has moved the queue, or if moved
+-- is true.
 local function dispatch(own, moved)
   while true do
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
@@ -161,7 +164,7 @@ local function dispatch(own, moved)
 end
 
 -- finish writes the note, so that the fast scripts know whether they may act. The note is kept
--- until the clock is far beyond its fence, so that no fence is given out twice.
+-- until the clock is far beyond the note's fence, so that no fence is given out twice.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
   local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
@@ -179,7 +182,7 @@ end
 -- Replies. No reply contains a token.
 --
 -- holds lists the holds of the name, each with its kind, end, mode, since and holder. The kind is p
--- for padlock's, f for a hold of another program, and c for a cool-down.
+-- for a hold of padlock, f for a hold of another program, and c for a cool-down.
 local function holds(except)
   local out = {}
   each(function(token, til, shared)
@@ -192,16 +195,16 @@ local function holds(except)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- held makes a refusal. Its last number is the rest of the gap in ms, or 0 if something else blocks
--- the caller too.
+-- held makes the reply that refuses the name. Its last number is the rest of the gap in ms, or 0 if
+-- the gap is not the only obstacle.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end
   return { 'H', int(ms), n, holds(token), int(math.max(til - ms, 0)) }
 end
 local function granted(r, til, shared) return { 'G', int(r and r.fence or 0), int(til - ms), shared and 1 or 0 } end
--- why returns the reason why a token has no hold: E if its lease has expired and the name has been
--- free since, else L for lost.
+-- why returns the reason that a token has no hold. The reason is E if its lease has expired and
+-- nobody has taken the name since. In all other cases it is L, for lost.
 local function why(token)
   if ALONE and note.token == token and not taken() then return 'E' end
   return 'L'

@@ -1,7 +1,7 @@
 -- Ends an exclusive hold and grants the name to the next caller of the same process, if no waiter
--- is in the queue. If there are waiters, pass.lua, which follows, hands the name over. handover.lua
--- lists KEYS and ARGV.
--- Returns the new fence, or what pass.lua returns.
+-- is in the queue. If there are waiters, the text of pass.lua, which follows, hands the name over.
+-- handover.lua lists KEYS and ARGV.
+-- Returns the new fence, or the result of pass.lua.
 do
   local successor = string.sub(ARGV[4], COUNTED_TOKEN)
   local more = string.byte(v) ~= BYTE_SIMPLE and call('EXISTS', H, Q, KEYS[5], KEYS[6]) or 0

@@ -1,5 +1,6 @@
 -- Joins the queue, or looks again from within it, which shows that the waiter is alive.
--- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 reserve  9 was asked to look
+-- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 whether to join the queue
+--       9 whether a message asked the waiter to look
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
@@ -48,11 +49,15 @@ else
   end
 end
 
--- When to look next. The first waiter looks when the present hold ends, and at least once a second,
--- because other programs send no message when they release. The process of the first waiter may be
--- gone, so these waiters look in its place: the two behind it, a waiter that was asked to look and
--- found a reservation, and a waiter that found that nobody had looked. All other waiters look once
--- after MS_RESERVE, and then every 15 s.
+-- look is the time until this waiter must look again. The first waiter looks when the present hold
+-- ends, and at least once a second, because other programs send no message when they release. The
+-- process of the first waiter may be gone, so these waiters also look soon after the hold ends:
+--
+--   the two waiters behind the first one
+--   a waiter that a message asked to look, if it found a reservation
+--   a waiter whose look moved the queue, because no waiter before it had looked
+--
+-- All other waiters look once MS_RESERVE after they came, and then every 15 s.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
 -- A polling program sends no message when it releases, so the waiter looks every 25 ms.
