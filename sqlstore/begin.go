@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"strings"
+
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
 // begin starts a call. The caller must call done when the call ends.
@@ -24,7 +26,7 @@ func (s *Store) check(ctx context.Context) error {
 		return nil
 	}
 	if !s.cfg.lenient {
-		if err := s.examine(ctx); err != nil {
+		if err := dbms.Examine(ctx, s.rows.db, s.engine.String()); err != nil {
 			return err
 		}
 	}
@@ -32,7 +34,7 @@ func (s *Store) check(ctx context.Context) error {
 		return err
 	}
 	if s.engine == MySQL {
-		version, err := s.ask(ctx, "SELECT version()")
+		version, err := dbms.Ask(ctx, s.rows.db, "SELECT version()")
 		if err != nil {
 			return failure(ctx, err, false)
 		}

@@ -31,9 +31,6 @@ type Store struct {
 	crowd   crowd
 }
 
-// callTime is the longest time that a call may take. It is less than driver.MaxSilence.
-const callTime = 4500 * time.Millisecond
-
 // enter does what begin does, without the check that a store opened with Lazy still has to make.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
@@ -47,15 +44,6 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, done func()
 	s.work.Add(1)
 	bounded, cancel := bound(ctx)
 	return bounded, func() { cancel(); s.work.Done() }, nil
-}
-
-// bound limits a call to callTime. If the caller's deadline is earlier, that one applies.
-func bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	end := time.Now().Add(callTime)
-	if at, ok := ctx.Deadline(); ok && at.Before(end) {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadlineCause(context.WithValue(ctx, ownDeadline{}, end), end, errSilent)
 }
 
 // Close makes waits return, and then waits until the calls that are running have ended. It leaves

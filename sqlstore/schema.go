@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
 // schemaVersion is the version of the tables that this package reads and writes.
@@ -144,7 +145,7 @@ func (s *Store) makeTables(ctx context.Context) error {
 // madeMeanwhile reports whether err means that another process was creating the same table at the
 // same time. PostgreSQL then fails even with IF NOT EXISTS.
 func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
-	state := sqlState(err)
+	state := dbms.SQLState(err)
 	return state == "23505" || state == "42P07" || judge(err) == again && s.pause(ctx, 5)
 }
 

@@ -2,99 +2,10 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
-
-// A question is a setting of the server that matters for locks.
-type question struct {
-	name string
-	sql  string
-	// advice returns what to do about a value, or "" if there is nothing to do.
-	advice func(value string) string
-	// fatal returns why a value makes locks impossible, or "" if it does not.
-	fatal func(value string) string
-}
-
-// unless returns advice for every value that is not one of good.
-func unless(advice string, good ...string) func(string) string {
-	return func(value string) string {
-		for _, g := range good {
-			if strings.EqualFold(value, g) {
-				return ""
-			}
-		}
-		return advice
-	}
-}
-
-var questions = map[Engine][]question{
-	PostgreSQL: {
-		{name: "version", sql: "SHOW server_version"},
-		{
-			name: "standby", sql: "SELECT pg_is_in_recovery()",
-			fatal: unless("it is a standby and cannot write; name the primary, or add target_session_attrs=read-write to the URL", "false", "f"),
-		},
-		{
-			name: "read-only", sql: "SHOW default_transaction_read_only",
-			fatal: unless("its transactions are read-only by default", "off"),
-		},
-		{name: "fsync", sql: "SHOW fsync", advice: unless("locks are lost when the machine loses power; set fsync = on", "on")},
-		{
-			name: "synchronous_commit", sql: "SHOW synchronous_commit",
-			advice: unless("locks of the last moments are lost in a crash; set synchronous_commit = on", "on", "remote_apply", "remote_write", "local"),
-		},
-		{name: "synchronous_standby_names", sql: "SHOW synchronous_standby_names"},
-		{name: "isolation", sql: "SHOW default_transaction_isolation"},
-	},
-	MySQL: {
-		{name: "version", sql: "SELECT version()", advice: untestedMySQL},
-		{
-			name: "read-only", sql: "SELECT @@global.read_only",
-			fatal: unless("it is read-only, as a replica is; name the primary", "0", "OFF"),
-		},
-		{
-			name: "innodb_flush_log_at_trx_commit", sql: "SELECT @@global.innodb_flush_log_at_trx_commit",
-			advice: unless("locks of the last second are lost in a crash; set it to 1", "1"),
-		},
-		{name: "isolation", sql: "SELECT @@global.tx_isolation"},
-	},
-	SQLite: {
-		{name: "version", sql: "SELECT sqlite_version()"},
-		{
-			name: "journal_mode", sql: "PRAGMA journal_mode",
-			advice: unless("readers and the writer are in each other's way; use WAL", "wal"),
-		},
-		{
-			name: "synchronous", sql: "PRAGMA synchronous",
-			advice: unless("locks of the last moments are lost when the machine loses power; set synchronous = FULL", "2", "3"),
-		},
-		{
-			name: "busy_timeout", sql: "PRAGMA busy_timeout",
-			advice: func(value string) string {
-				if n, err := strconv.Atoi(value); err == nil && n < 1000 {
-					return "a statement fails at once while another process writes; set busy_timeout to some seconds"
-				}
-				return ""
-			},
-		},
-		{
-			name: "query_only", sql: "PRAGMA query_only",
-			fatal: unless("the connection cannot write", "0"),
-		},
-	},
-}
-
-func untestedMySQL(version string) string {
-	if strings.Contains(version, "MariaDB") {
-		return ""
-	}
-	return "padlock was tested with MariaDB and not with this server"
-}
 
 // Status implements driver.Reporter: it asks the server for the settings that matter for locks.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
@@ -103,46 +14,5 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	defer done()
-	var out []driver.Finding
-	for _, q := range questions[s.engine] {
-		value, err := s.ask(ctx, q.sql)
-		f := driver.Finding{Name: q.name, Value: value}
-		switch {
-		case err != nil && judge(err) == unknown:
-			return nil, failure(ctx, err, false)
-		case err != nil:
-			f.Value = driver.Unknown
-		case value == "":
-			f.Value = "none"
-		case q.fatal != nil:
-			f.Advice = q.fatal(value)
-		case q.advice != nil:
-			f.Advice = q.advice(value)
-		}
-		out = append(out, f)
-	}
-	return out, nil
-}
-
-func (s *Store) ask(ctx context.Context, query string) (string, error) {
-	var value sql.NullString
-	err := s.rows.db.QueryRowContext(ctx, query).Scan(&value)
-	return value.String, err
-}
-
-// examine returns an error if the server cannot keep locks.
-func (s *Store) examine(ctx context.Context) error {
-	for _, q := range questions[s.engine] {
-		if q.fatal == nil {
-			continue
-		}
-		value, err := s.ask(ctx, q.sql)
-		if err != nil {
-			return failure(ctx, err, false)
-		}
-		if why := q.fatal(value); why != "" {
-			return fmt.Errorf("%w: %v: %s", driver.ErrUnavailable, s.engine, why)
-		}
-	}
-	return nil
+	return dbms.Settings(ctx, s.rows.db, s.engine.String())
 }

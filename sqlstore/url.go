@@ -70,6 +70,27 @@ func FromURL(ctx context.Context, u *url.URL, o Opener, opts ...Option) (*Store,
 	return s, nil
 }
 
+// Pool opens the pool that a URL names, for a store with tables of its own. Of the parameters, it
+// knows pool and password-file, and those of the driver; any other one is an error. It need not
+// contact the server.
+func (o Opener) Pool(u *url.URL) (*sql.DB, error) {
+	for _, name := range []string{"schema", "notify", "lazy"} {
+		if u.Query().Has(name) {
+			return nil, invalid("the parameter %s does not go with this layout", name)
+		}
+	}
+	p, err := parse(u, o)
+	if err != nil {
+		return nil, err
+	}
+	db, _, err := o.Open(p.u, p.password)
+	if err != nil {
+		return nil, err
+	}
+	limit(db, o.Engine, p.pool)
+	return db, nil
+}
+
 // limit sets the limits of a pool that padlock has opened.
 func limit(db *sql.DB, e Engine, most int) {
 	if most == 0 {

@@ -1,0 +1,30 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
+)
+
+// The verdicts on an error of the database; package dbms explains them.
+const (
+	unknown   = dbms.Unknown
+	again     = dbms.Again
+	rowLocked = dbms.RowLocked
+	noTable   = dbms.NoTable
+)
+
+func judge(err error) dbms.Verdict { return dbms.Judge(err) }
+
+// failure returns the error of a call whose statement failed with err. sent means that the
+// statement may have changed something.
+func failure(ctx context.Context, err error, sent bool) error { return dbms.Failure(ctx, err, sent) }
+
+// bound limits a call to the time that a call may take.
+func bound(ctx context.Context) (context.Context, context.CancelFunc) { return dbms.Bound(ctx) }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

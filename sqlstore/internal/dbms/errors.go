@@ -1,0 +1,148 @@
+// Package dbms has what the stores in databases share: what an error of a database means, how long
+// a call may take, and the settings of a server that matter for locks. It imports no driver.
+package dbms
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A Verdict says what an error from the database means for the statement that failed.
+type Verdict int
+
+const (
+	Unknown   Verdict = iota // the statement may have been carried out
+	Refused                  // the server refused it, and nothing was changed
+	Again                    // nothing was changed, and another try may succeed at once
+	RowLocked                // another transaction has locked the row
+	NoTable                  // the table does not exist
+)
+
+// Judge tells errors that mean "nothing was changed" from errors that leave the outcome open. Since
+// this package imports no driver, Judge recognises errors by their methods and fields.
+func Judge(err error) Verdict {
+	if state := SQLState(err); state != "" {
+		return judgeState(state)
+	}
+	if n := mysqlNumber(err); n != 0 {
+		return judgeMySQL(n)
+	}
+	if n, ok := sqliteCode(err); ok {
+		return judgeSQLite(n, err.Error())
+	}
+	var dial *net.OpError
+	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) || errors.As(err, &dial) && dial.Op == "dial" {
+		return Refused // there was no connection, so nothing was sent
+	}
+	return Unknown
+}
+
+func judgeState(state string) Verdict {
+	switch state {
+	case "40001", "40P01", "55006", "57014":
+		return Again
+	case "55P03":
+		return RowLocked
+	case "42P01", "3F000":
+		return NoTable
+	}
+	if strings.HasPrefix(state, "08") {
+		return Unknown
+	}
+	return Refused
+}
+
+func judgeMySQL(n uint64) Verdict {
+	switch n {
+	case 1213, 1020:
+		return Again
+	case 1205, 3572:
+		return RowLocked
+	case 1146, 1049:
+		return NoTable
+	case 1317, 1969, 3024: // the statement was interrupted
+		return Refused
+	}
+	return Refused
+}
+
+func judgeSQLite(code int, text string) Verdict {
+	switch code & 0xff {
+	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
+		return Again
+	case 1: // SQLITE_ERROR has no more specific code for a missing table
+		if strings.Contains(text, "no such table") {
+			return NoTable
+		}
+	}
+	return Refused
+}
+
+// SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
+func SQLState(err error) string {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}
+
+// errSilent is the cause with which the context of a call ends if the server does not answer.
+var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
+
+// ended returns the error of the caller's context. Drivers look at the deadline itself, so ended
+// does the same: a deadline that has passed counts even if its timer has not fired yet.
+func ended(ctx context.Context) error {
+	if context.Cause(ctx) == errSilent {
+		return nil
+	}
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) && ctx.Value(ownDeadline{}) != at {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// ownDeadline is the context key under which Bound stores the deadline that it set for a call.
+type ownDeadline struct{}
+
+// Failure returns the error of a call whose statement failed with err. sent means that the
+// statement may have changed something.
+func Failure(ctx context.Context, err error, sent bool) error {
+	if err == nil {
+		return nil
+	}
+	over := ended(ctx)
+	open := sent && Judge(err) == Unknown
+	switch {
+	case over != nil && open:
+		return errors.Join(over, driver.ErrUncertain)
+	case over != nil:
+		return over
+	}
+	if context.Cause(ctx) == errSilent {
+		err = errSilent // the caller set no deadline, so do not report one
+	}
+	if open {
+		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+// callTime is the longest time that a call may take. It is less than driver.MaxSilence.
+const callTime = 4500 * time.Millisecond
+
+// Bound limits a call to callTime. If the caller's deadline is earlier, that one applies.
+func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(callTime)
+	if at, ok := ctx.Deadline(); ok && at.Before(end) {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(context.WithValue(ctx, ownDeadline{}, end), end, errSilent)
+}
