@@ -8,7 +8,7 @@ import (
 )
 
 // Acquire takes the lock on name. It waits for the lock as long as ctx and Wait allow. If ctx has
-// no deadline and Wait is not given, Acquire waits for ever: most programs should use one of the
+// no deadline and Wait is not given, Acquire waits for ever, so most programs should set one of the
 // two. Goroutines of one Locker get the lock in the order in which they asked for it.
 //
 // The lock is renewed until Release, unless NoRenewal is given.
@@ -57,9 +57,9 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 }
 
 // Adopt takes over the lock that key stands for, in the same mode and with a new fence. The
-// exporter's lock ends with ErrLost at its next request to the store. If the lock is gone, Adopt
-// returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns
-// ErrInvalid. Wait and Shared are ignored.
+// exporter's lock ends with ErrLost when the exporter next sends a request for it. If the lock is
+// gone, Adopt returns ErrLost; it never acquires a free name. If key belongs to another store,
+// Adopt returns ErrInvalid. Wait and Shared are ignored.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)

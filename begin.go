@@ -65,7 +65,7 @@ func (a *attempt) observe(name string) {
 	a.events, a.ctx = a.l.newEvents(a.ctx, name, mode)
 }
 
-// prepare builds the request, and finds every error in it before it is sent to the store.
+// prepare builds the request, and finds every error in the request before it is sent to the store.
 func (a *attempt) prepare(name string) error {
 	l, set := a.l, &a.set
 	if err := a.ctx.Err(); err != nil {

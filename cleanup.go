@@ -17,7 +17,7 @@ type cleaner struct {
 	abort   context.CancelFunc
 	jobs    []job // guarded by Locker.mu, like the fields below
 	open    int   // jobs that are not done, including those being worked on
-	late    int   // how many of the open jobs wait to be repeated; see askAgain
+	late    int   // how many of the open jobs wait until they are repeated; see askAgain
 	workers int
 	idle    chan struct{} // made by wait for Close; closed when no job is open
 	stopped bool          // Close saw that no job is open, or gave up: no new job begins
@@ -33,7 +33,7 @@ const (
 type cleanUp struct {
 	name, token string
 	keep        time.Duration
-	events      *eventQueue // of the acquire or hold that caused the clean-up; nil if there is no observer
+	events      *eventQueue // the events of the acquire or hold that caused the clean-up; nil if there is no observer
 }
 
 type job struct {
@@ -124,9 +124,9 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain repeats j after lateRequestDelay. The store found nothing to release, but the acquire
-// whose outcome is unknown may still be on its way to the store. No worker is blocked during the
-// delay. The caller holds mu.
+// askAgain repeats j after lateRequestDelay. The store found nothing to release. But the request to
+// acquire, whose outcome is unknown, may still be on its way to the store. No worker is blocked
+// during the delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++

@@ -55,7 +55,7 @@ func (l *Locker) close(ctx context.Context) error {
 	defer cancel(nil)
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
-	err = errors.Join(err, l.drain(ctx)) // the calls that drain waits for leave their clean-ups to the cleaner
+	err = errors.Join(err, l.drain(ctx)) // before cleaner.wait, because a call that drain waits for may begin a clean-up
 	err = errors.Join(err, l.cleaner.wait(ctx))
 	l.renewer.stop()
 	if l.owned {
@@ -109,7 +109,8 @@ func (k *renewer) stopWork() {
 	}
 }
 
-// releaseAll releases all locks, several at a time, except those of Do and exported ones.
+// releaseAll releases all locks, several at a time. It leaves out exported locks and the locks of
+// Do.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold

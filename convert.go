@@ -171,8 +171,8 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled reports whether err also settles the outcome of earlier requests. ErrUnavailable does
-// not.
+// settled reports whether err makes the outcome of earlier requests known too. ErrUnavailable does
+// not, because it is only about the last request.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
@@ -228,7 +228,7 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 }
 
 // withdrawPromotion lets new readers in again, and undoes a promotion whose reply was lost. If the
-// store does not reply, it forgets the intent after driver.MaxIntent.
+// request does not reach the store, the store forgets the intent after driver.MaxIntent.
 func (h *hold) withdrawPromotion() {
 	if h.over() != nil {
 		return

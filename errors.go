@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The errors of this package, for errors.Is. Several of them may be true of one error, together
-// with context.Canceled, context.DeadlineExceeded and errors.ErrUnsupported.
+// The errors of this package. Use errors.Is to find them. One error may match several of them, and
+// also context.Canceled, context.DeadlineExceeded or errors.ErrUnsupported.
 var (
 	// ErrHeld: another holder has the name, now or at the end of the wait. errors.As finds the
 	// *HeldError with the holders and their times.
@@ -21,13 +21,13 @@ var (
 	// happened.
 	ErrLost = driver.ErrLost
 	// ErrUncertain: the request may or may not have been carried out, because its reply was lost or
-	// not waited for. The Locker goes on in the background to release what may have been granted.
-	// If that fails too, the lock ends with its lease.
+	// not waited for. If a lock may have been granted, the Locker releases it in the background. If
+	// that fails too, the lock ends with its lease.
 	ErrUncertain = driver.ErrUncertain
 	// ErrUnavailable: the store is not available, and nothing was changed.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrPromotionConflict: another reader is being promoted and waits for this one to leave.
-	// Release the shared lock and take an exclusive one.
+	// ErrPromotionConflict: another reader is being promoted already, and waits until this reader
+	// has released its lock. Release the shared lock and take an exclusive one.
 	ErrPromotionConflict = driver.ErrPromotionConflict
 	// ErrInvalid: a parameter is out of range. No request was sent.
 	ErrInvalid = driver.ErrInvalid
@@ -77,7 +77,7 @@ const (
 // Error is the type of all errors of a Locker and a Lock.
 type Error struct {
 	Op   Op
-	Name string // of the lock, or the prefix that was listed; empty if the operation concerns no name
+	Name string // the name of the lock, or the prefix that was listed; empty if the operation concerns no name
 	Err  error
 }
 
@@ -134,7 +134,7 @@ func callerError(ctx context.Context, err error) error {
 	return &without{err, []error{context.Canceled, context.DeadlineExceeded}}
 }
 
-// without hides the untrue errors from errors.Is.
+// without is err, except that errors.Is does not find the errors of untrue in it.
 type without struct {
 	err    error
 	untrue []error

@@ -14,7 +14,8 @@ type EventKind int
 // An acquire (Acquire, TryAcquire, Do or Adopt) begins with EventAcquiring and ends with either
 // EventAcquired or EventRefused. A hold begins with EventAcquired and ends with exactly one of
 // EventReleasing, EventLost and EventEnded, whichever comes first; EventReleased follows when
-// Release has its result. So the holds of a Locker are counted exactly by these four kinds.
+// Release has its result. So a program can count the locks that are held: add 1 for each
+// EventAcquired, and subtract 1 for each of those three.
 const (
 	// EventAcquiring: an acquire begins.
 	EventAcquiring EventKind = iota
@@ -40,10 +41,10 @@ const (
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release for a reason that was planned. The time of
-	// MaxHold was over (ErrMaxHold), the lease ran out under NoRenewal (ErrLost or ErrExpired), or
-	// the Locker was closed and left the lock to the holder of its Key or to its lease (ErrClosed).
-	// Took is how long the lock was held.
+	// EventEnded: a lock ended before its Release, as the caller had planned. Either the time of
+	// MaxHold was over (ErrMaxHold), or the lease ran out under NoRenewal (ErrLost or ErrExpired),
+	// or the Locker was closed and does not release the lock, because it was exported or because
+	// the store did not reply (ErrClosed). Took is how long the lock was held.
 	EventEnded
 	// EventReleasing: Release, the end of Do, or Close begins to release the lock. The hold is over
 	// in this process, but nothing has been sent to the store yet. Took is how long the lock was
@@ -55,8 +56,8 @@ const (
 	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
 	// renewed until its MaxHold or Locker.Close.
 	EventForgotten
-	// EventUncertain: an acquire or a release got no reply. The Locker releases in the background
-	// what may have been granted.
+	// EventUncertain: an acquire or a release got no reply. If a lock may be left in the store, the
+	// Locker releases it in the background.
 	EventUncertain
 	// EventCleaned: a release in the background (see EventUncertain) is done. Took is the time
 	// since EventUncertain.
@@ -194,7 +195,7 @@ type outcomeRule struct {
 	outcome Outcome
 }
 
-// firstOutcome returns the outcome of the first rule whose error is in err.
+// firstOutcome returns the outcome of the first rule whose error errors.Is finds in err.
 func firstOutcome(err error, rules []outcomeRule) Outcome {
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
@@ -204,7 +205,8 @@ func firstOutcome(err error, rules []outcomeRule) Outcome {
 	return OutcomeError
 }
 
-// HandOver says how a lock went from its last holder to the next without being free in between.
+// HandOver is the way in which a lock went directly from one holder to the next, without being free
+// for a moment.
 type HandOver int
 
 const (
@@ -235,12 +237,12 @@ type Event struct {
 	Took     time.Duration // see the EventKinds
 	Slack    time.Duration // what was left of the lease; see EventRenewed
 	Fence    uint64        // 0 if there is no grant, or if the store has no fences
-	HandOver HandOver      // in EventAcquired: from the previous holder; in EventReleased: to the next holder
+	HandOver HandOver      // in EventAcquired: how the lock came from the previous holder; in EventReleased: how it went to the next one
 	Err      error
 }
 
-// nameOf returns the name of value i of the type kind. A value without a name, as from a later
-// version, is shown as a number.
+// nameOf returns the name of value i of the type kind. A value that has no name, for example one of
+// a later version, is shown as a number.
 func nameOf(kind string, i int, names []string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

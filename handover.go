@@ -8,7 +8,7 @@ import (
 )
 
 // chooseNext returns the turn that will get the lock that is being released, or nil. The state of
-// that turn is passing until passingOver, and Close waits for it. The caller holds mu.
+// that turn is passing until passingOver changes it. Until then Close waits. The caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
@@ -20,8 +20,8 @@ func (l *Locker) chooseNext(name string) *turn {
 	return t
 }
 
-// passingOver ends the passing state of t and calls its waiter, unless the waiter has given up. The
-// caller holds mu.
+// passingOver changes the state of t from passing to becomes and calls the waiter. It does neither
+// if the waiter has given up, unless the lock was given to it. The caller holds mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == given {
 		t.state = becomes
@@ -40,7 +40,7 @@ type passed struct {
 }
 
 // passOn passes h on to t if it can. h is over in this process already; usable is the instant until
-// which it could be used.
+// which h could be used.
 func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
@@ -65,8 +65,8 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 }
 
 // passedTo ends the passing state of t when the store has replied. A grant that no waiter takes is
-// cleaned up. If the waiter has given up, passedTo begins the clean-up; otherwise the state becomes
-// unsure and the waiter does. passedTo returns how t got the lock, or NoHandOver.
+// cleaned up. If the waiter has given up, passedTo begins that clean-up. Otherwise the state
+// becomes unsure, and the waiter begins it. passedTo returns how t got the lock, or NoHandOver.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
@@ -91,7 +91,8 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 }
 
 // passLocally passes h's hold in the store on to t, with the same lease and the next fence of the
-// batch. If it cannot, asked is the number of requests that it sent.
+// batch. done is false if it could not pass the hold on. asked is 1 if it sent a request to reserve
+// fences, and the request failed.
 func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
 	l := h.locker
 	l.mu.Lock()

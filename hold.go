@@ -12,39 +12,44 @@ import (
 
 // hold is the state of a Lock in its Locker. A hold has one of these states:
 //
-//	state      known by
+//	state      how to recognise it
 //	held       cause is nil, and the hold is in the renewer's heap
-//	releasing  released is the value releasing, or one with a channel; the hold is not in the heap
+//	releasing  released is the value releasing, or its channel is open; the hold is not in the heap
 //	over       cause is set, usable is 0, and the hold is not in the heap
-//	released   released is set, and has no channel or a closed one
+//	released   released has any other value: it has no channel, or the channel is closed
 //
-// A hold that is held may be renewing (renewing is set), converting (converting is set) and
+// While a hold is held, it may be renewing (renewing is set), converting (converting is set) and
 // exported (exported is true), all at the same time. The transitions are:
 //
-//	state      event                     next state, and the effect
-//	held       Release                   releasing; Release first waits for a renewal under way, so that
-//	                                     no renewal follows the release; the reply to a conversion
-//	                                     under way is dropped
-//	           passed on to a turn       releasing; the next holder gets a hold of its own (handover.go)
-//	           Close                     as Release; but if it is exported: over (ErrClosed), the store
-//	                                     keeps it; and if Do holds it: it stays held until the function
-//	                                     of Do has returned
-//	           the lease or MaxHold ends over (ErrLost or ErrMaxHold); later replies to a renewal or a
-//	                                     conversion are dropped
-//	           the store reports a loss  over (ErrLost or ErrExpired); the same
-//	           Export                    held, and exported; a conversion that begins later is refused
-//	           Promote, Demote           held, and converting; a second one waits for the first
-//	           Lock is garbage           held; EventForgotten
-//	releasing  Release, Close            wait for the first Release; Release returns its result
-//	           a loss                    releasing; the result of Release says so
-//	           Export, Promote, Demote   refused (ErrReleased)
-//	           the store replied, or     released
+//	state      event                     what happens
+//	held       Release                   The hold becomes releasing. Release first waits for a renewal
+//	                                     under way, so that no renewal is sent after the release. The
+//	                                     reply to a conversion under way is ignored.
+//	           Release passes the lock   The hold becomes releasing. The next holder gets a hold of its
+//	           on to a turn              own (handover.go).
+//	           Close                     Close releases the hold as Release does, with two exceptions.
+//	                                     An exported hold becomes over (ErrClosed), and the store keeps
+//	                                     the lock. A hold of Do stays held until its function returns.
+//	           the lease or MaxHold      The hold becomes over (ErrLost or ErrMaxHold). Later replies to
+//	           ends                      a renewal or a conversion are ignored.
+//	           the store reports a loss  The hold becomes over (ErrLost or ErrExpired). Later replies to
+//	                                     a renewal or a conversion are ignored.
+//	           Export                    The hold stays held and is exported. It refuses every conversion
+//	                                     that begins later.
+//	           Promote, Demote           The hold stays held and is converting. A second conversion waits
+//	                                     for the first.
+//	           the Lock is garbage       The hold stays held, and observers get EventForgotten.
+//	releasing  Release, Close            The call waits for the first Release and returns its result.
+//	           a loss                    The hold stays releasing, and Release returns the loss.
+//	           Export, Promote, Demote   The call fails with ErrReleased.
+//	           the store replies, or     The hold becomes released.
 //	           the cleaner takes over
-//	over       Release                   releasing; it asks the store, so that nothing is left there
-//	           Close                     over
-//	           Export, Promote, Demote   refused with the cause
-//	released   Release                   released; returns the result of the first Release
-//	           anything else             released; refused (ErrReleased)
+//	over       Release                   The hold becomes releasing. Release still asks the store, so
+//	                                     that nothing is left there.
+//	           Close                     The hold stays over.
+//	           Export, Promote, Demote   The call fails with the cause.
+//	released   Release                   Release returns the result of the first Release.
+//	           any other call            The call fails with ErrReleased.
 type hold struct {
 	self     Lock // the Lock that the caller gets if there is no observer; see handle
 	locker   *Locker
@@ -63,18 +68,18 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	within    bool // the hold is of Do: Context also ends with from
+	within    bool // this is a hold of Do: Context also ends when from ends
 
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
-	index      int32           // in the renewer's heap; -1 = not there
+	index      int32           // in the renewer's heap; -1 if h is not in the heap
 	bound      context.Context // Grant.Bound; nil if the store has none
 	unwatch    func() bool     // stops watching bound
 	fence      uint64
 	grantedAt  driver.Instant
-	maxHoldAt  driver.Instant // never = no MaxHold
-	renewAt    driver.Instant // never = no renewal, or one is under way
+	maxHoldAt  driver.Instant // never without MaxHold
+	renewAt    driver.Instant // never if h is not renewed, or if a renewal is under way
 	wakeAt     driver.Instant // when the renewer looks at h next
 	cause      error          // why h is over; nil if it is not over
 	ctx        context.Context

@@ -124,7 +124,7 @@ func notThisFormat(text string) error {
 	return fmt.Errorf("%w: key: it does not begin with %q", ErrInvalid, keyPrefix)
 }
 
-// isStoreID reports whether id can be the id of a store, or is "".
+// isStoreID reports whether id is "" or can be the id of a store.
 func isStoreID(id string) bool {
 	return len(id) <= driver.MaxStoreID && strings.Trim(id, storeIDLetters) == ""
 }
@@ -217,7 +217,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 		out, err := l.store.Release(ctx, key.name, key.token, keep)
 		switch {
 		case err == nil && out == driver.Gone && unsure:
-			return withUncertain(ErrLost) // or the previous request released it
+			return withUncertain(ErrLost) // either the lock was lost, or the previous request released it
 		case err == nil:
 			return verdict(nil, out, false, nil)
 		case errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):

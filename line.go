@@ -8,17 +8,17 @@ import (
 )
 
 // queue is the line of goroutines of one Locker that wait for one name. Only the head of the line
-// talks to the store, so the store sees one waiter even if a thousand goroutines wait. A store in
-// this process has a queue of its own; then line stays empty.
+// talks to the store, so the store sees one waiter even if a thousand goroutines wait. For a store
+// in this process, which has a queue of its own, line stays empty.
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
-	gone    int     // places in line whose waiters have given up
+	gone    int     // how many turns in line have waiters that gave up
 	parking         // of the head
 
-	// For the error of a waiter that gives up before it has asked the store:
+	// If a waiter gives up before it has asked the store, its error is made from these two:
 	held   error // the last *HeldError that the store returned
-	holder *hold // the hold of this Locker that was granted after held was returned
+	holder *hold // the hold that this Locker got after held was returned
 }
 
 // turn is the place of one waiter in a queue.
@@ -26,7 +26,7 @@ type turn struct {
 	ready chan struct{} // gets one message when the state becomes final, or when the store calls answer
 	state turnState
 	gone  bool         // the turn is out of the line: the waiter gave up, or has the lock
-	g     driver.Grant // from a store that has a queue of its own
+	g     driver.Grant // the grant, if the store has a queue of its own
 	err   error
 	a     *attempt
 }
@@ -35,21 +35,24 @@ type turn struct {
 // are final: after them the state does not change, and the waiter that has received ready reads it
 // without mu.
 //
-//	state    entered when                                  the waiter is called      the waiter gives up
-//	lined    it takes its place (takePlace)                cannot be                 leaves
-//	parked   it is the head, and this Locker has a lock    cannot be                 leaves; the next turn is parked
-//	         to wait for (parkHead)                                                  or called
-//	passing  a Release chose it (chooseNext)               cannot be                 leaves; the Release that asks the
-//	                                                                                 store cleans up what it is granted
-//	called   it is the head and not parked (callHead); or  asks the store            leaves; the next turn is parked
-//	         parkFor is over, or the lock it was parked                              or called
-//	         behind is gone (wakeHead); or nothing was
-//	         sent to the store for it (passingOver)
-//	given    the lock was passed on to it (passedTo,       has the lock              gives it back, unless Close does
-//	         handHoldTo)
-//	spent    the store refused to pass the lock on to it   asks with a new token     leaves
-//	unsure   the store's reply was lost; or the lock was   asks with a new token;    leaves; cleans up; the error is
-//	         granted to it after Close or after the lease  cleans up                 ErrUncertain too
+//	state    when a turn enters it                       what the waiter does     what it does if it gives up
+//	lined    when it takes its place (takePlace)         it waits                 it leaves the line
+//	parked   when it is the head, and this Locker        it waits                 it leaves the line, and the next
+//	         has a lock to wait for (parkHead)                                    turn is parked or called
+//	passing  when a Release chooses it (chooseNext)      it waits                 it leaves the line, and the Release
+//	                                                                              that asks the store cleans up
+//	called   when it is the head and is not parked       it asks the store        it leaves the line, and the next
+//	         (callHead); when parkFor is over, or the                             turn is parked or called
+//	         lock it waited for is gone (wakeHead); or
+//	         when no request was sent for it after all
+//	         (passingOver)
+//	given    when the lock was passed on to it           it has the lock          it gives the lock back, unless
+//	         (passedTo, handHoldTo)                                               Close does so
+//	spent    when the store refused to pass the lock     it asks the store with   it leaves the line
+//	         on to it                                    a new token
+//	unsure   when the reply of the store was lost, or    it begins a clean-up,    it leaves the line, begins a
+//	         the lock was granted to it after Close or   and asks the store       clean-up, and its error is also
+//	         after the end of the lease                  with a new token         ErrUncertain
 //
 // The transitions are:
 //
@@ -100,7 +103,7 @@ func (a *attempt) leaveLineLocked() {
 
 func (l *Locker) leaveLine(q *queue, t *turn) {
 	if q.line[0] != t {
-		// Turns that are gone must not pile up behind a head that stays.
+		// Turns that are gone must not pile up while the head waits.
 		if q.gone++; q.gone > len(q.line)/2 {
 			q.line = slices.DeleteFunc(q.line, func(t *turn) bool { return t.gone })
 			q.gone = 0
@@ -155,7 +158,8 @@ func (l *Locker) initHandover() {
 	}
 }
 
-// parking is for how long the head of a line is parked. Locker.mu guards it.
+// parking is the time until which the head of a line is parked, with an alarm for that time.
+// Locker.mu guards it.
 type parking struct {
 	until driver.Instant
 	rings driver.Instant // when the alarm fires
@@ -175,7 +179,7 @@ func (a *attempt) passes() bool {
 }
 
 // unlist removes h from the holds that may be passed on. If wake is true, the turn that is parked
-// behind h then asks the store; otherwise the caller of unlist wakes that turn or passes h on to
+// behind h then asks the store. Otherwise the caller of unlist must wake that turn or pass h on to
 // it. The caller holds mu.
 func (l *Locker) unlist(h *hold, wake bool) {
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
@@ -266,12 +270,12 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 // batch is one hold in the store that the holders of a Locker pass on in memory, under PassLocally.
 // All these holders share the batch. Locker.mu guards it.
 type batch struct {
-	until    driver.Instant // the last moment at which a holder may follow
-	left     int            // how many holders may follow
+	until    driver.Instant // after this moment the hold is not passed on any more
+	left     int            // how many more times the hold may be passed on
 	reserved bool           // the fences of the batch are reserved in the store
 }
 
-// open reports whether another holder may still follow in the batch.
+// open reports whether the hold may be passed on once more.
 func (b *batch) open(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
 
 // newBatch returns a batch for a lock that the store has just granted, or nil if locks are not
@@ -283,8 +287,8 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// follows reports whether a may take over the hold of h in the store. The record in the store must
-// be right for a too, and a must not ask for anything that only a grant of the store can give.
+// follows reports whether a may take over the hold of h in the store. The record of h in the store
+// must describe a correctly too, and a must not need anything that only the store can grant.
 func (a *attempt) follows(h *hold) bool {
 	n := a.h
 	return !n.shared && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

@@ -16,10 +16,10 @@ import (
 // Lock must not be copied. The zero Lock and a nil *Lock behave like a lock that was released.
 //
 // While the process runs, Context ends before the lease can run out. The lease counts from the
-// instant just before the request that granted it, less a margin for clocks that run at different
-// rates. Time during which the machine is suspended counts too. But no lock can protect a write if
-// the process is paused between a look at the clock and the write. Against that, send Fence with
-// the write and check it where the data is.
+// instant just before the request that granted it was sent. Context ends earlier than the lease by
+// a margin, because clocks run at different rates. Time during which the machine is suspended
+// counts too. But no lock can protect a write if the process is paused after it has looked at the
+// clock and before it writes. So send Fence with the write, and check it where the data is.
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
 // MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
@@ -88,9 +88,9 @@ func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 func (k *Lock) Name() string { return k.of().name }
 
 // Shared reports whether the lock is shared, as far as this process knows. It never reports false
-// while other readers may hold the name, with one exception: if another program that knows the
-// token demoted the lock, Shared reports that only after the next renewal, Check or Extend, and
-// only if the store can tell.
+// while other readers may hold the name, with one exception. If another program that knows the
+// token demoted the lock, Shared reports false until the next renewal, Check or Extend, and even
+// after that if the store cannot report the mode.
 func (k *Lock) Shared() bool { return k.of().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send
@@ -109,7 +109,8 @@ func (k *Lock) Expired() bool { return k.of().expired() }
 // Context returns a context that ends when the lock ends. It has the values of the context given to
 // Acquire. context.Cause returns the reason: ErrLost, ErrExpired, ErrMaxHold, ErrReleased or
 // ErrClosed. The end of the context given to Acquire does not end it, because that context bounds
-// only the wait. The context of the function that Do runs ends with both.
+// only the wait. The context that Do passes to its function is different: it ends as soon as the
+// lock ends or the context given to Do ends.
 func (k *Lock) Context() context.Context { return k.of().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
@@ -140,13 +141,14 @@ func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx)
 // exclusive as before. An exported lock cannot be demoted (ErrInvalid).
 func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 
-// Export returns a key with which another process can take the lock over, by Locker.Adopt. Until
-// then this lock stays held and renewed; the adoption ends it (ErrLost). Close does not release an
-// exported lock. The key is a secret.
+// Export returns a key with which another process can take the lock over, by Locker.Adopt. This
+// lock stays held and renewed until another process adopts it; then it ends with ErrLost. Close
+// does not release an exported lock. The key is a secret.
 //
 // Export asks the store for its id, so that another store refuses the key. If the store does not
-// reply, or ctx ends first, the key is valid but is not checked against the store's id. If the
-// store binds its locks to a process or a connection, Export returns errors.ErrUnsupported.
+// reply, or ctx ends first, the key contains no id. It is valid, but another store does not refuse
+// it. If the store binds its locks to a process or a connection, Export returns
+// errors.ErrUnsupported.
 func (k *Lock) Export(ctx context.Context) (Key, error) {
 	key, err := k.of().export(ctx)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten before it is exported

@@ -27,9 +27,9 @@ type Hold = driver.Hold
 // Guarantees are the promises of a store.
 type Guarantees = driver.Guarantees
 
-// A Locker takes locks in one store. For all stores in the same way, it waits, renews, watches
-// deadlines, cleans up and reports events. It is safe for concurrent use; a program needs one
-// Locker for each store.
+// A Locker takes locks in one store. It waits, renews, watches deadlines, cleans up and reports
+// events, in the same way for all stores. It is safe for concurrent use; a program needs one Locker
+// for each store.
 type Locker struct {
 	store      driver.Store
 	enqueuer   driver.Enqueuer   // nil unless the store lives in this process
@@ -50,7 +50,7 @@ type Locker struct {
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
 	mu       sync.Mutex    // guards the fields below, and the state of every Lock
-	pending  []*eventQueue // with events to be delivered when mu is unlocked
+	pending  []*eventQueue // the queues whose events are delivered when mu is unlocked
 	closed   bool
 	attempts int           // calls that take or release a lock, and functions that Do runs; Close waits for them
 	drained  chan struct{} // closed when attempts becomes 0; nil unless Close waits for that
@@ -184,9 +184,10 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 }
 
 // Break ends all holds on name by force, if the fence of name is still seenFence, which Inspect
-// returned; otherwise it returns ErrLost. Break returns a fence above all earlier ones. An evicted
-// holder goes on working until its next request to the store; only a resource that checks fences
-// stops it earlier. A store that cannot break locks returns errors.ErrUnsupported.
+// returned; otherwise it returns ErrLost. Break returns a fence above all earlier ones. A holder
+// whose lock was broken does not notice that before its next request to the store. Only a resource
+// that checks fences stops it earlier. A store that cannot break locks returns
+// errors.ErrUnsupported.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	b, ok := driver.As[driver.Breaker](l.store)
 	if !ok {

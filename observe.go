@@ -25,7 +25,7 @@ import (
 // Observe is called by the goroutine in which the event happened, and that goroutine waits for it.
 // So Observe must return soon, and must not take or release locks of the same Locker. If Observe
 // panics, the Locker logs the panic with its stack, to the Logger or else to slog.Default, and
-// never calls this Observer again: a fault in a metric must not cost a lock.
+// never calls this Observer again. A fault in a metric must not make a program lose its lock.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -55,9 +55,9 @@ type ContextObserver interface {
 // watcher is one Observer of a Locker, with its state.
 type watcher struct {
 	observer Observer
-	starts   ContextObserver // observer, if it is a ContextObserver; else nil
+	starts   ContextObserver // observer as a ContextObserver; nil if it is not one
 	log      *slog.Logger    // the log of Logger; nil for any other observer
-	failed   atomic.Bool     // it has panicked
+	failed   atomic.Bool     // the observer has panicked
 }
 
 // call calls the observer, and returns the context to use from then on.
@@ -138,9 +138,9 @@ type eventQueue struct {
 
 	// Guarded by Locker.mu.
 	ctx      context.Context // passed to the observers
-	mode     Mode            // of the acquire; a hold has its own
+	mode     Mode            // the mode of the acquire; a hold has a mode of its own
 	queue    []Event
-	busy     bool          // a goroutine is delivering events, or will when it unlocks mu
+	busy     bool          // a goroutine is delivering events, or will deliver them when it unlocks mu
 	idle     chan struct{} // closed when that goroutine is done; nil if nobody waits for that
 	holdBack bool          // the lock is granted, and EventAcquired must be delivered first
 	noHold   bool          // no caller got the lock

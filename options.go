@@ -177,13 +177,15 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // costs a microsecond instead of a round trip to the store. The store grants the lock to the first
 // holder, and the others may follow within d from then. After that the lock is released in the
 // store, so that a waiter of another process can get it. PassLocally makes such a waiter wait
-// longer: at most for d and the hold that is under way then, or for n holds if these take less.
+// longer: at most for d and the hold that is under way then, or for n holds if these take less
+// time.
 //
 // Each holder has its own Lock, with a fence above those of the holders before it. The store never
-// grants the fences of this block of n again. Other processes see one hold, so only locks that are
-// alike can follow each other: exclusive locks with the same TTL and Label, and without MaxHold,
-// NoRenewal or HoldAtLeast. A cool-down, Export, File, Promote or Demote ends the batch, and so
-// does a lease that could not be renewed for a while. Then Release releases the lock in the store.
+// grants the fences of this block of n again. Other processes see one hold, so a lock is passed on
+// only between holders that ask for the same: an exclusive lock with the same TTL and Label, and
+// without MaxHold, NoRenewal or HoldAtLeast. The lock is not passed on if it has a cool-down, after
+// Export, File, Promote or Demote, or while less than half of its lease is left. Then Release
+// releases the lock in the store.
 //
 // n is 2 to 100,000 and d is at most an hour; otherwise each Acquire returns ErrInvalid.
 // PassLocally has no effect on a store in this process, whose hand-over is just as cheap. It also
@@ -225,7 +227,7 @@ func (s *settings) plan() time.Duration {
 	return 0
 }
 
-// check returns the first error in s, or nil.
+// check returns the first error that it finds in s, or nil.
 func (s *settings) check(g *driver.Guarantees) error {
 	switch {
 	case s.wait == invalidWait:

@@ -99,7 +99,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		out, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
 	}
 	if before == nil && unsure && l.clock.Now() >= usable {
-		before = ErrLost // the lease may have ended before the request that released the lock
+		before = ErrLost // the lease may have ended before the lock was released
 	}
 	err = verdict(before, out, unsure && !exported, err)
 	if h.events != nil {
@@ -119,7 +119,7 @@ func (h *hold) announceRelease(err error, by HandOver) {
 	h.events.settle()
 }
 
-// valuesOf is a context that takes its values from another context.
+// valuesOf is a context that takes only its values from another context.
 type valuesOf struct {
 	context.Context
 	values context.Context

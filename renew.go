@@ -14,7 +14,7 @@ import (
 type renewer struct {
 	l       *Locker
 	heap    []*hold        // ordered by wakeAt; it contains all locks that are held
-	armed   driver.Instant // when the timer fires; never = no timer
+	armed   driver.Instant // when the timer fires; never if there is no timer
 	disarm  func() bool
 	due     []*hold // holds that wait for a worker to renew them
 	workers int
@@ -52,7 +52,7 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = never
-	if at := now.Add(maxHold); maxHold > 0 && at > now { // the longest Duration overflows and bounds nothing
+	if at := now.Add(maxHold); maxHold > 0 && at > now { // if now + maxHold overflows, MaxHold has no effect
 		h.maxHoldAt = at
 	}
 	if usable <= now {
@@ -67,7 +67,8 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 }
 
 // watch ends h when bound ends. bound stands for the connection, session or process that h is bound
-// to, and may be nil. A conversion may have bound h to another one. The caller holds mu.
+// to, and may be nil. After a conversion, h may be bound to another one than before. The caller
+// holds mu.
 func (k *renewer) watch(h *hold, bound context.Context) {
 	if bound == nil || bound == h.bound {
 		return
@@ -110,14 +111,14 @@ func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	}
 }
 
-// lookEvery is the time between two checks of a hold that has no lease and no Grant.Bound. For
-// example, a lock file may be removed or replaced while it is held.
+// lookEvery is the time between two checks of a hold that has no lease and no Grant.Bound. The
+// checks are needed because, for example, a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
 // scheduleRenewal plans the renewal after a third of the TTL. It varies this time by up to a tenth,
-// so that locks that were taken at the same time are not always renewed at the same time. A lease
-// that was granted for longer than the TTL has longer margins, too. It is renewed when two thirds
-// of the TTL remain of the time for which it can be used.
+// so that locks that were taken at the same time are not always renewed at the same time. If the
+// store granted a lease longer than the TTL, the renewal is due later: when the lease can be used
+// for two thirds of the TTL more.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if g.From != 0 {
@@ -138,8 +139,8 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 
-// renewEarly is how much too early a lease may be renewed in order to renew it together with
-// others. Waking up separately for each lease costs more than renewing it.
+// renewEarly is how much earlier than planned a lease may be renewed, so that it is renewed
+// together with others. Waking up separately for each lease costs more than renewing it.
 func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
 
 // end ends h for the given reason, if h is not over already. The caller holds mu.

@@ -1,7 +1,7 @@
 package padlock
 
-// Stats counts the locks and calls of a Locker. All counts but Held, Waiting and CleanUps begin at
-// New.
+// Stats counts the locks and calls of a Locker. Held, Waiting and CleanUps are the numbers of now.
+// All others count from New on.
 type Stats struct {
 	Held, Waiting                        int    // now
 	Acquired, Contended, Refused         uint64 // calls

@@ -27,9 +27,9 @@ type attempt struct {
 	h       *hold
 	start   driver.Instant
 	held    error       // the last *HeldError
-	inLine  bool        // other callers of this Locker wait for the name
+	inLine  bool        // other callers of this Locker wait for the name, or this one will probably be parked
 	noted   bool        // EventContended was noted
-	cleanUp bool        // the store may have granted something to request.Token, or may still do so
+	cleanUp bool        // the store may have granted something to request.Token, or may grant it later
 	unsure  bool        // the outcome of a request with request.Token is not known
 	counted bool        // Locker.attempts counts this attempt
 	timeout bool        // the time of Wait is over
@@ -153,7 +153,7 @@ var (
 )
 
 // noteUnsure notes that the outcome of a request with this token is not known. The store may have
-// granted it, or may still do so.
+// granted the request, or may grant it later.
 func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
 // giveUpToken begins the clean-up of a grant that the store may have made to the token.
@@ -224,7 +224,8 @@ func (l *Locker) attemptOver() {
 }
 
 // renewToken replaces a token that is spent. Request.Spent lists the last few spent tokens. So a
-// composite store (quorum) does not mistake what they left behind for the hold of another caller.
+// composite store (quorum) knows that a hold of such a token is a remainder, not the hold of
+// another caller.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()

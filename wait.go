@@ -39,15 +39,15 @@ func (a *attempt) awaitTurn() error {
 	}
 }
 
-// finish takes the lock when the caller's turn has come. If why is not nil, it ends the wait with
-// that reason.
+// finish takes the lock when the caller's turn has come. If cause is not nil, finish ends the wait
+// with that error instead.
 //
 //go:noinline
-func (a *attempt) finish(why error) error {
+func (a *attempt) finish(cause error) error {
 	switch {
-	case why == nil && a.leave == nil:
+	case cause == nil && a.leave == nil:
 		return a.called()
-	case why == nil:
+	case cause == nil:
 		return a.answered()
 	case a.leave == nil:
 		a.withdraw()
@@ -57,7 +57,7 @@ func (a *attempt) finish(why error) error {
 		<-a.place.ready
 		a.cleanUp = a.place.err == nil
 	}
-	return a.waitEnded(why, nil)
+	return a.waitEnded(cause, nil)
 }
 
 // answered takes over the grant of a store that has a queue of its own, or returns the store's
@@ -75,8 +75,9 @@ func (a *attempt) answered() error {
 }
 
 // waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name,
-// joined with the error of the context if that has ended, and with trouble if it is not nil. If the
-// Locker was closed, the error is ErrClosed instead of the *HeldError.
+// joined with the error of the context if that has ended, and with trouble, the last error of the
+// store, if that is not nil. If the Locker was closed, the error is ErrClosed instead of the
+// *HeldError.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
 	a.timeout = cause == errWaitOver
@@ -250,7 +251,7 @@ func (a *attempt) head() error {
 }
 
 // askStore waits until the store hands the name over, or until a try may succeed. Then it takes the
-// lock.
+// lock or makes the try.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -264,10 +265,10 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		*waiter = nil
 		return a.askStore(ctx, waiter, poll)
 	case err != nil:
-		return &without{err, []error{ErrUncertain}} // the store cleans up after a wait
+		return &without{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
-	case g.From != 0 && g.TTL > driver.MaxReservation: // the store granted the hold itself, not only a reservation
+	case g.From != 0 && g.TTL > driver.MaxReservation: // the grant is a hold, not only a reservation
 		a.by = HandOverByQueue
 		if err = a.granted(g.From, g); err != nil {
 			a.noteUnsure()

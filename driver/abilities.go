@@ -13,48 +13,48 @@ import (
 // Waiter waits for a turn.
 type Waiter interface {
 	// Wait returns when another try for r may succeed. After joining the queue, it checks the name
-	// once more, so that it misses no wake-up between the caller's try and the joining. A wake-up
-	// is a hint. Wait also returns when the holder's lease ends. If other programs take the name
-	// without waking anybody, Wait also returns from time to time. It survives a short loss of the
+	// once more, so that it misses no wake-up that came after the caller's try. A wake-up is only a
+	// hint. Wait also returns when the holder's lease ends. If other programs take the name without
+	// waking anybody, Wait also returns from time to time. It survives a short loss of the
 	// connection, and returns an error only if its place is lost.
 	//
-	// With reserve, Wait joins the store's queue, if there is one, and the store may hand the name
-	// over. A Grant with TTL > 0 is a reservation for r.Token, with the fence that the hold will
-	// have. It can be used until From+TTL, which is at most [MaxReservation] after the reservation
-	// was made. If From is zero, the store does not know when the reservation was made, and the
-	// caller must claim it before using the name. Acquire with the same token claims the
-	// reservation and gives it a full lease. Release gives it up; it also ends when its time is
-	// over. A Grant that has From and a TTL above MaxReservation is not a reservation. It is the
-	// hold itself, with its full lease, and needs no claim. In this way a release can hand the hold
-	// over to a waiter in its own process. (A store with Guarantees.InProcess hands over only such
-	// holds, whatever their TTL.)
+	// If reserve is true, Wait joins the store's queue, if there is one, and the store may hand the
+	// name over. A Grant with TTL > 0 is a reservation for r.Token, with the fence that the hold
+	// will have. It can be used until From+TTL, which is at most [MaxReservation] after the
+	// reservation was made. If From is zero, the store does not know when the reservation was made,
+	// and the caller must claim it before using the name. Acquire with the same token claims the
+	// reservation and gives it a full lease. Release gives up the reservation. A reservation also
+	// ends when its time is over. A Grant that has From and a TTL above MaxReservation is not a
+	// reservation. It is the hold itself, with its full lease, and needs no claim. In this way a
+	// release can hand the hold over to a waiter in its own process. (A store with
+	// Guarantees.InProcess hands over only holds, whatever their TTL.)
 	//
-	// Without reserve, Wait takes no place, keeps nobody out and hands nothing over. When the name
-	// may be free, all waiters without reserve are woken together. The holder of a shared lock that
-	// wants to be promoted waits without reserve, with the token of its hold, and Wait does not
-	// spend that token.
+	// If reserve is false, Wait takes no place, keeps nobody out and hands nothing over. When the
+	// name may be free, all such waiters are woken together. A holder of a shared lock that wants
+	// to be promoted waits in this way, with the token of its hold, and Wait does not spend that
+	// token.
 	//
 	// A zero Grant means that the caller should try now, with a new token. The store then keeps
-	// nothing for r.Token. When Wait returns an error, the store has left the queue and given up
-	// what it was handed. Or it does so in the background, with a context of its own, and Close
-	// waits for that.
+	// nothing for r.Token. When Wait returns an error, the store has given up the place in the
+	// queue and any reservation. It may also do that in the background, with a context of its own;
+	// then Close waits for it.
 	//
 	// A waiter whose process died or was stopped delays the waiters behind it by at most
 	// Guarantees.DeadWaiter. No token is in two waits at the same time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 
-// Enqueuer is a Waiter whose queue needs no goroutine for a place. It is for a store that lives in
+// Enqueuer is a Waiter in whose queue a place needs no goroutine. It is for a store that lives in
 // this process (Guarantees.InProcess). The caller keeps no queue of its own in front of an
 // Enqueuer. So either every call of Enqueue returns errors.ErrUnsupported or none does.
 type Enqueuer interface {
 	Waiter
 
-	// Enqueue is Wait with reserve, except that it does not wait: when it returns, r has its place
-	// in the queue. When it is r's turn, the store calls answer once, with a hold that has its full
-	// lease, or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the
-	// store, and answer returns at once. leave gives the place up. It reports whether it was in
-	// time, so that answer will not be called.
+	// Enqueue is like Wait with reserve, but does not wait: when it returns, r has its place in the
+	// queue. When it is r's turn, the store calls answer once, with a hold that has its full lease,
+	// or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the store, and
+	// answer returns at once. leave gives up the place. If it returns true, it was in time and
+	// answer will not be called.
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 
@@ -62,24 +62,24 @@ type Enqueuer interface {
 // instead of several.
 type Passer interface {
 	// Pass ends the exclusive hold of token as Release without a cool-down does, and then makes one
-	// try for next as Acquire does. Both are a single step, in which only a waiter in the store's
-	// queue comes before next. next is exclusive, is for the same name, replaces nothing, and has a
-	// token of its own.
+	// try for next as Acquire does. Both are a single step. Only a waiter in the store's queue may
+	// get the name before next. next is exclusive, is for the same name, replaces nothing, and has
+	// a token of its own.
 	//
 	// The Outcome is that of the Release. A Grant with TTL > 0 is the hold of next; it is possible
 	// only if the Outcome is Released. Without a Grant, next's token is spent, as it is when
 	// Acquire returns a *HeldError. That happens if other callers wait, if the name cools down, or
-	// if token held nothing. A store may also leave the try out.
+	// if token held nothing. A store may also end the hold without making the try.
 	//
 	// If Pass is repeated with the same tokens while next's hold is live, it returns the same
-	// result as the first time. After ErrUncertain, the outcomes of both halves are unknown, as
-	// they would be for a Release and an Acquire.
+	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are
+	// both unknown.
 	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
 }
 
 // Converter changes the mode of a live hold to r.Shared.
 type Converter interface {
-	// Convert makes one try. The result depends on the mode that r asks for:
+	// Convert makes one try. The result depends on the mode that r asks for.
 	//
 	// If r is exclusive and the hold is shared (promotion), Convert succeeds if this is the only
 	// hold, and the hold gets a new fence. If other readers hold the name, Convert returns a
@@ -96,7 +96,7 @@ type Converter interface {
 	// Afterwards the lease lasts as long as before, or for r.TTL if that is longer.
 	//
 	// A store whose promotion is a re-grant says so in its Guarantees. Another holder may then have
-	// had the name between the two holds; the new fence shows that.
+	// had the name between the two holds. The new fence shows this.
 	Convert(ctx context.Context, r Request) (Grant, error)
 }
 
@@ -104,7 +104,7 @@ type Converter interface {
 type Inspector interface {
 	// Inspect returns the state of name as far as the store knows it. If the store cannot know the
 	// holders, Inspect returns errors.ErrUnsupported, and may return the part that it knows as
-	// well. It never reports a name as free only because it cannot know.
+	// well. If it cannot know whether a name is free, it does not report the name as free.
 	Inspect(ctx context.Context, name string) (State, error)
 }
 
@@ -125,7 +125,7 @@ type Breaker interface {
 	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
 }
 
-// FenceRaiser raises the fence of a hold, so that the members of a quorum agree on one.
+// FenceRaiser raises the fence of a hold, so that the members of a quorum agree on one fence.
 type FenceRaiser interface {
 	// RaiseFence makes the fence of a live hold at least fence, so that every later fence is
 	// greater than that. It never lowers a fence. It returns ErrExpired or ErrLost as Extend does.
@@ -134,7 +134,7 @@ type FenceRaiser interface {
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
-// FileSharer lets a child process share a hold.
+// FileSharer lets a child process share a hold of this process.
 type FileSharer interface {
 	// File returns a duplicate of the file descriptor that carries the hold, for
 	// exec.Cmd.ExtraFiles. The caller closes it. While any copy is open the name stays held, even
@@ -142,7 +142,7 @@ type FileSharer interface {
 	File(name, token string) (*os.File, error)
 }
 
-// Identifier gives a store an id, so that a key can be recognised that was made at another store.
+// Identifier gives a store an id, so that a key that was made at another store can be recognised.
 type Identifier interface {
 	// StoreID returns an id that stays with the data. Every program that opens the same store gets
 	// the same id, now and later, and another store has another id. If the data was lost, the store
@@ -174,7 +174,7 @@ type Reporter interface {
 type Finding struct {
 	Name   string // "maxmemory-policy", "uptime", …
 	Value  string // as the server reports it, or Unknown
-	Advice string // what the operator should do about it; empty if nothing
+	Advice string // what the operator should do about it; empty if there is nothing to do
 }
 
 // Unknown is the value of a Finding that could not be read.

@@ -14,8 +14,8 @@ import (
 // differs from the monotonic clock only by the time spent suspended, and a suspend changes the
 // difference between the wall clock and the monotonic clock by the same amount. So CLOCK_BOOTTIME
 // is read again whenever that difference has changed. Setting the wall clock also changes it. A
-// suspend stays unnoticed only if the wall clock is set back by the length of the suspend, give or
-// take drift.
+// suspend is missed only if the wall clock is also set back by the length of the suspend, to within
+// drift.
 type bootClock struct{}
 
 // drift is how much the difference between wall clock and monotonic clock may change before

@@ -1,10 +1,10 @@
 // Package driver is the contract between padlock and a store. Programs that take locks use package
 // padlock; this page is for authors of stores.
 //
-// A store keeps, for each name, who holds it and until when. It makes one try at a time and returns
-// at once. It does not wait for a turn, renew leases, watch deadlines, retry, log, or clean up
-// after a caller that went away. Package padlock does all of that once for every store. This page
-// calls package padlock "the caller".
+// For each name, a store keeps the holders and the times at which their leases end. It makes one
+// try at a time and returns at once. It does not wait for a turn, renew leases, watch deadlines,
+// retry, log, or clean up after a caller that went away. Package padlock does all of that once for
+// every store. This page calls package padlock "the caller".
 //
 // # Writing a store
 //
@@ -48,9 +48,9 @@
 // token to Acquire, Wait or Convert again. If the outcome of an Acquire is unknown, the caller may
 // repeat it with the same token, unless the error was [ErrSpent].
 //
-// A composite store may send a token again to a member at which it has not released the token. So
-// if Release found nothing for a token, a store may remember that token for a while. If an Acquire
-// with that token was delayed and arrives later, the store may return ErrLost.
+// A composite store may send a token to a member again, but only if it has not released the token
+// there. So if Release found nothing for a token, the store may remember that token for a while. If
+// a delayed Acquire with that token arrives later, the store may then return ErrLost.
 //
 // # Errors
 //
@@ -60,8 +60,8 @@
 //   - If the reply to a request was lost, the error is [ErrUncertain] and never a [*HeldError]:
 //     "cannot know" must not become "no".
 //   - If the store could not be reached and nothing was changed, the error is [ErrUnavailable].
-//   - If ctx ends first, errors.Is finds its error. It is joined with ErrUncertain if the request
-//     may have been sent.
+//   - If ctx ends first, errors.Is finds the error of ctx. It is joined with ErrUncertain if the
+//     request may have been sent.
 //   - If a value is outside the range in the Guarantees, the error is [ErrInvalid] and names the
 //     parameter. Then nothing was sent.
 //
@@ -90,16 +90,16 @@ type Store interface {
 	//
 	// Acquire is idempotent for each token. While the token's hold is live, the same request again
 	// returns the same fence, with a full lease that counts from the second request. The mode stays
-	// the one of the first request. So a caller whose reply was lost may simply ask again. (A store
-	// whose holds are bound to a connection repeats within its process only. While a connection
-	// that this token's own try left behind may still hold the name, it returns ErrUncertain.) If
-	// the lease of the hold has run out, the same request is a new try, and its grant has a new
-	// fence.
+	// the one of the first request. So a caller whose reply was lost may simply ask again. (If the
+	// holds of a store are bound to a connection, only the same process can repeat a request. An
+	// earlier try of this token may have left a connection behind. While that connection may still
+	// hold the name, Acquire returns ErrUncertain.) If the lease of the hold has run out, the same
+	// request is a new try, and its grant has a new fence.
 	//
 	// If others hold the name, or wait for it ahead of this caller in a store that queues, or the
-	// name cools down, Acquire returns a *HeldError. The *HeldError says who is in the way, since
-	// when and until when, as far as the store knows. A reservation that [Waiter.Wait] handed over
-	// is claimed with the token that waited.
+	// name cools down, Acquire returns a *HeldError. The *HeldError lists the holds that are in the
+	// way, with their times, as far as the store knows them. A reservation that [Waiter.Wait]
+	// handed over is claimed with the token that waited.
 	//
 	// A shared request is granted only together with other shared holds. A store without shared
 	// mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.
@@ -136,11 +136,11 @@ type Store interface {
 	Close() error
 }
 
-// Request is what the caller asks of Acquire, Wait and Convert.
+// Request is the argument of Acquire, Wait and Convert.
 type Request struct {
 	Name   string
 	Token  string        // of the hold that is asked for; never empty
-	Shared bool          // together with other shared holds
+	Shared bool          // the hold may exist together with other shared holds
 	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
 
 	// AtLeast, if longer than TTL, is the length of the first lease. So the name stays taken for
@@ -157,8 +157,8 @@ type Request struct {
 	// returns errors.ErrUnsupported; every other store supports Replaces.
 	Replaces string
 
-	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove, and so every
-	// later fence. A repeat keeps its fence. The greatest value allowed is MaxFenceAbove.
+	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove. So every later
+	// fence is greater too. A repeat keeps its fence. The greatest value allowed is MaxFenceAbove.
 	FenceAbove uint64
 
 	// Spent lists up to MaxSpent tokens that the same caller spent for the same name, the latest
@@ -194,9 +194,9 @@ type Grant struct {
 	// until Bound ends; the caller does not renew such a hold.
 	TTL time.Duration
 
-	// Shared means that the hold was shared when the store answered. Only Extend sets it, and
-	// Acquire if the request has Replaces. A store that cannot tell leaves it false, so false has
-	// no meaning.
+	// Shared means that the hold was shared when the store answered. Extend sets it, and Acquire
+	// sets it if the request has Replaces. No other method sets it. A store that cannot tell leaves
+	// it false, so false has no meaning.
 	Shared bool
 
 	// Bound, if not nil, ends with the hold. All holds of one connection or session share it, and
@@ -211,9 +211,9 @@ type Outcome int
 
 const (
 	// Gone means that the token holds nothing and the store cannot tell why. A second Release of a
-	// hold also returns Gone, even if it repeats a Release whose outcome was uncertain. If a store
-	// shares its names with other programs and cannot know whether one of them had the name in
-	// between, it returns Gone here, and ErrLost from other methods.
+	// hold also returns Gone, even if it repeats a Release whose outcome was uncertain. A store may
+	// share its names with other programs. If it cannot know whether one of them took the name
+	// after the lease had run out, Release returns Gone, and other methods return ErrLost.
 	Gone Outcome = iota
 	// Released means that Release ended a live hold, reservation or place in the queue.
 	Released
@@ -242,7 +242,7 @@ type Hold struct {
 	Holder
 	Shared  bool
 	Foreign bool // not taken by padlock; host, label and plan are not known
-	Cooling bool // a cool-down: no one holds the name, but it stays taken; Holder had it before, if known
+	Cooling bool // a cool-down: no one holds the name, but it stays taken; Holder is the last holder, if known
 
 	// Since, Until and PlannedEnd are times on this process's clock, or zero if unknown. Until is
 	// the current end of the lease, which a renewal moves. PlannedEnd is zero if the holder has no

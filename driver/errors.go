@@ -90,7 +90,7 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// String returns the holder, since when and until when, in one line.
+// String returns one line with the holder, the mode and the times of the hold.
 func (h Hold) String() string {
 	if h.Cooling {
 		return "a cool-down" + until(h.Until)

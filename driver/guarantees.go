@@ -16,7 +16,8 @@ type Guarantees struct {
 	// machine) restarts.
 	SurvivesRestart Promise
 
-	// SurvivesFailover says the same for a fail-over to a replica. It is No if there is no replica.
+	// SurvivesFailover says whether holds and fences are kept in a fail-over to a replica. It is No
+	// if there is no replica.
 	SurvivesFailover Promise
 
 	// SafeClockJump says that setting the clock by which the store measures leases never leads to
@@ -26,7 +27,8 @@ type Guarantees struct {
 	// SafeEviction says that the store never drops a live hold to make room.
 	SafeEviction Promise
 
-	// Bound says what else ends a hold, besides its lease.
+	// Bound says whether the end of a connection or process ends a hold too, besides the end of its
+	// lease.
 	Bound Bound
 
 	// Fence says how long fences keep growing.
@@ -89,7 +91,7 @@ const (
 	Yes
 )
 
-// Bound is the thing with which a hold ends, at the latest.
+// Bound tells whether a hold ends with its connection or its process, at the latest.
 type Bound int
 
 const (
@@ -110,9 +112,9 @@ const (
 	NoFence Fence = iota
 	// SessionFence means that fences grow while the server, or this process, lives.
 	SessionFence
-	// DurableFence means that fences grow for ever. They grow even across a restart that lost data,
-	// unless the clock was also set back, and across a move to another store. They are microseconds
-	// since 1970, or one more than the last fence.
+	// DurableFence means that fences grow for ever. They grow even if the locks move to another
+	// store. They also grow across a restart that lost data, unless the clock was set back as well.
+	// They are microseconds since 1970, or one more than the last fence.
 	DurableFence
 )
 
@@ -123,9 +125,10 @@ const (
 	// NoPromotion means that Convert to exclusive returns errors.ErrUnsupported.
 	NoPromotion Promotion = iota
 	// Regrant means that the shared hold ends and an exclusive one begins. Another holder may have
-	// the name in between, and the new fence shows it.
+	// the name between the two. The new fence shows this.
 	Regrant
-	// Atomic means that nobody else can have the name in between.
+	// Atomic means that the hold becomes exclusive in one step, so nobody else can have the name
+	// during the promotion.
 	Atomic
 )
 
@@ -146,8 +149,8 @@ func (o Outcome) String() string {
 	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }
 
-// word returns the name of value i of the type kind. A value without a name, as from a later
-// version, is shown as a number.
+// word returns the name of value i of the type kind. A value that has no name, for example one of a
+// later version, is shown as a number.
 func word(kind string, i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

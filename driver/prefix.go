@@ -16,17 +16,17 @@ import (
 //
 //	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
 //
-// No prefix may be the beginning of another one, or two tenants would share names. End each prefix
-// with a character that occurs nowhere else in a prefix, such as ':'.
+// No prefix may be the beginning of another one: two tenants would then share names. End each
+// prefix with a character that occurs nowhere else in a prefix, such as ':'.
 //
 // The returned store has the optional interfaces that As finds in s. Methods of other optional
-// interfaces return errors.ErrUnsupported. Its longest name is shorter than that of s by the length
-// of the prefix: see Guarantees.MaxName. If the prefix leaves no room for a name, every call
-// returns ErrInvalid. Its StoreID depends on the prefix. Close closes s. State.Path, and the texts
-// of errors that s returns, may show the prefix.
+// interfaces return errors.ErrUnsupported. Names must be shorter than in s by the length of the
+// prefix: see Guarantees.MaxName. If the prefix leaves no room for a name, every call returns
+// ErrInvalid. Its StoreID depends on the prefix. Close closes s. State.Path, and the texts of
+// errors that s returns, may show the prefix.
 //
-// The returned store has no Unwrap method, because names mean something else in s. If prefix is
-// empty, WithPrefix returns s.
+// The returned store has no Unwrap method, because its names have no prefix and those of s have
+// one. If prefix is empty, WithPrefix returns s.
 func WithPrefix(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
@@ -52,7 +52,8 @@ func WithPrefix(s Store, prefix string) Store {
 }
 
 // prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
-// interfaces in abilities.go, as a test checks. As finds only those that the inner store has.
+// interfaces in abilities.go; a test checks that. As finds only the interfaces that the inner store
+// has.
 type prefixed struct {
 	inner      Store
 	prefix     string
@@ -80,7 +81,7 @@ func (p *prefixed) prepend(name *string) error {
 	return nil
 }
 
-// optional is prepend for a method that the inner store may not have.
+// optional is prepend for a method that the inner store need not have.
 func (p *prefixed) optional(has bool, name *string) error {
 	if !has {
 		return errors.ErrUnsupported

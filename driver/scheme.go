@@ -6,7 +6,7 @@ import (
 )
 
 // A Scheme describes the URLs of one kind of store and opens them. The package of each store
-// exports its own, and a program passes the ones that it wants to package open:
+// exports its Scheme, and a program passes the Schemes that it wants to package open:
 //
 //	store, err := open.Store(ctx, rawURL, open.Schemes(redisstore.Scheme()))
 //
@@ -34,15 +34,15 @@ type Scheme struct {
 	// promises depend on the URL alone, as for a composite store.
 	Guarantees func() Guarantees
 	// Open opens the store of a URL whose scheme is one of Names. ctx bounds only the opening. If
-	// the URL is wrong, the error is ErrInvalid and says what to write instead.
+	// the URL is wrong, the error is ErrInvalid and tells the user what to write instead.
 	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
 
 	// Symfony lists the DSN schemes of PHP's Symfony Lock whose locks this store shares.
 	// FromSymfony translates such a DSN to a URL of the store.
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
-	// Instead returns what to write instead of text, if text means this store in another program's
-	// spelling; otherwise it returns "". The result must not repeat a secret.
+	// Instead returns the URL to write in place of text, if another program would understand text
+	// as this store. Otherwise it returns "". The result must not repeat a secret.
 	Instead func(text string) string
 
 	// Servers returns the addresses of the servers that a URL names, as HOST:PORT, and whether the
@@ -64,8 +64,8 @@ type Scheme struct {
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
-// Opening tells a store what the program that opens it knows, so that the URL need not say it. A
-// store ignores the fields that it has no use for. If a parameter of the URL contradicts a field,
+// Opening contains what the program that opens a store knows, so that the URL need not contain it.
+// A store ignores the fields that it has no use for. If a parameter of the URL contradicts a field,
 // the parameter wins, except that Lenient always applies.
 type Opening struct {
 	// StateDir is a directory in which the store may remember its servers from one process to the

@@ -262,7 +262,7 @@ func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	return l, other, errors.Is(err, driver.ErrHeld) && c.alive(l)
 }
 
-// alive reports whether l survived a failed promotion. If promotion is a re-grant, it may not.
+// alive reports whether l survived a failed promotion. If promotion is a re-grant, l may be lost.
 func (c *check) alive(l *lease) bool {
 	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	return err == nil

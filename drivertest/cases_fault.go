@@ -226,7 +226,8 @@ func (c *check) blind(cl *client, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// notNo checks that err does not say "no" where the store cannot know.
+// notNo checks that err is none of the errors in no. Each of them would claim that the request
+// failed, which the store cannot know.
 func (c *check) notNo(err error, what string, no ...error) {
 	for _, n := range no {
 		if errors.Is(err, n) {
@@ -278,12 +279,12 @@ func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	return l
 }
 
-// again repeats a request whose outcome is unknown until the outcome is known.
+// again repeats a request until its outcome is known.
 func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
 	c.poll(c.patience, func() bool {
-		if spent { // what the abandoned try left behind may be in the way for a moment
+		if spent { // remainders of the abandoned try may be in the way for a moment
 			r.Token = newToken()
 		}
 		l, err = c.try(cl, r)

@@ -37,7 +37,7 @@ var passCases = []testCase{
 				l := c.take(c.a, c.request(c.name()), "of a free name")
 				w := c.line(mine, c.request(l.req.Name), true)
 				c.queued(l.req.Name, 1)
-				stands := c.waiters(l.req.Name) > 0 // else it was too slow, or is not counted
+				stands := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
 				n, out := c.passOn(l, c.request(l.req.Name))
 				if n != nil && stands || out != driver.Released {
 					c.failf("Pass of a name that somebody waits for: %q, granted %v", out, n != nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// client stands for one process. It shows every result of its store to the cases that watch.
+// client stands for one process. It passes every result of its store to the cases that watch.
 type client struct {
 	c     *check
 	store driver.Store
@@ -30,7 +30,8 @@ type call struct {
 	err    error
 }
 
-// limit bounds a request. So a method that never returns makes only one case slow.
+// limit bounds how long a request takes, so that a method that never returns makes only one case
+// slow.
 func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	cl.c.stir()
 	return context.WithTimeout(ctx, 3*cl.c.patience)

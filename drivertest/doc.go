@@ -28,7 +28,8 @@
 //		seen: Acquire by another process, after Extend by less than was left: granted 300ms too early
 //		at:   cases_extend.go:33
 //
-// If a store tells time by Go's own clock, the suite takes no time at all in a bubble:
+// If a store tells time by Go's own clock, the suite takes no time at all in a testing/synctest
+// bubble:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		for _, f := range drivertest.Check(harness) {
@@ -43,10 +44,10 @@
 //
 // If a case needs a lease to run out, the lease is as short as the store allows. A case may be
 // delayed for so long that its lease could have ended in the meantime. Then it proves nothing about
-// the store, and runs again with longer leases. If a case fails and the process did not run for
-// more than 30 ms in the meantime, the case also runs again. It runs at most five times, and the
-// log says so. So a slow machine makes no case fail, unless a result takes longer than 10 s; then
-// it counts as missing.
+// the store, and runs again with longer leases. A case also runs again if it failed and the process
+// stood still for more than 30 ms during the case. A case runs at most five times, and the log
+// reports repetitions. So a slow machine makes no case fail, unless a result takes longer than 10
+// s; then it counts as missing.
 //
 // Some rules hold for every result, for example that no error shows a token. They are checked on
 // the results in all other cases, and reported under their own names.

@@ -25,8 +25,8 @@ type Harness struct {
 	// checks that other processes see the holder.
 	Anonymous bool
 
-	// Slow triples the time after which a result counts as missing. It also makes fewer requests in
-	// cases that make many.
+	// Slow triples the time after which a result counts as missing. Cases that send many requests
+	// then also send fewer.
 	Slow bool
 
 	// Parallel is how many cases run at the same time. 0 means 32.

@@ -95,8 +95,8 @@ func (c *check) readToo(cl *client, l *lease) *lease {
 	return n
 }
 
-// soon takes a name that is free. The store may need a moment to notice that, so soon repeats the
-// request after ErrHeld. Any other error is a failure.
+// soon takes a name that is free. The store may need a moment to notice that the name is free, so
+// soon repeats the request after ErrHeld. Any other error is a failure.
 func (c *check) soon(cl *client, r driver.Request, when string) *lease {
 	return c.within(c.patience, cl, r, when)
 }
@@ -149,7 +149,7 @@ func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string)
 	return c.takeOverLate(cl, r, t, 0, when)
 }
 
-// takeOverLate is takeOver, except that the grant may be late by that much.
+// takeOverLate is takeOver for a name that may become free later than t, by at most late.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.now())))
 	var l *lease

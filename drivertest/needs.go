@@ -83,7 +83,7 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities are the optional interfaces that a store has. An interface whose method returns
+// abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
 	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place bool

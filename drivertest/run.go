@@ -41,7 +41,7 @@ func (r *run) finish() []Failure {
 }
 
 // each calls do for every case that applies. It runs most cases in parallel, then one by one the
-// cases that disturb others, and then the cases that watched.
+// cases that disturb others, and then the checks of the cases that watch.
 func (r *run) each(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {

@@ -52,8 +52,8 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	return driver.Inherited
 }
 
-// letGoPassedShared uses the kernel's list of locks, because trying the lock may fail only because
-// of other readers.
+// letGoPassedShared is letGoPassed for a shared hold. It uses the kernel's list of locks, because
+// other readers also make a try of the lock fail.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

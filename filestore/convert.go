@@ -9,9 +9,10 @@ import (
 )
 
 // Convert implements driver.Converter. flock(2) does not convert a lock atomically: it frees the
-// old lock before it takes the new one. Between processes that use padlock, the intent in the
-// record closes that gap. PHP and flock(1) do not know the intent and may take the lock in between.
-// Then Convert returns driver.ErrLost, or it grants after them with a new fence.
+// old lock before it takes the new one. The intent in the record keeps other processes out during
+// that gap if they use padlock. PHP and flock(1) do not know the intent, so they may take the lock
+// during the gap. Then Convert returns driver.ErrLost, or it gets the lock after them, with a new
+// fence.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -70,7 +71,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	case errBusy:
 		return s.notPromoted(f, h)
 	default:
-		s.lose(f, h) // it is not known whether the kernel left the lock in place
+		s.lose(f, h) // the shared lock may be gone, too
 		return fmt.Errorf("%w: %w", driver.ErrLost, unavailable(f.path, err))
 	}
 }
@@ -129,9 +130,9 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 }
 
 // notPromoted takes the shared lock again, which was lost in the failed try. promote tries only if
-// it sees no other reader. So another process came in between, or is not visible. If it does not
-// know the intent, it may have had the lock exclusively in the meantime. So the hold is kept only
-// if a reader that uses padlock explains the failure.
+// it sees no other reader. So the try failed because of a process that came later or is not
+// visible. A process that does not know the intent may also have had the lock exclusively in the
+// meantime. So the hold is kept only if a reader that uses padlock explains the failure.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
@@ -144,8 +145,8 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 
 // neighbours are the other holders of a name, as one of its readers sees them.
 type neighbours struct {
-	holds    []driver.Hold // from the kernel's list; a copy of recorded if there is no list
-	recorded []driver.Hold // from the slots: readers whose processes may be alive
+	holds    []driver.Hold // the holders in the kernel's list; a copy of recorded if there is no list
+	recorded []driver.Hold // the readers in the slots, without those whose processes are dead
 	writer   bool          // one of them has the lock exclusively
 	complete bool          // the kernel's list shows every lock
 }
@@ -193,8 +194,8 @@ func (s *Store) backToShared(f *file, h *hold, why error) error {
 	return why
 }
 
-// demote makes h shared and keeps its fence. The intent keeps other processes that use padlock out
-// while the lock is converted. It lasts until demote leaves the gate.
+// demote makes h shared and keeps its fence. While the lock is converted, the intent keeps out
+// other processes that use padlock. The intent lasts until demote leaves the gate.
 func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// inheritance is the list of processes that had a lock at some time.
+// inheritance is the result of descriptorHolders at some time.
 type inheritance struct {
 	pids []int
 	at   time.Time
@@ -88,9 +88,9 @@ func (l kernelLock) ended() bool {
 	return state == "Z" || state == "X"
 }
 
-// deviceByStat returns the device of dir as /proc/locks prints it. It does so only for file systems
-// on which that is the device that stat returns. It is for directories in which no probe file can
-// be made.
+// deviceByStat returns the device of dir as /proc/locks prints it. It knows the device only on file
+// systems for which stat and /proc/locks report the same one. It is used for directories in which
+// no probe file can be made.
 func deviceByStat(dir string) string {
 	const ext, xfs, tmpfs, f2fs = 0xEF53, 0x58465342, 0x01021994, 0xF2F52010
 	var fs syscall.Statfs_t

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// file is what this store knows of one lock file. mu guards the fields that have no comment about a
+// file is what this store knows of one lock file. mu guards the fields whose comments name no other
 // mutex.
 type file struct {
 	name, path string
@@ -17,7 +17,7 @@ type file struct {
 	mu      sync.Mutex
 	holds   []*hold
 	spare   *conn        // open and unlocked, for the next Acquire
-	tickets *ticketQueue // of the file that was opened last; nil if not mapped
+	tickets *ticketQueue // the queue in the file that was opened last; nil if it is not mapped
 	asking  *waiter      // the waiter on whose behalf a try is under way; nil if it is a newcomer's try
 	watched watched      // the file that the notifier watches
 	old     *hold        // to be reused for the next grant
@@ -60,8 +60,8 @@ func (s *Store) enter(name string) (*file, error) {
 	}
 }
 
-// leave ends a call. If nothing of the file is in use, the store forgets the file. If its
-// descriptor is still open, the store keeps it for the next Acquire, unless too many are open.
+// leave ends a call. If the file has no open descriptor, no holds and no waiters, the store forgets
+// the file. The store keeps a spare descriptor for the next Acquire, unless too many are open.
 func (s *Store) leave(f *file) {
 	f.mu.Unlock()
 	s.mu.Lock()
@@ -138,7 +138,7 @@ func (f *file) newHold() *hold {
 	return h
 }
 
-// reuse keeps h for the next grant. It does not if the timer of a reservation may still use h.
+// reuse keeps h for the next grant, unless the timer of a reservation may still use h.
 func (f *file) reuse(h *hold) {
 	if !h.waited {
 		f.old = h

@@ -21,7 +21,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	rec := b.read(f.spare)
 	sure = true
 	switch {
-	case no.queued: // readers hold it and a writer waits before this caller, or it is free for a moment
+	case no.queued: // the lock is free for a moment, or readers hold it and a writer is ahead of this caller
 		held.Holds, sure = s.occupants(f.spare, rec)
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
@@ -44,7 +44,8 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	return held, sure
 }
 
-// A holder counts as foreign only if it has not written a record within this time.
+// A holder counts as foreign only if it has not written a record after so many looks at the file,
+// with a pause after each.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond

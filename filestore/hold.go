@@ -20,7 +20,7 @@ type hold struct {
 	atLeast  moment        // the name stays taken until then
 	reserved func() bool   // stops the timer of the reservation; nil if the hold is claimed
 	waited   bool          // the hold began as a reservation
-	holder   driver.Holder // kept in order to write a lost record again
+	holder   driver.Holder // kept so that a lost record can be written again
 	since    int64         // µs since 1970
 }
 

@@ -60,7 +60,7 @@ func touchPage(dst, src []byte) (ok bool) {
 }
 
 // warm maps the page once the file has been used often enough. If that fails, because the file
-// system has no maps or there are too many, ordinary reads and writes are used.
+// system cannot map files or too many pages are mapped, ordinary reads and writes are used.
 func (c *conn) warm() {
 	c.uses++
 	if c.uses != hotUses || !c.local || c.size <= 0 {

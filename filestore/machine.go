@@ -72,7 +72,7 @@ func later(a, b moment, wall time.Time) moment {
 	return b
 }
 
-// processState is what a record shows about a process.
+// processState tells whether the process that wrote a record is alive.
 type processState int
 
 const (

@@ -28,7 +28,7 @@ func (m *machineInfo) readKernel() {
 	m.start, _ = processStart("/proc/self/stat")
 }
 
-// bootNow reads CLOCK_BOOTTIME, which is the same for all processes of the machine.
+// bootNow returns the time of CLOCK_BOOTTIME, which is the same for all processes of the machine.
 func bootNow() int64 {
 	const clockBoottime = 7
 	var ts syscall.Timespec

@@ -38,7 +38,7 @@ type watched struct {
 }
 
 // A holder that gives the lock back touches the file (IN_ATTRIB). Other programs close it. A file
-// that was removed must be opened again. Records that are written (IN_MODIFY) do not matter.
+// that was removed must be opened again. Writes of records (IN_MODIFY) do not matter.
 const watchMask = syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE |
 	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF
 
@@ -68,8 +68,8 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	return true
 }
 
-// watches reports whether the file that f has open is the one that is watched. It is true if f has
-// no file open.
+// watches reports whether the file that f has open is the one that is watched. If f has no file
+// open, it returns true.
 func (n *notifier) watches(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -21,7 +21,7 @@ type config struct {
 	firstLook, slowLook time.Duration
 	gatePatience        time.Duration
 	headPatience        time.Duration
-	probes              bool // find out by trying the lock whether it is held
+	probes              bool // try a lock to find out whether it is held
 }
 
 // access says which other users may use the directory.
@@ -40,26 +40,26 @@ func (a access) perm() uint32 { return [...]uint32{0o600, 0o660, 0o666}[a] }
 const DefaultMaxOpen = 256
 
 // AllowGroup allows a directory that its group may write to, and makes lock files that the group
-// may use (0660). Every member of that group can hold every lock, and can forge what the lock files
-// say.
+// may use (0660). Every member of that group can hold every lock, and can forge the contents of the
+// lock files.
 func AllowGroup() Option { return func(c *config) { c.access = max(c.access, group) } }
 
 // AllowWorld allows a directory that everybody may write to, such as /tmp, if it has the sticky
 // bit. It makes lock files that everybody may use (0666), as PHP does. Every user of the machine
-// can hold every lock, and can forge what the lock files say.
+// can hold every lock, and can forge the contents of the lock files.
 func AllowWorld() Option { return func(c *config) { c.access = world } }
 
 // AllowNetwork allows a directory on a network file system (NFS, CIFS, FUSE and the like). On such
-// a file system, it depends on the servers whether one machine sees the locks of another, and a
-// broken connection may lose locks without notice.
+// a file system, the servers decide whether one machine sees the locks of another. A broken
+// connection may lose locks without notice.
 func AllowNetwork() Option { return func(c *config) { c.network = true } }
 
 // NoCreate makes Open fail if the directory does not exist.
 func NoCreate() Option { return func(c *config) { c.create = false } }
 
 // MaxOpen sets how many descriptors of free locks stay open, instead of DefaultMaxOpen. With 0 each
-// Acquire opens the file, which more than doubles the cost of Acquire. Each lock that is held needs
-// another descriptor.
+// Acquire opens the file, which more than doubles the cost of Acquire. In addition, each lock that
+// is held needs a descriptor of its own.
 func MaxOpen(n int) Option { return func(c *config) { c.maxOpen = max(n, 0) } }
 
 // WithClock sets the clock that ends reservations, instead of driver.SystemClock. Cool-downs always

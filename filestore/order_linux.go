@@ -11,17 +11,17 @@ type order struct {
 	pipe wakePipe
 
 	mu      sync.Mutex
-	refused int       // how often no ticket was to be had
-	why     error     // the reason for the last time
-	since   time.Time // when the last time was
+	refused int       // how often a waiter could get no ticket
+	why     error     // the reason why a waiter got none the last time
+	since   time.Time // when that was
 }
 
 // inOrder reports whether waiters can have tickets at all.
 func inOrder(c *config, dir string) bool { return !c.network && hasPipes(dir) }
 
-// enlist takes a ticket for w if w needs one and has no valid one. If no ticket can be had, w waits
-// without one. enlist returns an error only if a newer padlock made the queue. The caller holds
-// f.mu.
+// enlist takes a ticket for w if w needs one and has no valid one. If w cannot get a ticket, it
+// waits without one. enlist returns an error only if a newer padlock made the queue. The caller
+// holds f.mu.
 func (s *Store) enlist(f *file, w *waiter) error {
 	if w.aside || !s.guarantees.FIFO || f.spare == nil {
 		return nil
@@ -65,7 +65,8 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns why waiters had no tickets, or would get none now.
+// trouble returns how often waiters got no ticket, when that last happened, and why it happened or
+// would happen now.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.open(s)
 	o.mu.Lock()
@@ -84,7 +85,7 @@ func (s *Store) noTicket(err error) {
 }
 
 // delist gives up the ticket of w. If w was the first and did not get the lock, delist wakes the
-// next waiter, because w may have received the wake-up. If w is a reader that got the lock, delist
+// next waiter, because w may have used up a wake-up. If w is a reader that got the lock, delist
 // wakes the next waiter if that is a reader.
 func (s *Store) delist(w *waiter, granted bool) {
 	t := w.ticket
@@ -176,8 +177,8 @@ func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	return no
 }
 
-// yieldTo is yield for one ticket. If it returns nil, the ticket is gone. With convert, c has a
-// shared lock and the ticket belongs to a writer. Then yieldTo converts the lock of c to find out
+// yieldTo is yield for one ticket. If it returns nil, the ticket is gone. If convert is true, c has
+// a shared lock and the ticket belongs to a writer. Then yieldTo converts the lock of c to find out
 // whether the writer could have it now.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
@@ -230,8 +231,9 @@ func (s *Store) offer(f *file, c *conn, size int64) {
 	}
 }
 
-// wakeNext wakes the first waiter after the lock of c was given back. With onlyReader, the lock has
-// become shared, and the first waiter is woken only if it is a reader. The caller holds f.mu.
+// wakeNext wakes the first waiter after the lock of c was given back. If onlyReader is true, the
+// lock has become shared, and the first waiter is woken only if it is a reader. The caller holds
+// f.mu.
 func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	if !s.guarantees.FIFO {
 		return

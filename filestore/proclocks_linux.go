@@ -16,7 +16,7 @@ import (
 // hasList is true: this system lists its locks.
 const hasList = true
 
-// calibration is the knowledge that is needed to find a file in /proc/locks. The device that the
+// calibration has the facts that are needed to find a file in /proc/locks. The device that the
 // kernel prints there is the one that stat returns on most file systems, but not on btrfs and
 // overlays. So a probe file is locked once and then looked for in the list.
 type calibration struct {
@@ -27,7 +27,7 @@ type calibration struct {
 	at     time.Time     // when that reading began
 	narrow bool          // for tests: the list is incomplete, as in a container
 
-	inherited map[uint64]inheritance // by inode: the holders of a lock whose taker has ended
+	inherited map[uint64]inheritance // by inode: the holders of a lock after the process that took it has ended
 }
 
 // tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
@@ -63,9 +63,9 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 // locks of that inode.
 //
 // A single read returns the list as it is at one moment. A long list takes several reads, and a
-// lock may be skipped if other locks go away in between. So if list looks for one inode and does
-// not find it, it reads again. If it looks for all locks, it reads at least three times, until a
-// read finds nothing new.
+// lock may be skipped if other locks go away between two reads. So if list looks for one inode and
+// does not find it, it reads again. If it looks for all locks, it reads at least three times, until
+// a read finds nothing new.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
@@ -104,9 +104,9 @@ func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 const page = 4096
 
 // readLocks reads the list in parts as large as the kernel gives. A part of less than a page is the
-// last one; another read might return locks that were added in the meantime. With first > 0, the
-// first part has that many bytes. A lock that is skipped between two parts can be found when the
-// parts begin elsewhere.
+// last one; another read might return locks that were added in the meantime. If first > 0, the
+// first part has at most first bytes. A lock that is skipped between two parts can be found when
+// the parts begin elsewhere.
 func readLocks(first int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {

@@ -7,15 +7,20 @@ import (
 
 // queue holds the waiters of one file in this store.
 //
-//	waiter                         looks at the lock            is woken by
-//	ordered: has a ticket          at once, when it is woken,   the process that gives the
-//	                               and seldom without that      lock back, for its ticket
-//	ordered and watching: its      the same, and at the pace    the same, and every close or
-//	ticket was the first           of a pacer                   touch of the file (inotify)
-//	neither: no ticket is to be    at the pace of a pacer, if   a release in this store, and
-//	had                            it is the first of its kind  every close or touch
-//	aside: only waits for a        at the pace of a pacer       the same; all of them are
-//	moment to try                                               woken
+//	kind of waiter                when it looks at the lock         when it is woken
+//	ordered: it has a ticket      It looks when it joins, when      The process that gives the lock
+//	                              it is woken, and also about       back sends a wake-up for its
+//	                              every 0.25 to 1 s, to find dead   ticket.
+//	                              processes ahead of it.
+//	ordered and watching: its     It looks when it is woken, and    As above. It is also woken when
+//	ticket was the first at its   after the pauses of a pacer.      a process closes or touches the
+//	last look                                                       file (inotify).
+//	unordered: it could get no    The first unordered waiter looks  The first one is woken by every
+//	ticket                        when it is woken, and after the   release in this store, and when
+//	                              pauses of a pacer. The others do  a process closes or touches the
+//	                              not look.                         file.
+//	aside: it only waits until a  It looks when it is woken, and    As for unordered waiters, but
+//	try may succeed               after the pauses of a pacer.      all of them are woken.
 type queue struct {
 	mu    sync.Mutex
 	line  []*waiter // in order of arrival

@@ -60,7 +60,7 @@ const (
 // owner is one holder as it is written in a record. The bytes of host and label belong to the
 // buffer or the string that they came from.
 type owner struct {
-	proc, pidns, start uint64 // the process that took the lock: number, inode of its pid namespace, start in ticks
+	proc, pidns, start uint64 // of the process that took the lock: its number, the inode of its pid namespace, its start in ticks
 	pid                uint64 // the process number that the holder gave
 	since              int64  // µs since 1970
 	plan               int64  // ns
@@ -168,8 +168,8 @@ func (r *record) own(f *file, h *hold) {
 	}
 }
 
-// share makes r the head record after h came in shared. old is the previous record. If old is lost,
-// the slots of its epoch become stale.
+// share makes r the head record after the shared hold h was granted. old is the previous record. If
+// old is not valid, the slots of its epoch become stale.
 func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {

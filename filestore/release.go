@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. There are no leases, so it only verifies the hold, for every ttl.
-// driver.ErrLost means that the lock file was removed or replaced, or that a child which got the
-// file unlocked it.
+// Extend implements driver.Store. There are no leases, so Extend only verifies the hold, whatever
+// ttl is. driver.ErrLost means that the lock file was removed or replaced, or that a child process
+// that got the file (see File) unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {

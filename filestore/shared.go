@@ -15,12 +15,12 @@ import (
 // gives it back.
 
 const (
-	// gatePatience is how long a call waits for the gate. The gate is held that long only by a
-	// process that was stopped while it held it.
+	// gatePatience is how long a call waits for the gate. Only a process that was stopped while it
+	// held the gate holds it for that long.
 	gatePatience = 2 * time.Second
 
-	// gateSpins is how many tries a call makes before it sleeps between tries. A process normally
-	// leaves the gate very soon.
+	// gateSpins is how many tries a call makes before it sleeps between tries. Normally another
+	// process leaves the gate within that time.
 	gateSpins = 20
 )
 
@@ -69,8 +69,8 @@ func (s *Store) tryGate(path string) (*conn, error) {
 	return nil, unavailable(path, err)
 }
 
-// writeSlot shows a shared hold to other processes. If that fails, they see only the number of the
-// process.
+// writeSlot shows a shared hold to other processes. If that fails, other processes see only the
+// process number of the holder.
 func (h *hold) writeSlot(epoch uint64) {
 	h.slotID = newID()
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})

@@ -13,23 +13,24 @@ import (
 //
 //	1984   next, the number of the next ticket
 //	1992   head: every ticket with a lower number is gone
-//	2000   since when the lock lies free, in ns of the boot clock; 0 if unknown
+//	2000   since when the lock has been free, in ns of the boot clock; 0 if unknown
 //	2008   format of the queue, see isNewerFormat
-//	24576  one word for each of ticketRoom tickets, the ticket n at n mod ticketRoom
+//	24576  ticketRoom words; the word of ticket n has the index n mod ticketRoom
 //
 // A word has the ticket's state (4 bits), its number modulo 2^20 (20 bits) and the number of its
 // process's wake pipe (40 bits, see wakePipe). Each change is one atomic operation, and any process
 // may finish a change that another process began. So if a process is killed or stopped at any
 // point, it leaves nothing locked and no gap:
 //
-//	state       from            by                                        to
-//	(absent)    -               join: the word is put where next points,  waiting
-//	                            then next is raised (by anybody)
-//	waiting     its waiter      got the lock, was cancelled, was closed   gone
-//	            any process     found no reader of the ticket's pipe      gone
-//	            any process     found that the lock lay free for          gone
-//	                            headPatience and it was first
-//	gone        any process     raises head, if it is the first           (absent)
+//	state    who changes it   why                                              next state
+//	absent   the new waiter   it joins: it puts its word where next points,    waiting
+//	                          and then any process raises next
+//	waiting  its waiter       it got the lock, was cancelled or was closed     gone
+//	         any process      no process reads the pipe of the ticket          gone
+//	         any process      the ticket was the first, and the lock was free  gone
+//	                          for headPatience
+//	gone     any process      the ticket is the first, so the process raises   absent
+//	                          head
 //
 // A waiter whose ticket is gone takes a new one, at the end of the queue. If another program cuts
 // off or overwrites the queue, the words are no longer those of the tickets, and the tickets count
@@ -37,7 +38,7 @@ import (
 const (
 	queueOffset  = 1984
 	queueSize    = 32
-	ticketHead   = queueOffset + queueSize // how much is read before a lock is granted
+	ticketHead   = queueOffset + queueSize // how many bytes are read before a lock is granted
 	ticketOffset = 24576                   // behind the slots
 	ticketRoom   = 4096
 	ticketEnd    = ticketOffset + 8*ticketRoom
@@ -49,7 +50,7 @@ type ticketQueue struct {
 	dev, ino  uint64
 	mem       []byte
 	refs      atomic.Int32
-	allocated atomic.Uint32 // one bit per page: the disk has room for the page
+	allocated atomic.Uint32 // one bit per page: disk space is allocated for the page
 }
 
 // ticket is a place in a queue. The zero ticket means that there is no place.

@@ -21,30 +21,31 @@ import (
 //     file when it gives the lock back.
 //   - It looks at the lock now and then.
 //
-// Waiters without a ticket, and waiters that only want to know when to try, do the same.
+// Waiters without a ticket, and waiters that only want to know when to try, do the same. The first
+// five constants are about the pauses between two looks at the lock.
 const (
-	firstLook   = time.Millisecond       // after an early wake-up: files are closed before they are unlocked
-	slowLook    = 250 * time.Millisecond // for a waiter that will be woken
-	behindLooks = 4                      // limit, times slowLook, for a waiter that is not the first
-	pollLook    = 50 * time.Millisecond  // for a waiter that will not be woken
-	coolLook    = 10 * time.Second       // while the name cools down
+	firstLook   = time.Millisecond       // the first pause; short, because a file is closed just before it is unlocked
+	slowLook    = 250 * time.Millisecond // the longest pause of a waiter that will be woken
+	behindLooks = 4                      // a waiter that is not the first pauses for at most this many times slowLook
+	pollLook    = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
+	coolLook    = 10 * time.Second       // the longest pause while the name cools down
 
 	// headPatience is how long the lock may stay free while its first waiter is alive but does not
 	// take it. After that, the waiter's process counts as stopped and loses all its places.
 	headPatience = 500 * time.Millisecond
 
-	promoteLook = 50 * time.Millisecond // for a reader that waits to be promoted, if there is no list of locks
+	promoteLook = 50 * time.Millisecond // the pause of a reader that waits to be promoted, on a system without a list of locks
 
 	// A reservation ends a little before the store ends the hold, so that its owner never relies on
 	// it for too long.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve it returns the hold itself, as a reservation. If
-// Guarantees.FIFO says so, waiters of all processes get it in the order of their arrival. Without
-// reserve Wait takes nothing, except in a container or on a system without a list of locks. There,
-// if the name is free, Wait takes the lock for an instant, and another process's try fails at that
-// instant.
+// Wait implements driver.Waiter. If reserve is true, it returns the hold itself, as a reservation.
+// If Guarantees.FIFO says so, waiters of all processes get it in the order of their arrival. If
+// reserve is false, Wait takes nothing, except in a container or on a system without a list of
+// locks. There, if the name is free, Wait takes the lock for an instant, and another process's try
+// fails at that instant.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -157,7 +158,7 @@ type look struct {
 	done       bool
 	grant      driver.Grant
 	refusal    *refusal // why the try was refused, if not done
-	subscribed bool     // the kernel will wake the waiter, see subscribe
+	subscribed bool     // the kernel will wake the waiter; see subscribe
 	ahead      int      // how many waiters with tickets are ahead of this one
 }
 
@@ -221,7 +222,8 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	return l.refusal.queued || !s.notify.watches(f)
 }
 
-// reserve makes one try. If it succeeds, the hold is kept as long as a reservation lasts.
+// reserve makes one try. If it succeeds, the store keeps the hold for as long as a reservation
+// lasts.
 func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
 	plain := *r
 	plain.AtLeast = 0 // the claim sets AtLeast

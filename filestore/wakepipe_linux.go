@@ -20,12 +20,13 @@ import (
 // writes the ticket. If no process has the FIFO open for reading, opening it fails with ENXIO. Then
 // the waiter is dead, and its FIFO is removed.
 //
-//	state    by                                       to
-//	(none)   the first ticket of the store            open
-//	open     no ticket for pipeIdle, or Store.Close   (none), the file is removed
-//	open     the process dies                         dead, the file stays
-//	dead     a process that wants to wake it, or      (none), the file is removed if its
-//	         makes a pipe of its own                  owner and the directory allow it
+//	state   what happens                            next state
+//	none    a waiter of the store takes a ticket    open
+//	open    no waiter has had a ticket for          none; the file is removed
+//	        pipeIdle, or the store is closed
+//	open    the process dies                        dead; the file stays
+//	dead    another process wants to wake a waiter  none; the file is removed if its owner and
+//	        of the pipe, or makes its own pipe      the directory allow it
 type wakePipe struct {
 	mu      sync.Mutex
 	id      uint64 // 0 if no pipe is open
@@ -134,7 +135,7 @@ func (p *wakePipe) is(id uint64) bool {
 	return p.id == id
 }
 
-// add makes wake-ups for the ticket t wake w.
+// add notes that a wake-up for the ticket t is for w.
 func (p *wakePipe) add(t ticket, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,8 +165,8 @@ func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
 	return true
 }
 
-// run wakes the waiters whose tickets are written into the pipe. If the bytes are no whole number
-// of tickets, it wakes all waiters.
+// run wakes the waiters whose tickets are written into the pipe. If part of a ticket is missing, it
+// wakes all waiters.
 func (p *wakePipe) run(file *os.File) {
 	buf := make([]byte, 64*wakeSize)
 	for {
@@ -329,7 +330,7 @@ func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool)
 	binary.NativeEndian.PutUint64(b[:], q.ino)
 	binary.NativeEndian.PutUint64(b[8:], number)
 	switch _, err := syscall.Write(fd, b[:]); err {
-	case nil, syscall.EAGAIN: // full: the process has not run for long; when it runs it wakes all waiters
+	case nil, syscall.EAGAIN: // EAGAIN: the pipe is full, because the process has not run for a long time; when it runs, it wakes all waiters
 		return reachedLiving
 	case syscall.EPIPE:
 		return reachedDead

@@ -24,7 +24,7 @@ func (e *entry) live(token string, now driver.Instant) *hold {
 }
 
 // dropLapsed removes the holds whose leases ran out, because another caller gets the name. From
-// then on these holds are lost, no longer expired.
+// then on the error for their tokens is ErrLost, not ErrExpired.
 func (e *entry) dropLapsed(now driver.Instant) {
 	kept := e.holds[:0]
 	for i := range e.holds {
@@ -47,7 +47,8 @@ func (e *entry) dropAll() {
 	e.holds = e.holds[:0]
 }
 
-// maxLost is how many lost tokens an entry remembers. It cannot tell what became of an older token.
+// maxLost is how many lost tokens an entry remembers. If a token is older, the entry cannot tell
+// what became of its hold.
 const maxLost = 16
 
 func (e *entry) lose(token string) {

@@ -1,8 +1,9 @@
 // Package open opens a store from its URL. So a configuration can choose the place where a program
 // keeps its locks.
 //
-// Without options it knows file:///DIRECTORY, memory:, and quorum: and all: of other stores. A
-// program adds the server stores that it needs, and links only their clients:
+// Without options it knows file:///DIRECTORY and memory:. It also knows quorum: and all:, which
+// combine other stores. A program adds the server stores that it needs, and links only their
+// clients:
 //
 //	store, err := open.Store(ctx, "redis://localhost", open.Schemes(redisstore.Scheme()))
 //

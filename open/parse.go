@@ -75,7 +75,7 @@ func (o *opener) misspelt(text string) error {
 	return nil
 }
 
-// orSymfony returns the advice that text may be used as a DSN of PHP's, if it is one that s can
+// orSymfony returns the advice to use text as a DSN of PHP's, if text is a DSN whose locks s can
 // share.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
@@ -97,9 +97,9 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 	return nil, driver.Scheme{}, o.unknownDSN(name)
 }
 
-// misplacedAt reports whether the password seems to be after the host, where it would not be
-// treated as a secret. That happens if the URL has a slash too many or too few, or if a character
-// of the password is not escaped. Only a directory may have an @ in its name.
+// misplacedAt reports whether an @ seems to belong to a password that is after the host, where it
+// would not be treated as a secret. That happens if the URL has a slash too many or too few, or if
+// a character of the password is not escaped. An @ is allowed in the name of a directory.
 func misplacedAt(u *url.URL) bool {
 	behind := u.EscapedPath() + u.Opaque + u.Fragment
 	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {

@@ -170,7 +170,7 @@ func reason(err error) string {
 	return what
 }
 
-// heldFailure says who holds the lock.
+// heldFailure returns the failure that names the holders of the lock.
 func heldFailure(name string, held *padlock.HeldError) *failure {
 	now := time.Now()
 	f := fail(exitHeld, "held", name, "%s", heldText(name, held, now))
