@@ -16,9 +16,9 @@ import (
 // restBefore is how long a connection must have had no statement before the store reads its socket.
 const restBefore = 5 * time.Millisecond
 
-// A conn is one connection. Once it has ended, it is never used again. Between statements a
-// goroutine reads its socket, so that the end is noticed at once. That goroutine also asks the
-// server from time to time, in case the server has fallen silent.
+// A conn is one connection. Once it has ended, it is never used again. Between statements, a
+// goroutine reads its socket, so that the store notices at once when the connection ends. That
+// goroutine also asks the server from time to time, in case the server has fallen silent.
 type conn struct {
 	pg     *pgconn.PgConn
 	pid    uint32 // process id of the server's process, even behind a pooler
@@ -39,8 +39,8 @@ type conn struct {
 	stop     context.CancelFunc // stops the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int  // how often the session has each lock, or is about to have it
-	sole map[int64]bool // locks that it has exclusively, or is about to have so
+	keys map[int64]int  // how often the session has each lock or asks for it
+	sole map[int64]bool // locks that the session has exclusively or asks for exclusively
 	load int            // the sum of keys
 	ops  int            // operations that are running
 }
@@ -115,7 +115,7 @@ func (c *conn) failed(err error, unsent bool) error {
 	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
 }
 
-// rest lets watch read the socket if no other statement follows for a while.
+// rest lets watch read the socket if no statement follows for a while.
 func (c *conn) rest() {
 	c.mu.Unlock()
 	select {
@@ -133,7 +133,7 @@ func (c *conn) interrupt() {
 	}
 }
 
-// watch runs until the connection has ended, and notices that end.
+// watch runs until the connection has ended. It notices the end while no statement is running.
 func (c *conn) watch() {
 	for c.alive() {
 		select {
@@ -187,7 +187,7 @@ func (c *conn) listen() bool {
 	return err == nil
 }
 
-// lose ends the connection, and with it everything that depends on it.
+// lose ends the connection. Everything that depends on the connection ends with it.
 func (c *conn) lose(err error) {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL ended: %w", driver.ErrLost, err))
 	c.pg.Conn().Close()

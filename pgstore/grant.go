@@ -24,7 +24,7 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	}
 	defer s.holds.leave(h)
 	switch {
-	case h.state == doubt:
+	case h.state == unsure:
 		if err := s.settle(h); err != nil {
 			return driver.Grant{}, err
 		}
@@ -55,7 +55,7 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 		return err
 	}
 	// Other tries of this process for this lock run in other sessions, so the server decides
-	// between them. Locks that this process already has are known here.
+	// between them. The holds that this process already has are checked here.
 	if held := s.holds.inTheWay(h.key, r.Shared, h); held != nil {
 		s.pool.finish(c, h.key, false)
 		return held
@@ -67,7 +67,7 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	var fence uint64
 	if err == nil {
 		fence, err = s.ask(c, h, r)
-		if hasCode(err, undefinedTable) { // the server lost its data
+		if hasCode(err, undefinedTable) { // the server has lost its tables
 			if err = s.prepareAgain(); err == nil {
 				fence, err = s.ask(c, h, r)
 			}
@@ -82,7 +82,7 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 }
 
 // nobodyWaits returns an error if somebody waits for the lock. It is called for a reader that joins
-// another reader in its session, because there the server would let it overtake waiting writers.
+// another reader in its session. The server would let that reader overtake waiting writers.
 func (s *Store) nobodyWaits(c *conn, key int64) error {
 	rows, err := c.exec(&queued, number(key))
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) ask(c *conn, h *hold, r *driver.Request) (fence uint64, err erro
 	rows, err := c.exec(&s.sql.take[i], params...)
 	if yes, unsent := ended(err); yes {
 		if !unsent {
-			h.state, h.c = doubt, c
+			h.state, h.c = unsure, c
 		}
 		return 0, failure(err)
 	}

@@ -20,17 +20,18 @@ type id struct{ name, token string }
 //	none      nothing is known about the token
 //	reserved  a waiter was granted the lock and has not claimed it yet
 //	held      the session of c has the lock, as long as c is alive
-//	doubt     c ended while the server was asked for the lock: its session may have the lock
+//	unsure    c ended while the store asked for the lock, so the session of c may have the lock
 type state int
 
 const (
 	none state = iota
 	reserved
 	held
-	doubt
+	unsure
 )
 
-// A hold is what the store knows about a token. Operations on a hold run one after the other.
+// A hold is everything that the store knows about a token. Operations on a hold run one after the
+// other.
 type hold struct {
 	id
 	key  int64
@@ -39,7 +40,7 @@ type hold struct {
 
 	state  state
 	shared bool
-	intent bool // waits for its promotion; the session has locked the intent
+	intent bool // the hold waits for its promotion, and its session has locked the intent
 	fence  uint64
 	c      *conn
 	back   func() // frees the slot if c is in a slot for waiters
@@ -133,7 +134,7 @@ func (hs *holds) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change runs f, which changes fields of h that other operations read, under the mutex.
+// change runs f under the mutex. f changes fields of h that other operations read.
 func (hs *holds) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. For padlock's holders the server knows the process and the
-// host, and nothing more.
+// Inspect implements driver.Inspector. If the holder uses padlock, the server knows its process and
+// its host, and nothing more.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err

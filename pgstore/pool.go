@@ -31,7 +31,7 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait uses it, or the hold that the wait got; guarded by pool.mu
+	taken   bool  // a wait uses the slot, or the hold that the wait got uses it; guarded by pool.mu
 }
 
 // live returns the connections that are alive.
@@ -82,8 +82,9 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 }
 
 // reserve chooses a connection whose session does not have the lock yet. It prefers idle
-// connections and makes a new one only if the others are busy, so that few are made. joined means
-// that no such connection is left and that a reader joins another reader in its session.
+// connections and makes a new one only if all others are busy, so that there are few connections.
+// joined means that no such connection is left, and that a reader joins another reader in its
+// session.
 func (p *pool) reserve(key int64, shared bool) (c *conn, joined bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
@@ -105,7 +106,7 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	}
 	var best, join *conn
 	var empty *slot
-	busy := false // others of this process have the lock or ask for it
+	busy := false // other callers of this process have the lock or ask for it
 	for i := range p.holds {
 		c := p.holds[i].c
 		switch {
@@ -139,8 +140,9 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add counts a lock for a session. The server never excludes a session from its own locks. So a
-// lock that a session has exclusively, or is about to have exclusively, is counted once there.
+// add counts a lock for a session. The server never excludes a session from its own locks. So if a
+// session has a lock exclusively, or asks for it exclusively, no other caller may use this session
+// for the lock; sole says so.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {

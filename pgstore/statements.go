@@ -63,7 +63,7 @@ func newStatements(c *config) statements {
 	table, _ := fenceTable(c.schema)
 	s.makeTable, _ = Schema(c.schema)
 	for i, shared := range []string{"false", "true"} {
-		// The statement takes the lock first and mints the fence then. An upsert sees the newest
+		// The statement first takes the lock and then mints the fence. An upsert sees the newest
 		// row, even if its snapshot is older.
 		s.mint[i] = statement{"padlock_mint" + strconv.Itoa(i),
 			upsert(table, shared, "$2", "$3", "") + " RETURNING f.fence"}
@@ -114,15 +114,16 @@ var (
 	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// wait waits for the lock. It also makes the server end the session if this process was stopped
-	// and does not react to the grant. If the statement fails, its settings are undone.
+	// wait waits for the lock. This process may be stopped and not react to the grant. Therefore
+	// wait also makes the server end the session in that case. If the statement fails, its settings
+	// are undone.
 	wait = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
 	}
 	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', '0', false)"}
 
-	// promote uses the blocking call, because the server rejects the non-blocking one while a
+	// promote uses the blocking call, because the server refuses the non-blocking one while a
 	// writer waits.
 	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
 	// The server evaluates the list from left to right. $2 is the intent.

@@ -27,7 +27,7 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 		return nil, err
 	}
 	switch {
-	case h.state == doubt:
+	case h.state == unsure:
 		err = driver.ErrUncertain
 	case h.state != held || !h.c.alive():
 		err = driver.ErrLost
@@ -66,8 +66,8 @@ func index(shared bool) int {
 	return 0
 }
 
-// settle finds out whether the session of a connection that ended is gone. Until it is gone, that
-// session may have the lock of h.
+// settle finds out whether the session of a connection that has ended still exists. As long as it
+// exists, it may have the lock of h.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.any()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 		return driver.Released, nil
 	case err == nil:
 		err = errors.New("the session did not have the lock")
-		c.lose(err) // it is not known which other locks the session has
+		c.lose(err) // nobody knows which other locks the session has
 		s.clear(h)
 		return driver.Gone, nil
 	case c.alive():

@@ -11,8 +11,8 @@ import (
 )
 
 // LockTx takes the lock on name until tx ends, by commit or rollback. It makes one try and does not
-// wait. If the connection ends, nothing of tx is written. So a process that was paused does no
-// harm, and the program need not check fences. The lock has no fence.
+// wait. If the connection ends, the database discards what tx has written. So a process that was
+// paused does no harm, and the program need not check fences. The lock has no fence.
 //
 // tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED. At a higher
 // isolation level, tx might not see what the previous holder wrote, so LockTx returns

@@ -14,13 +14,14 @@ const (
 	// reservation is how long the lock stays reserved for a waiter that was granted it. If the
 	// waiter's process was stopped, the server ends its session a little later.
 	reservation = 400 * time.Millisecond
-	// A waiter without a session of its own tries again after between pauseMin and 2 × pauseMin.
+	// A waiter without its own session tries again after a random pause of pauseMin to 2 ×
+	// pauseMin.
 	pauseMin = 25 * time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve, and if one of the 8 sessions for waiters is free, it
-// waits in the server's queue and is granted the lock in that session. All other waiters try again
-// from time to time.
+// Wait implements driver.Waiter. With reserve, and if one of the 8 sessions for waiters is free,
+// the caller waits in the server's queue and is granted the lock in that session. All other waiters
+// try again from time to time.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -109,7 +110,7 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	_, err = c.within(0, &wait[index(shared)], number(key))
 	close(done)
 	wg.Wait()
-	if cancelled { // ends the session, and the lock if it was granted at the last moment
+	if cancelled { // this ends the session, and also the lock if it was granted at the last moment
 		c.close()
 		return false, s.ended(ctx)
 	}

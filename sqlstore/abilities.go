@@ -59,7 +59,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return result{hold: g, write: true, grant: err == nil}
 	}
 	_, res, now, err := s.change(ctx, next.Name, pass)
-	if err == errRowLocked { // a transaction keeps the name: only release it
+	if err == errRowLocked { // a transaction keeps the name: release the hold without handing over
 		leaveOut = true
 		_, res, now, err = s.change(ctx, next.Name, pass)
 	}

@@ -31,7 +31,8 @@ type Store struct {
 	crowd   crowd
 }
 
-// enter does what begin does, without the check that a store opened with Lazy still has to make.
+// enter does what begin does, but without check, which a store opened with Lazy makes at its first
+// call.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -67,7 +68,7 @@ type result struct {
 	hold  *hold
 	write bool // decide changed the state
 	grant bool // a hold got a new fence, so the row of the last grant changes too
-	quiet bool // the change concerns no waiter
+	quiet bool // the change matters to no waiter
 	err   error
 }
 
@@ -75,9 +76,9 @@ type result struct {
 // call has written to the row meanwhile, change starts again. If a transaction has locked the row
 // of the last grant, change returns errRowLocked.
 //
-// After decide, change reserves a free name for the waiters whose turn it is. While a transaction
-// keeps the name, change reserves nothing: those waiters take the name themselves after that
-// transaction.
+// After decide, change reserves a free name for the waiters whose turn it is. If a transaction
+// keeps the name, change reserves nothing. Then those waiters take the name themselves when the
+// transaction has ended.
 func (s *Store) change(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeFrom(ctx, name, nil, decide)
 }
@@ -140,9 +141,9 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 	return s.rows.load(ctx, name)
 }
 
-// tell wakes the waiters that a change concerns. These are the waiters that the name was reserved
-// for, in this process or through the database, and the first waiter of the queue if it is in this
-// process. quiet means that only the waiters with a reservation have to be woken.
+// tell wakes the waiters that a change concerns. These are the waiters for whom the name was
+// reserved, in this process or through the database, and the first waiter of the queue if it is in
+// this process. With quiet, tell wakes only the waiters with a reservation.
 func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	for _, r := range handed {
 		here := s.waits.hand(r.token.hash(), r.fence)

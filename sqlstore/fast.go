@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A seen state was read already, so the next step need not load it again. A nil *seen means that
-// there is no such state.
+// A seen state has been read already, so the next step need not load it again. A nil *seen means
+// that no state has been read.
 type seen struct {
 	*state
 	now micros
@@ -83,8 +83,8 @@ func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, o
 	return g, true, nil
 }
 
-// undone reports whether err means that a fast statement changed nothing, for a reason that the
-// slower way can handle.
+// undone reports whether err means that a fast statement changed nothing and that the caller can go
+// the slower way instead.
 func undone(err error) bool {
 	v := judge(err)
 	return err != nil && (v == again || v == noTable || v == rowLocked)

@@ -27,21 +27,22 @@ type state struct {
 
 	holds  []hold   // lapsed holds stay in it until somebody else gets the name
 	queue  []place  // in order of arrival
-	lost   []opaque // tokens of holds that lapsed, or were broken, and went to others
+	lost   []opaque // tokens of holds that were broken, or that lapsed before others got the name
 	spent  []spent  // tokens that must not be granted any more
 	intent intent   // the reader that waits for its promotion
-	free   micros   // when the name became free for the first in the queue; 0 if it is not free
-	cool   micros   // the name is kept free until then
+	free   micros   // since when the first waiter in the queue may have the name; 0 if it may not
+	cool   micros   // the name is kept free until this time
 	cooled driver.Holder
 }
 
 // A hold is either granted, or reserved for a waiter that still has to claim it.
 //
 //	reserved  until > now  meaning
-//	no        yes          a hold
-//	no        no           lapsed: Release reports Expired until somebody else gets the name
-//	yes       yes          handed over; Acquire with the token claims it
-//	yes       no           not claimed in time: treated as if it had never existed
+//	no        yes          the hold is live
+//	no        no           the hold has lapsed; Release reports Expired until somebody else gets the
+//	                       name
+//	yes       yes          the name was handed over; Acquire with the token claims it
+//	yes       no           the waiter did not claim it in time; it counts as if it never existed
 type hold struct {
 	Token    opaque        `json:"t"`
 	Shared   bool          `json:"s,omitempty"`
@@ -49,7 +50,7 @@ type hold struct {
 	Fence    uint64        `json:"f"`
 	Since    micros        `json:"b"`
 	Until    micros        `json:"u"`
-	Least    micros        `json:"l,omitempty"` // the name stays taken until then
+	Least    micros        `json:"l,omitempty"` // the name stays taken until this time
 	Holder   driver.Holder `json:"h"`
 }
 

@@ -11,15 +11,15 @@ import (
 )
 
 // The row of a name is kept after the name becomes free, so that the next fence is higher. Fences
-// follow the server's clock. An old row may be removed once its fence is so far in the past that no
-// change of the clock can reach it: a new row then gets a higher fence anyway.
+// follow the server's clock. Once a fence is far in the past, even a clock that was set back gives
+// a higher fence to a new row. So the old row may be removed then.
 const (
 	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand
 	defaultKeep = 24 * time.Hour
 
 	pruneBatch = 500         // rows in one batch
 	prunePause = time.Second // between batches
-	pruneEvery = time.Hour   // between sweeps of all processes together
+	pruneEvery = time.Hour   // between two sweeps, whichever processes make them
 )
 
 // Keep sets how long the row of a name stays in the table after the name was last used. The default
@@ -63,7 +63,7 @@ func (s *Store) sleep(d time.Duration) bool {
 	}
 }
 
-// pruneIsDue reports whether this process has to sweep the table. It has to if the last sweep was
+// pruneIsDue reports whether this process must sweep the table now. It must if the last sweep was
 // long ago and no other process has started one.
 func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 	ctx, cancel := bound(ctx)
@@ -158,7 +158,7 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	defer cancel()
 	args := make([]any, 0, pruneBatch+4)
 	for i := range pruneBatch {
-		args = append(args, list[min(i, len(list)-1)].name) // filled up: one text for all batches
+		args = append(args, list[min(i, len(list)-1)].name) // the last name is repeated, so that all batches use the same text
 	}
 	args = append(args, isOld(keep)...)
 	if s.engine == PostgreSQL {

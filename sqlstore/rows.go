@@ -101,7 +101,7 @@ type table struct {
 	tables  tables
 	sql     statements
 	kept    prepared
-	mariaDB atomic.Bool                     // the server is MariaDB and not MySQL; see saveInOne
+	mariaDB atomic.Bool                     // the server is MariaDB, not MySQL; see saveInOne
 	make    func(ctx context.Context) error // makes the tables again after they were removed or lost
 }
 
@@ -146,9 +146,9 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // errRowLocked means that a transaction has locked the row of the last grant.
 var errRowLocked = errors.New("a transaction has locked the row of the last grant")
 
-// save writes the state if the row is still as it was loaded, and reports whether it was. If grant
-// is set, save also writes the fence of the last grant, and returns errRowLocked if a transaction
-// has locked that row.
+// save writes the state if the row has not changed since it was loaded, and reports whether it did.
+// If grant is set, save also writes the fence of the last grant. It returns errRowLocked if a
+// transaction has locked the row of that fence.
 func (t *table) save(ctx context.Context, name string, st *state, grant bool) (bool, error) {
 	values, err := st.values()
 	if err != nil {
@@ -168,7 +168,7 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	if locked == 0 { // by a transaction that checks, or for a moment by another grant
+	if locked == 0 { // a transaction that checks has locked it, or, for a moment, another grant
 		return false, t.whyLocked(ctx, name)
 	}
 	return saved == 1, nil
@@ -193,7 +193,7 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveInOne does what save does for a grant, on MariaDB only: there, one statement can write to
+// saveInOne does what save does for a grant, but on MariaDB only. There, one statement can write to
 // both tables without waiting for either row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))

@@ -57,7 +57,7 @@ func shortBinary(e Engine) string {
 }
 
 // tablesIn qualifies the names of the tables with their schema. Otherwise the search path of
-// PostgreSQL could give two users different tables, and a name two holders.
+// PostgreSQL could select different tables for two users. Then both users could hold the same name.
 func tablesIn(e Engine, schema string) (tables, error) {
 	if schema == "" && e == PostgreSQL {
 		schema = "public"

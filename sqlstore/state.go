@@ -58,8 +58,8 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free, the time since which the name is free for the first in the queue.
-// Neither the statements of fast.go nor the end of a lease update it.
+// noteFree updates s.free, which says since when the first waiter in the queue may have the name.
+// The statements of fast.go do not update it, and neither does the end of a lease.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -113,8 +113,9 @@ func (s *state) excluded(token opaque, shared bool, now micros) bool {
 	})
 }
 
-// looks returns the token of the first in the queue, or "" if that waiter need not look. It has to
-// look if it may take the name, or if it polls and does not know yet that it is the first.
+// looks returns the token of the first waiter in the queue, or "" if that waiter need not look. It
+// has to look if it may take the name. It also has to look if it polls, since it may not know yet
+// that it is the first.
 func (s *state) looks() opaque {
 	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
 		return ""
@@ -133,16 +134,17 @@ func (s *state) ahead(token opaque) int {
 	return len(s.queue)
 }
 
-// turn reports whether the waiter with that many others ahead may take the name. The first may, and
-// so may a reader that has only readers before it. If the name is free and the first does not come,
-// its process may be dead or stopped. Then each further waiter may take the name, one more after
-// each driver.MaxReservation.
+// turn reports whether a waiter with ahead others before it may take the name. The first waiter
+// may, and so may a reader that has only readers before it. If the name is free and the first
+// waiter does not take it, the process of that waiter may be dead or stopped. Then the second
+// waiter may take the name after driver.MaxReservation, the third after twice that time, and so on.
 func (s *state) turn(ahead int, now micros) bool {
 	return s.reads(ahead) || s.late(ahead, now)
 }
 
-// reads reports whether the waiter in that place is the first, or one of the readers at the head of
-// the queue. Those readers hold the lock together, so none of them waits for another.
+// reads reports whether a waiter with ahead others before it is the first, or is one of the readers
+// at the head of the queue. Those readers hold the lock together, so none of them waits for
+// another.
 func (s *state) reads(ahead int) bool {
 	writes := func(p place) bool { return !p.Shared }
 	return ahead == 0 || ahead < len(s.queue) && !slices.ContainsFunc(s.queue[:ahead+1], writes)
@@ -345,7 +347,7 @@ func (s *state) excludedBut(token opaque, now micros) bool {
 }
 
 // handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
-// that polls, and notes since when the name is free for that waiter.
+// that polls, and notes since when that waiter may have the name.
 func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
@@ -367,8 +369,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 	return handed
 }
 
-// leaveFree does what handOver does while a transaction keeps the name, so that nobody can get it.
-// From now on the first waiter has to look until that transaction ends.
+// leaveFree does what handOver does, but while a transaction keeps the name, so that no waiter can
+// get it yet. The first waiter then has to look until that transaction ends.
 func (s *state) leaveFree(now micros) (look []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		look = append(look, reservation{token: s.queue[0].Token})
@@ -376,9 +378,9 @@ func (s *state) leaveFree(now micros) (look []reservation) {
 	return look
 }
 
-// A reservation was made for the waiter with that token. If fence is 0, nothing is reserved: the
-// waiter only has to look. next is the token of the next waiter, or "". That waiter has to look if
-// the reservation is not claimed in time.
+// A reservation was made for the waiter with the token in token. If fence is 0, nothing is
+// reserved, and the waiter only has to look. next is the token of the next waiter, or "". The next
+// waiter has to look if the reservation is not claimed in time.
 type reservation struct {
 	token opaque
 	fence uint64
@@ -405,8 +407,8 @@ func (s *state) join(r *driver.Request, push bool, now micros) {
 	s.queue = append(s.queue, p)
 }
 
-// busy returns the time until which the statements of fast.go must not be used, because the columns
-// alone do not decide.
+// busy returns the time for the column busy. Until then the statements of fast.go must not be used,
+// because they do not read the column more.
 func (s *state) busy() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {

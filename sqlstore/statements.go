@@ -12,17 +12,19 @@ import (
 //	name      the name
 //	version   one higher after each change; a change applies only to the version that it read
 //	fence     the highest fence minted for the name
-//	token     of the exclusive hold, or of a reservation for one; empty if there is none
-//	reserved  1 if the reservation has not been claimed yet
-//	since, until, least   of that hold, microseconds since 1970 by the server's clock; in a row that
+//	token     the token of the exclusive hold or exclusive reservation; empty if there is none
+//	reserved  1 if that token has a reservation that is not claimed yet
+//	since     when the hold began, in microseconds since 1970 by the server's clock; in a row that
 //	          was never used, since is when the row was made
-//	holder    of that hold, JSON
-//	busy      until then, these columns alone do not decide who may have the name
+//	until     when the lease of the hold ends, in the same unit
+//	least     the name stays taken until this time, in the same unit
+//	holder    the holder of the hold, JSON
+//	busy      until this time, a decision about the name needs the column more, too
 //	more      the rest of the state, JSON; empty if there is none
 //
 // Each grant takes a row lock that renewal, Release and Break do not need. A transaction that
-// checks or holds a lock takes a row lock that excludes it. So such a transaction keeps others from
-// getting the name, and delays nothing else:
+// checks or holds a padlock lock takes a row lock that excludes the row lock of a grant. So the
+// transaction keeps others from getting the name, and delays nothing else:
 //
 //	PostgreSQL  a grant locks its row FOR UPDATE; a transaction that checks locks it FOR KEY SHARE
 //	MySQL       a grant writes to the name's row in a second table, of grants; a transaction that
@@ -36,7 +38,7 @@ import (
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
-	acquire, acquireBoth                                            string // *Both: for MariaDB, writes both tables
+	acquire, acquireBoth                                            string // the statements called …Both write to both tables
 	claim, extend, release, notify                                  string
 	prune                                                           pruneStatements
 	tx                                                              txStatements
@@ -87,7 +89,8 @@ func newStatements(d *dialect, t tables) statements {
 }
 
 // fast makes the statements for the most frequent steps: taking a free name, and extending or
-// releasing a hold while nobody waits. They change nothing if the columns alone do not decide.
+// releasing a hold while nobody waits. Until the time in the column busy, a statement that depends
+// on the other columns changes nothing.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
@@ -121,7 +124,7 @@ type txStatements struct {
 	plain string // reads the row of the last grant as the transaction sees it; "" if not needed
 	share string // reads and locks that row, so that nobody gets the name until the transaction ends
 	write string // makes a new version of that row
-	own   string // locks that row against transactions that check, too
+	own   string // locks that row, even against transactions that check
 }
 
 func newTxStatements(d *dialect, t tables) txStatements {

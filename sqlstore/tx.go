@@ -94,7 +94,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	}
 	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("lock in a transaction: %w", errStale) // the row is newer than the snapshot of tx
+		return fmt.Errorf("lock in a transaction: %w", errStale) // the row has changed since the snapshot of tx was taken
 	}
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
@@ -115,8 +115,8 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 }
 
 // peekBeside reads the state of a name after tx has locked the row of its last grant. It uses
-// another connection, because under MySQL's SERIALIZABLE each row that tx reads gets locked. On
-// SQLite it uses tx itself, because the pool may have one connection only.
+// another connection, because MySQL's SERIALIZABLE locks each row that tx reads. On SQLite it uses
+// tx itself, because the pool may have one connection only.
 func (s *Store) peekBeside(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peek(ctx, name)
@@ -130,7 +130,7 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pin locks a row of the name for the transaction, with the statement in text. If the engine can
+// pin runs the statement text, which locks a row of the name for the transaction. If the engine can
 // tell, pin also makes sure that the transaction sees the current version of that row. saw is the
 // fence that the transaction sees, or 0 if it is not known.
 func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uint64, err error) {
@@ -186,8 +186,9 @@ func (s *Store) stale(ctx context.Context, err error) error {
 	return failure(ctx, err, false)
 }
 
-// same makes sure that the transaction sees the current version of the lock's row. Above READ
-// COMMITTED, a transaction sees the row as it was when the transaction first read.
+// same makes sure that the transaction sees the current version of the lock's row. At isolation
+// levels above READ COMMITTED, a transaction sees the row as it was when the transaction first
+// read.
 func (s *Store) same(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil

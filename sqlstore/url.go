@@ -21,9 +21,9 @@ type Opener struct {
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
 	// Open returns a pool for the database that u names, and a Listener or nil. It need not contact
-	// the server. The query of u has only Parameters. If password is not nil, it returns the
-	// password for each new connection. ErrInvalid means that u is wrong. Neither this error nor
-	// those of the pool may contain a user or a password.
+	// the server. The query of u has only Parameters. If the function password is not nil, it
+	// returns the password for each new connection. ErrInvalid means that u is wrong. Neither this
+	// error nor those of the pool may contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, Listener, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
 	// encrypted. It may be nil.

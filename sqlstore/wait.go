@@ -40,10 +40,10 @@ type wait struct {
 	*waiting
 
 	joined bool      // this wait has a place in the queue
-	push   bool      // its place says that the database wakes it
+	push   bool      // true if the place says that the database wakes this waiter
 	renew  time.Time // when the place has to be renewed
 
-	at    int           // others ahead at the last look
+	at    int           // how many waiters were ahead at the last look
 	moved time.Time     // when that number last changed
 	step  time.Duration // how long the last step took
 }
@@ -81,8 +81,8 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// sleep waits until it is worth looking again. over means that the name was reserved for this
-// waiter.
+// sleep waits until the waiter should look again. over means that the name was reserved for this
+// waiter and that Wait has to return g.
 func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, over bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -147,7 +147,7 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 		}
 		at := st.ahead(token)
 		if gone = w.joined && at == len(st.queue); gone {
-			return result{} // the place lapsed, or a reservation that this waiter did not see in time
+			return result{} // the place has lapsed, or this waiter missed a reservation, which has lapsed too
 		}
 		if !st.excluded(token, w.r.Shared, now) && st.turn(at, now) {
 			before := st.fence
@@ -176,16 +176,16 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 }
 
 const (
-	headPause = 70 * time.Millisecond  // pause of the first in the queue
-	nextPause = 300 * time.Millisecond // longest pause of the second, and of readers behind readers
-	pushPause = 2 * time.Second        // longest pause of the first, if the database wakes it
-	lastPause = 12 * time.Second       // longest pause of the others
+	headPause = 70 * time.Millisecond  // pause of the first waiter in the queue
+	nextPause = 300 * time.Millisecond // longest pause of the second waiter, and of readers behind readers
+	pushPause = 2 * time.Second        // longest pause of the first waiter, if the database wakes it
+	lastPause = 12 * time.Second       // longest pause of all other waiters
 )
 
-// pause returns how long a waiter with that many others ahead sleeps. The first looks often. The
-// others look often enough to notice that they have become the first: less often the further back
-// they are and the longer one step takes. No waiter sleeps past the end of the lease that it waits
-// for.
+// pause returns how long a waiter sleeps if ahead other waiters are before it. The first waiter
+// looks often. The others look often enough to notice that they have become the first. They look
+// less often the further back they are, and the longer one step takes. No waiter sleeps past the
+// end of the lease that it waits for.
 func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	if ahead != w.at || w.moved.IsZero() {
 		if steps := w.at - ahead; steps > 0 {
@@ -194,8 +194,8 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		w.at, w.moved = ahead, time.Now()
 	}
 	if w.push {
-		// The first looks when the lease that it waits for ends. The others look from time to time,
-		// since a holder may have died or a notification may have been lost.
+		// The first waiter looks when the lease that it waits for ends. The others look from time
+		// to time, since a holder may have died or a notification may have been lost.
 		d := lastPause
 		if ahead == 0 {
 			d = pushPause

@@ -69,8 +69,8 @@ func (w *waits) remove(name string, one *waiting) {
 	}
 }
 
-// wake makes waiters of this process look: those for the name that have no place in the queue, and
-// the one whose token is first.
+// wake makes waiters of this process look. These are the waiters for the name that have no place in
+// the queue, and the waiter whose token is first.
 func (w *waits) wake(name string, first opaque) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,9 +97,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// hand tells a waiter of this process that the name is reserved for it, or, with fence 0, that it
-// has to look. hash is the hash of the waiter's token. hand reports whether this process has that
-// waiter.
+// hand passes on to a waiter of this process that the name is reserved for it. With fence 0, it
+// only makes the waiter look. hash is the hash of the waiter's token. hand reports whether this
+// process has that waiter.
 func (w *waits) hand(hash string, fence uint64) bool {
 	one := w.waiter(hash)
 	switch {
@@ -151,7 +151,7 @@ func (w *waits) reserve(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if len(w.claims) >= 64 { // remove those of callers that never claimed
+	if len(w.claims) >= 64 { // remove the claims of callers that never claimed
 		maps.DeleteFunc(w.claims, func(_ string, since time.Time) bool { return now.Sub(since) > driver.MaxReservation })
 	}
 	w.claims[token] = now
@@ -240,8 +240,8 @@ func (w *waits) forget(l *listening) bool {
 	return true
 }
 
-// hearing notes whether notifications arrive. It makes all waiters look, because notifications that
-// were sent before are lost.
+// hearing notes whether notifications arrive. It makes all waiters look, because notifications may
+// have been lost before.
 func (s *Store) hearing(l *listening, on bool) {
 	w := &s.waits
 	w.mu.Lock()

@@ -25,8 +25,9 @@ var parameters = []string{
 	"allowNativePasswords", "rejectReadOnly", "connectionAttributes",
 }
 
-// lockWait is how long a statement waits for a row, in seconds. It ends before padlock gives up the
-// call, so that no statement continues in the server after its caller has left.
+// lockWait is how long a statement waits for a row, in seconds. It is shorter than the time after
+// which padlock gives up the call. So no statement continues in the server after its caller has
+// left.
 const lockWait = "3"
 
 // Opener connects to URLs of the form

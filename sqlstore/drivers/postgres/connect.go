@@ -18,8 +18,8 @@ import (
 
 // A connector connects, and detects a pooler between it and the server. Behind a pooler, the number
 // that the client gets for its connection differs from the number of the server's process. A pooler
-// may run each transaction in another process, and prepared statements do not survive that. So the
-// connector prepares none behind any pooler.
+// may run each transaction in another process, where the statements that were prepared earlier are
+// unknown. So the connector prepares no statements behind any pooler.
 type connector struct {
 	cfg      *pgx.ConnConfig
 	password func() (string, error)
@@ -37,8 +37,9 @@ const (
 	pooled
 )
 
-// Connect implements driver.Connector. If the way to the server is not the expected one, Connect
-// connects once more, and sends statements as the actual way allows.
+// Connect implements driver.Connector. The settings of a connection depend on whether there is a
+// pooler. If Connect finds that its expectation was wrong, it connects once more with the right
+// settings.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		thought := c.way.Load()
@@ -115,11 +116,12 @@ type listener struct{ c *connector }
 
 const (
 	probeTime = 2 * time.Second  // how long a notification may take to come back
-	deafTime  = 10 * time.Minute // how long until a pooler that passed no notification is tried again
+	deafTime  = 10 * time.Minute // how long until a pooler that did not pass a notification on is tried again
 )
 
-// Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If
-// each transaction has another server process, the notification does not arrive, and waiters poll.
+// Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If the
+// pooler gives each transaction another server process, the notification does not arrive, and
+// waiters poll.
 func (l *listener) Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error {
 	conn, way, err := l.connect(ctx)
 	if err != nil {

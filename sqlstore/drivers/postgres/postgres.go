@@ -74,7 +74,7 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 
 func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	there := *u
-	there.Path = cmp.Or(u.Path, "/") // without a path and a host there would be no slashes
+	there.Path = cmp.Or(u.Path, "/") // an empty path without a host would give a URL without slashes
 	cfg, err := pgx.ParseConfig(there.String())
 	if err != nil {
 		// The text of the error may hold a value of the URL or of the environment.
@@ -86,8 +86,9 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host other than this machine that pgx would try both with TLS and without, or
-// "" if there is none. sslmode=prefer and allow have this effect, and prefer is libpq's default.
+// fallsBack returns a host that pgx would try both with TLS and without, unless that host is this
+// machine. It returns "" if there is none. sslmode=prefer and allow have this effect, and prefer is
+// libpq's default.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string

@@ -86,8 +86,8 @@ func pathOf(u *url.URL) (string, error) {
 	return path, nil
 }
 
-// create creates the directory and the file, so that both have the right mode. SQLite gives the
-// files next to it the mode of that file.
+// create creates the directory and the file, so that both have the right mode. SQLite creates
+// further files next to it, such as the log, with the mode of that file.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -97,8 +97,8 @@ func SQLState(err error) string {
 // errSilent is the cause with which the context of a call ends if the server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
-// ended returns the error of the caller's context. Drivers look at the deadline itself, so ended
-// does the same: a deadline that has passed counts even if its timer has not fired yet.
+// ended returns the error of the caller's context. Drivers compare the deadline with the clock, and
+// so does ended: a deadline that has passed counts even if its timer has not fired yet.
 func ended(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
 		return nil
@@ -127,7 +127,7 @@ func Failure(ctx context.Context, err error, sent bool) error {
 		return over
 	}
 	if context.Cause(ctx) == errSilent {
-		err = errSilent // the caller set no deadline, so do not report one
+		err = errSilent // the deadline was set by begin, not by the caller, so do not report it
 	}
 	if open {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
