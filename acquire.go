@@ -69,3 +69,21 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	}
 	return handle(l.acquire(ctx, key.name, call{op: OpAdopt, once: true, replaces: &key}, opts))
 }
+
+// acquire keeps its frame small: thousands of goroutines may wait in it.
+func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, error) {
+	h, waiting, err := l.begin(ctx, name, &c, opts)
+	if waiting == nil {
+		return h, err
+	}
+	if waiting.set.slots != 0 && waiting.replaces == nil {
+		return waiting.takePermit(name)
+	}
+	if err := waiting.wait(); err != nil {
+		return nil, waiting.refused(name, err)
+	}
+	if waiting.events != nil {
+		waiting.announce()
+	}
+	return waiting.h, nil
+}

@@ -7,23 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// acquire keeps its frame small: thousands of goroutines may wait in it.
-func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, error) {
-	h, waiting, err := l.begin(ctx, name, &c, opts)
-	if waiting == nil {
-		return h, err
-	}
-	if err := waiting.wait(); err != nil {
-		return nil, waiting.refused(name, err)
-	}
-	if waiting.events != nil {
-		waiting.announce()
-	}
-	return waiting.h, nil
-}
-
-// begin tries to take the lock at once. It returns an attempt only if the caller has to wait; only
-// then is the attempt put on the heap.
+// begin tries to take the lock at once. It returns an attempt only if the caller has to wait, or if
+// Slots is given and nothing has been tried. Only then is the attempt put on the heap.
 //
 //go:noinline
 func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
@@ -33,6 +18,10 @@ func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option)
 	}
 	if a.once {
 		a.set.wait = 0
+	}
+	if a.set.slots != 0 && a.replaces == nil {
+		onHeap := a
+		return nil, &onHeap, nil
 	}
 	if l.cfg.observers != nil {
 		a.observe(name)
@@ -52,6 +41,28 @@ func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option)
 		a.announce()
 	}
 	return a.h, nil, nil
+}
+
+// run takes the lock on name, and waits for it if the settings allow that. The caller of run has
+// delivered EventAcquiring.
+func (a *attempt) run(name string) (*hold, error) {
+	err := a.prepare(name)
+	if err == nil {
+		wait := false
+		if wait, err = a.take(); wait {
+			err = a.wait()
+		}
+	}
+	switch {
+	case err == nil:
+		if a.events != nil {
+			a.announce()
+		}
+		return a.h, nil
+	case a.part:
+		return nil, a.drop(err)
+	}
+	return nil, a.refused(name, err)
 }
 
 // observe delivers EventAcquiring.

@@ -104,7 +104,15 @@ func failed(op Op, name string, causes ...error) error {
 			err = &joined{err, c}
 		}
 	}
-	return &Error{op, name, err}
+	return &Error{op, withoutSlot(name), err}
+}
+
+// withoutSlot returns the name that the caller gave, if name is that of a permit.
+func withoutSlot(name string) string {
+	if base, _, ok := driver.SplitSlot(name); ok {
+		return base
+	}
+	return name
 }
 
 // joined is like errors.Join, but its text is a single line, because it ends up in logs.

@@ -75,8 +75,13 @@ var noHold = func() *hold {
 	return h
 }()
 
-// String returns the name of the lock without its secret token.
-func (k *Lock) String() string { return "lock on " + quote(k.of().name) }
+// String returns the name of the lock, and its slot if it has one, without its secret token.
+func (k *Lock) String() string {
+	if slot := k.Slot(); slot >= 0 {
+		return fmt.Sprintf("slot %d of %s", slot, quote(k.Name()))
+	}
+	return "lock on " + quote(k.of().name)
+}
 
 // Format hides the secret from all verbs of package fmt.
 func (k *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
@@ -84,8 +89,16 @@ func (k *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 // LogValue hides the secret from logs.
 func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Name returns the name that is locked.
-func (k *Lock) Name() string { return k.of().name }
+// Name returns the name that is locked, without the number of the slot.
+func (k *Lock) Name() string { return withoutSlot(k.of().name) }
+
+// Slot returns the number of the permit, from 0 to n-1, or -1 if the lock was taken without Slots.
+func (k *Lock) Slot() int {
+	if _, slot, ok := driver.SplitSlot(k.of().name); ok {
+		return slot
+	}
+	return -1
+}
 
 // Shared reports whether the lock is shared, as far as this process knows. It never reports false
 // while other readers may hold the name, with one exception. If another program that knows the

@@ -149,7 +149,7 @@ type eventQueue struct {
 
 // newEvents returns the queue of an acquire that begins, and the context to use in this acquire.
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
-	n := &eventQueue{l: l, name: name, mode: mode, all: l.observed(ctx)}
+	n := &eventQueue{l: l, name: withoutSlot(name), mode: mode, all: l.observed(ctx)}
 	if n.all {
 		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: name, Mode: mode})
 	}

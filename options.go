@@ -44,6 +44,7 @@ type settings struct {
 	coolDown    time.Duration
 	fenceAbove  uint64
 	label       string
+	slots       int // 0: Slots is not given; below 0: it is invalid
 }
 
 type config struct {

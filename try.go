@@ -14,6 +14,8 @@ type call struct {
 	op       Op
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
+	part     bool // a part of a call for a permit; that call is counted and reported, not this one
+	gate     bool // for the gate of a name with slots
 	replaces *Key
 }
 
@@ -111,7 +113,9 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 // settle completes an attempt that got the lock at now. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
-	l.stats.acquired++
+	if !a.gate {
+		l.stats.acquired++
+	}
 	// Locker.attempts counts a Do until its function has returned. It counts a waiter to which the
 	// lock is passed on until the waiter has taken the lock.
 	if !a.within && (a.place == nil || a.place.state != passing) {
@@ -180,18 +184,25 @@ func (a *attempt) contended(err error) {
 	a.held = err
 }
 
-// refused ends an attempt that failed, and returns its error.
-func (a *attempt) refused(name string, err error) error {
+// drop ends an attempt that failed, and returns its error.
+func (a *attempt) drop(err error) error {
 	err = callerError(a.ctx, err)
 	if a.unsure {
 		err = withUncertain(err)
 	}
 	a.giveUpToken()
-	err = failed(a.op, name, err)
 	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
 	if a.counted {
 		a.l.attemptOver()
 	}
+	return err
+}
+
+// refused ends a call that failed, and returns the error for the caller.
+func (a *attempt) refused(name string, err error) error {
+	err = failed(a.op, name, a.drop(err))
+	a.l.mu.Lock()
 	a.l.stats.refused++
 	a.l.mu.Unlock()
 	if a.events != nil {

@@ -155,6 +155,14 @@ type Identifier interface {
 	StoreID(ctx context.Context) (string, error)
 }
 
+// Locator reports where a name is kept. A store has it if two names can share one lock, for example
+// because the place is a hash of 32 bits.
+type Locator interface {
+	// Location returns a text that is the same for two names if, and only if, they share one lock.
+	// It sends no request. If the name is not valid, it returns ErrInvalid.
+	Location(name string) (string, error)
+}
+
 // SamePlacer reports, without a request, whether two stores keep their locks in the same place.
 type SamePlacer interface {
 	// SamePlace reports whether other keeps its locks in the same memory or on the same server as

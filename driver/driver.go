@@ -26,6 +26,7 @@
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
 //   - [Enqueuer]: for a store in the memory of the process.
 //   - [Identifier]: a key is not accepted at the wrong store.
+//   - [Locator]: several names at once do not wait for themselves where two names share a lock.
 //   - [SamePlacer]: a quorum notices that it names the same store twice.
 //   - [Reporter]: people can see what the server is and what is wrong with its settings.
 //   - [FileSharer]: a child process can share a hold.

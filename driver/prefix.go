@@ -47,6 +47,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.raiser, _ = As[FenceRaiser](s)
 	p.files, _ = As[FileSharer](s)
 	p.identifier, _ = As[Identifier](s)
+	p.locator, _ = As[Locator](s)
 	p.reporter, _ = As[Reporter](s)
 	return p
 }
@@ -68,6 +69,7 @@ type prefixed struct {
 	raiser     FenceRaiser
 	files      FileSharer
 	identifier Identifier
+	locator    Locator
 	reporter   Reporter
 }
 
@@ -185,6 +187,13 @@ func (p *prefixed) File(name, token string) (*os.File, error) {
 		return nil, err
 	}
 	return p.files.File(name, token)
+}
+
+func (p *prefixed) Location(name string) (string, error) {
+	if err := p.optional(p.locator != nil, &name); err != nil {
+		return "", err
+	}
+	return p.locator.Location(name)
 }
 
 func (p *prefixed) StoreID(ctx context.Context) (string, error) {

@@ -28,6 +28,7 @@ var abilities = map[string]struct {
 	"Breaker":     {reflect.TypeFor[Breaker](), can[Breaker]},
 	"FenceRaiser": {reflect.TypeFor[FenceRaiser](), can[FenceRaiser]},
 	"FileSharer":  {reflect.TypeFor[FileSharer](), can[FileSharer]},
+	"Locator":     {reflect.TypeFor[Locator](), can[Locator]},
 	"Identifier":  {reflect.TypeFor[Identifier](), can[Identifier]},
 	"SamePlacer":  {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
 	"Reporter":    {reflect.TypeFor[Reporter](), can[Reporter]},
@@ -205,6 +206,11 @@ func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Gra
 func (s *recorder) Convert(_ context.Context, r Request) (Grant, error) {
 	s.note(r.Name)
 	return Grant{}, nil
+}
+
+func (s *recorder) Location(name string) (string, error) {
+	s.note(name)
+	return name, nil
 }
 
 func (s *recorder) Inspect(_ context.Context, name string) (State, error) {

@@ -1,0 +1,343 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Locks are the locks on several names that AcquireAll took together. Its methods are safe for
+// concurrent use. Locks must not be copied.
+type Locks struct {
+	_     noCopy
+	set   *lockSet
+	locks []*Lock // sorted by name
+}
+
+// AcquireAll takes the locks on all names, or none of them. It sorts the names, leaves out
+// repetitions, and takes one lock after the other. So two callers of AcquireAll never wait for each
+// other in a circle, whatever the order in which they give the names. A caller that holds a lock
+// already when it calls AcquireAll, or between two calls of it, has no such protection.
+//
+// Wait and the deadline of ctx bound the wait for all names together. Wait(0) tries each name once.
+// If a name is not to be had, AcquireAll releases the locks that it has, in reverse order, and
+// returns the error of that name: errors.As finds the *Error with its Name, and the *HeldError with
+// its holders. The same happens if a lock is lost while AcquireAll waits for another one.
+//
+// The other options hold for each lock. HoldAtLeast counts from the moment when all locks are held,
+// and a CoolDown only follows if all were held. Slots is ErrInvalid, and so is an empty list. If
+// the store keeps two of the names in the same place, so that they share one lock, AcquireAll
+// returns ErrInvalid.
+func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
+	s := l.newLockSet(ctx, call{op: OpAcquire}, opts)
+	if err := s.takeAll(names); err != nil {
+		return nil, err
+	}
+	all := &Locks{set: s}
+	for _, h := range s.holds {
+		k, _ := handle(h, nil)
+		all.locks = append(all.locks, k)
+	}
+	return all, nil
+}
+
+// DoAll takes the locks on all names as AcquireAll does, calls fn, and releases the locks when fn
+// has returned. The context passed to fn ends when ctx ends, or when the first lock ends. FenceFrom
+// returns the fence of the last name in the order of the alphabet; FencesFrom returns all fences.
+//
+// DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins its error to
+// the error of fn.
+func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.Context) error, opts ...Option) (err error) {
+	s := l.newLockSet(ctx, call{op: OpAcquire, within: true}, opts)
+	if err := s.takeAll(names); err != nil {
+		return err
+	}
+	// Deferred, so that a panic or Goexit in fn releases the locks too.
+	defer func() {
+		released := s.giveUp(nil)
+		l.mu.Lock()
+		for range s.holds {
+			l.attemptOver()
+		}
+		l.unlock()
+		switch {
+		case released == nil:
+		case err == nil:
+			err = released
+		default:
+			err = &joined{err, released}
+		}
+	}()
+	return fn(s.context())
+}
+
+// of returns the locks, or none for the zero Locks.
+func (k *Locks) of() []*Lock {
+	if k == nil {
+		return nil
+	}
+	return k.locks
+}
+
+// Names returns the names that are locked, sorted and without repetitions.
+func (k *Locks) Names() []string {
+	var names []string
+	for _, lock := range k.of() {
+		names = append(names, lock.Name())
+	}
+	return names
+}
+
+// Lock returns the lock on name, or nil if name is not one of Names. Releasing it alone ends the
+// context of all.
+func (k *Locks) Lock(name string) *Lock {
+	for _, lock := range k.of() {
+		if lock.Name() == name {
+			return lock
+		}
+	}
+	return nil
+}
+
+// Fences returns the fence of each name. They are 0 if the store has no fences.
+func (k *Locks) Fences() map[string]uint64 {
+	fences := make(map[string]uint64, len(k.of()))
+	for _, lock := range k.of() {
+		fences[lock.Name()] = lock.Fence()
+	}
+	return fences
+}
+
+// Context returns a context that ends when the first of the locks ends. context.Cause returns the
+// *Error of that lock. Otherwise it is like the context of a Lock.
+func (k *Locks) Context() context.Context {
+	if k == nil || k.set == nil {
+		return noHold.context()
+	}
+	return k.set.context()
+}
+
+// Remaining returns the shortest Remaining of the locks.
+func (k *Locks) Remaining() time.Duration {
+	left := time.Duration(1<<63 - 1)
+	for _, lock := range k.of() {
+		left = min(left, lock.Remaining())
+	}
+	if len(k.of()) == 0 {
+		return 0
+	}
+	return left
+}
+
+// Check asks the store whether all locks are still held, one after the other. It returns the error
+// of the first one that is not, as Lock.Check does.
+func (k *Locks) Check(ctx context.Context) error {
+	for _, lock := range k.of() {
+		if err := lock.Check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release releases all locks in reverse order, and returns their errors joined. Each of them is an
+// *Error with the name of the lock; see Lock.Release. A second Release returns the same.
+func (k *Locks) Release(opts ...ReleaseOption) error {
+	if k == nil || k.set == nil {
+		return noHold.giveUp(nil)
+	}
+	err := k.set.giveUp(opts)
+	runtime.KeepAlive(k.locks) // otherwise a Lock could count as forgotten while it is released
+	return err
+}
+
+// FencesFrom returns the fence of every lock whose context ctx descends from, by name. If two of
+// these locks have the same name, the fence is that of the inner one.
+func FencesFrom(ctx context.Context) map[string]uint64 {
+	fences := make(map[string]uint64)
+	for h := lockFrom(ctx); h != nil; h = h.outer {
+		name := withoutSlot(h.name)
+		if fence := h.fencing(); fence != 0 && fences[name] == 0 {
+			fences[name] = fence
+		}
+	}
+	return fences
+}
+
+// lockSet is one call for several names, and then its holds. During the call, the holds that it has
+// are in the context of the next one, as if calls of Do were nested.
+type lockSet struct {
+	call
+	l     *Locker
+	ctx   context.Context // the caller's
+	set   settings
+	start driver.Instant
+	holds []*hold // in the order in which they were taken
+
+	// waiting is the context of the requests. It ends when ctx ends, or when a hold that the call
+	// already has is over.
+	waiting  context.Context
+	lasting  context.Context // ends when the first hold is over; for Do, it ends with ctx as well
+	end      context.CancelCauseFunc
+	requests []driver.Request // those of holds
+}
+
+func (l *Locker) newLockSet(ctx context.Context, c call, opts []Option) *lockSet {
+	return &lockSet{call: c, l: l, ctx: ctx, set: l.cfg.defaults.with(opts)}
+}
+
+// takeAll takes all locks, or none.
+func (s *lockSet) takeAll(names []string) error {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if err := s.check(names); err != nil {
+		return failed(s.op, "", err)
+	}
+	s.start = s.l.clock.Now()
+	var stopWaiting, stopLasting context.CancelCauseFunc
+	s.waiting, stopWaiting = context.WithCancelCause(s.ctx)
+	lasting := s.waiting
+	if !s.within {
+		lasting = context.WithoutCancel(s.ctx)
+	}
+	s.lasting, stopLasting = context.WithCancelCause(lasting)
+	s.end = func(cause error) { stopLasting(cause); stopWaiting(cause) }
+	for _, name := range names {
+		if err := s.takeNext(name); err != nil {
+			s.abandon()
+			return err
+		}
+	}
+	if err := s.holdAtLeast(); err != nil {
+		s.abandon()
+		return err
+	}
+	return nil
+}
+
+// check finds the errors that no single name has.
+func (s *lockSet) check(names []string) error {
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("%w: no name is given", ErrInvalid)
+	case s.set.slots != 0:
+		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)
+	}
+	if err := s.set.check(&s.l.guarantees); err != nil {
+		return err
+	}
+	where, ok := driver.As[driver.Locator](s.l.store)
+	if !ok {
+		return nil
+	}
+	at := make(map[string]string, len(names))
+	for _, name := range names {
+		place, err := where.Location(name)
+		switch other, taken := at[place]; {
+		case errors.Is(err, errors.ErrUnsupported):
+			return nil
+		case err != nil:
+			return err
+		case taken:
+			return fmt.Errorf("%w: the names %s and %s share one lock in this store", ErrInvalid, quote(other), quote(name))
+		}
+		at[place] = name
+	}
+	return nil
+}
+
+// takeNext takes the lock on name, besides those that s has.
+func (s *lockSet) takeNext(name string) error {
+	a := &attempt{l: s.l, ctx: s.inside(s.waiting), call: s.call, set: s.set}
+	a.set.holdAtLeast = 0 // see holdAtLeast
+	if a.set.wait > 0 {
+		a.set.wait = max(0, s.set.wait-s.l.clock.Now().Sub(s.start))
+	}
+	if s.l.cfg.observers != nil {
+		a.observe(name)
+	}
+	h, err := a.run(name)
+	if err != nil {
+		if cause := context.Cause(s.waiting); cause != nil && s.ctx.Err() == nil {
+			return cause // a lock that s had is over
+		}
+		return err
+	}
+	s.holds = append(s.holds, h)
+	s.requests = append(s.requests, a.request)
+	context.AfterFunc(h.context(), func() { s.end(context.Cause(h.context())) })
+	return nil
+}
+
+// inside returns ctx as the context of the innermost hold, with the values that observers added.
+func (s *lockSet) inside(ctx context.Context) context.Context {
+	if len(s.holds) == 0 {
+		return ctx
+	}
+	h := s.holds[len(s.holds)-1]
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	return lockContext{valuesOf{ctx, h.from}, h}
+}
+
+func (s *lockSet) context() context.Context { return s.inside(s.lasting) }
+
+// holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
+// were in the first request, a name would stay taken after a refusal for another one.
+func (s *lockSet) holdAtLeast() error {
+	if s.set.holdAtLeast == 0 {
+		return nil
+	}
+	for i, h := range s.holds {
+		r := s.requests[i]
+		r.AtLeast = s.set.holdAtLeast
+		if err := r.Validate(&s.l.guarantees); err != nil {
+			return failed(s.op, h.name, err)
+		}
+		for try := 0; ; try++ {
+			_, err := s.l.store.Acquire(s.ctx, r)
+			if err == nil {
+				break
+			}
+			if definite(err) || try == len(retryAfter) || s.l.sleep(s.ctx, retryAfter[try]) != nil {
+				return failed(s.op, h.name, callerError(s.ctx, err))
+			}
+		}
+	}
+	return nil
+}
+
+// abandon releases the holds of a call that failed.
+func (s *lockSet) abandon() {
+	for _, h := range slices.Backward(s.holds) {
+		h.giveBack(context.Background(), 0)
+		if s.within {
+			s.l.mu.Lock()
+			s.l.attemptOver()
+			s.l.mu.Unlock()
+		}
+	}
+	s.end(ErrReleased)
+}
+
+// giveUp releases all holds.
+func (s *lockSet) giveUp(opts []ReleaseOption) error {
+	var err error
+	for _, h := range slices.Backward(s.holds) {
+		switch e := h.giveUp(opts); {
+		case e == nil:
+		case err == nil:
+			err = e
+		default:
+			err = &joined{err, e}
+		}
+	}
+	if !errors.Is(err, ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) { // after these the locks are still held
+		s.end(failed(OpHold, s.holds[0].name, ErrReleased))
+	}
+	return err
+}

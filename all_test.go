@@ -1,0 +1,249 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+func TestAcquireAll(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		all, err := l.AcquireAll(t.Context(), []string{"c", "a", "b", "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all.Names(); !reflect.DeepEqual(got, []string{"a", "b", "c"}) {
+			t.Errorf("the names are %v", got)
+		}
+		fences := padlock.FencesFrom(all.Context())
+		if !reflect.DeepEqual(fences, all.Fences()) || len(fences) != 3 || fences["b"] == 0 {
+			t.Errorf("the fences are %v and %v", fences, all.Fences())
+		}
+		if err := all.Check(t.Context()); err != nil || all.Remaining() <= 0 || all.Lock("b").Name() != "b" || all.Lock("d") != nil {
+			t.Errorf("the locks are not held: %v", err)
+		}
+		if _, err := l.Acquire(all.Context(), "b"); !errors.Is(err, padlock.ErrAlreadyHeld) {
+			t.Errorf("inside, b is to be had again: %v", err)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if _, err := l.TryAcquire(t.Context(), name); !errors.Is(err, padlock.ErrHeld) {
+				t.Errorf("%s is not held: %v", name, err)
+			}
+		}
+		if err := all.Release(); err != nil {
+			t.Error(err)
+		}
+		if err := all.Context().Err(); err == nil {
+			t.Error("the context lasts after the release")
+		}
+		k, err := l.TryAcquire(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := all.Release(); err != nil {
+			t.Errorf("a second release: %v", err)
+		}
+		if err := k.Release(); err != nil {
+			t.Errorf("the second release released the lock of another caller: %v", err)
+		}
+	})
+}
+
+// A refusal names the name and its holder, and leaves nothing behind.
+func TestAcquireAllOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, opts := range [][]padlock.Option{
+			{padlock.Wait(0)}, {padlock.Wait(3 * time.Second)}, {padlock.Wait(0), padlock.HoldAtLeast(time.Hour), padlock.CoolDown(time.Hour)},
+		} {
+			l := padlock.New(memstore.New())
+			other, err := l.Acquire(t.Context(), "c", padlock.Label("nightly"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, err = l.AcquireAll(t.Context(), []string{"a", "b", "c"}, opts...)
+			var e *padlock.Error
+			var held *padlock.HeldError
+			if !errors.As(err, &e) || e.Name != "c" || !errors.As(err, &held) || held.Holds[0].Label != "nightly" {
+				t.Errorf("the error is %v", err)
+			}
+			if waited := time.Since(began); waited != 0 && waited != 3*time.Second {
+				t.Errorf("the wait took %v", waited)
+			}
+			other.Release()
+			if states, err := l.List(t.Context(), ""); err != nil || len(states) != 0 {
+				t.Errorf("%v left %+v behind, %v", opts, states, err)
+			}
+			l.Close(t.Context())
+		}
+	})
+}
+
+// The order of the names that two callers give does not matter.
+func TestAcquireAllWithoutDeadlock(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		var wg sync.WaitGroup
+		for _, names := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "a"}, {"c", "a"}} {
+			wg.Go(func() {
+				for range 25 {
+					if err := l.DoAll(t.Context(), names, func(context.Context) error { return nil }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// If one lock is lost, the context of all ends, and a wait for further names ends too.
+func TestAcquireAllLosesOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.TTL(3*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		evict := func(name string) {
+			state, err := l.Inspect(t.Context(), name)
+			if err == nil {
+				_, err = l.Break(t.Context(), name, state.Fence)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		evict("a")
+		<-all.Context().Done()
+		var e *padlock.Error
+		if cause := context.Cause(all.Context()); !errors.As(cause, &e) || e.Name != "a" || !errors.Is(cause, padlock.ErrLost) {
+			t.Errorf("the context ended with %v", cause)
+		}
+		if err := all.Release(); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("the release says %v", err)
+		}
+
+		k, err := l.Acquire(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error)
+		go func() {
+			_, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.TTL(3*time.Second))
+			failed <- err
+		}()
+		synctest.Wait()
+		evict("a")
+		if err := <-failed; !errors.As(err, &e) || e.Name != "a" || !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("after the loss of a, the wait for b ends with %v", err)
+		}
+		if err := k.Release(); err != nil {
+			t.Error(err)
+		}
+		if states, _ := l.List(t.Context(), ""); len(states) != 0 {
+			t.Errorf("%+v is left behind", states)
+		}
+	})
+}
+
+// The time of HoldAtLeast counts from the moment when all locks are held.
+func TestAcquireAllHoldsAtLeast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtLeast(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := all.Release(); err != nil {
+			t.Error(err)
+		}
+		for _, name := range all.Names() {
+			if _, err := l.TryAcquire(t.Context(), name); !errors.Is(err, padlock.ErrHeld) {
+				t.Errorf("%s is free at once: %v", name, err)
+			}
+		}
+		<-time.After(time.Minute)
+		if err := l.DoAll(t.Context(), all.Names(), func(context.Context) error { return nil }, padlock.Wait(0)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDoAll(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		want := errors.New("what fn returned")
+		ctx, cancel := context.WithCancel(t.Context())
+		got := l.DoAll(ctx, []string{"a", "b"}, func(inside context.Context) error {
+			if n := len(padlock.FencesFrom(inside)); n != 2 {
+				t.Errorf("there are %d fences", n)
+			}
+			cancel()
+			<-inside.Done()
+			return want
+		})
+		if got != want {
+			t.Errorf("DoAll returns %v", got)
+		}
+		func() {
+			defer func() { recover() }()
+			l.DoAll(t.Context(), []string{"a", "b"}, func(context.Context) error { panic("x") })
+		}()
+		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.Wait(0))
+		if err != nil {
+			t.Fatalf("after a panic: %v", err)
+		}
+		all.Release()
+	})
+}
+
+func TestAcquireAllInvalid(t *testing.T) {
+	l := padlock.New(memstore.New())
+	defer l.Close(t.Context())
+	for _, c := range []struct {
+		names []string
+		opts  []padlock.Option
+	}{
+		{}, {[]string{"a"}, []padlock.Option{padlock.Slots(2)}}, {[]string{"a", ""}, nil}, {[]string{"a"}, []padlock.Option{padlock.Wait(-1)}},
+	} {
+		if _, err := l.AcquireAll(t.Context(), c.names, c.opts...); !errors.Is(err, padlock.ErrInvalid) {
+			t.Errorf("%v: %v", c.names, err)
+		}
+	}
+	var none padlock.Locks
+	if err := none.Release(); !errors.Is(err, padlock.ErrReleased) || none.Context().Err() == nil || none.Remaining() != 0 || len(none.Names()) != 0 {
+		t.Errorf("the zero Locks: %v", err)
+	}
+}
+
+// hashed keeps two names in one place if they have the same length.
+type hashed struct{ driver.Store }
+
+func (hashed) Location(name string) (string, error) { return string(rune(len(name))), nil }
+func (h hashed) Unwrap() driver.Store               { return h.Store }
+
+func TestNamesThatShareALock(t *testing.T) {
+	for _, store := range []driver.Store{hashed{memstore.New()}, driver.WithPrefix(hashed{memstore.New()}, "p:")} {
+		l := padlock.New(store)
+		if _, err := l.AcquireAll(t.Context(), []string{"one", "two"}); !errors.Is(err, padlock.ErrInvalid) {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := l.AcquireAll(t.Context(), []string{"one", "three"}); err != nil {
+			t.Error(err)
+		}
+		l.Close(t.Context())
+	}
+}

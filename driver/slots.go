@@ -1,0 +1,66 @@
+package driver
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A name that is used with slots has up to n holders, each with a permit. A permit is the lock on a
+// name that is derived from the name and the number of the slot. So a permit is a lock like any
+// other for every store. The derived names are the name, the byte slotMark and a short text:
+//
+//	reports <US> slot:0     the permit 0 of "reports"
+//	reports <US> slots      the gate: waiters for a permit of "reports" queue for this lock
+//
+// <US> is the byte 0x1F, which ASCII calls "unit separator".
+const slotMark = "\x1fslot"
+
+// MaxSlots is the greatest number of slots that a name can have.
+const MaxSlots = 1024
+
+// maxSlotSuffix is the length of the longest text that is added to a name for a slot.
+const maxSlotSuffix = len(slotMark + ":1023")
+
+// SlotName returns the name of the lock that is permit slot of name. slot is 0 to MaxSlots-1. The
+// result is longer than name by at most 10 bytes.
+func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
+
+// SlotGate returns the name of the lock for which those queue who wait for a permit of name.
+func SlotGate(name string) string { return name + slotMark + "s" }
+
+// SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
+// every other name.
+//
+// A store that spreads its locks over several servers keeps all names with the same first result
+// together.
+func SplitSlot(derived string) (name string, slot int, ok bool) {
+	at := strings.LastIndexByte(derived, slotMark[0])
+	if at <= 0 {
+		return "", 0, false
+	}
+	name, rest := derived[:at], derived[at:]
+	if rest == slotMark+"s" {
+		return name, -1, true
+	}
+	digits, found := strings.CutPrefix(rest, slotMark+":")
+	n, err := strconv.Atoi(digits)
+	if !found || err != nil || n < 0 || n >= MaxSlots || digits != strconv.Itoa(n) {
+		return "", 0, false
+	}
+	return name, n, true
+}
+
+// CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.
+func CheckSlots(name string, n int, g *Guarantees) error {
+	if n < 1 || n > MaxSlots {
+		return invalid("Slots", "is "+strconv.Itoa(n)+"; 1 to "+strconv.Itoa(MaxSlots)+" are allowed")
+	}
+	most := MaxName
+	if g.MaxName > 0 {
+		most = min(MaxName, g.MaxName)
+	}
+	if most -= maxSlotSuffix; len(name) > most {
+		return invalid("name", "has "+strconv.Itoa(len(name))+" bytes, at most "+strconv.Itoa(most)+" are allowed with Slots")
+	}
+	return CheckName(name, g)
+}

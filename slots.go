@@ -1,0 +1,324 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Slots lets up to n callers hold name at the same time, each with one of n permits. Lock.Slot
+// returns the number of the permit, from 0 to n-1; no other caller has that number while this
+// caller's lock lasts. n is 1 to driver.MaxSlots.
+//
+// A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
+// permit comes back with the lease. With HoldAtLeast, at most n callers start in that time.
+//
+// Callers need not give the same n: each takes a permit below its own n. Callers with Slots do not
+// exclude callers without. Callers that wait get permits in the order of arrival. A new caller may
+// take a permit that has just become free before them. Slots and Shared together are ErrInvalid.
+func Slots(n int) Option {
+	if n < 1 {
+		n = -1 // 0 means that Slots is not given
+	}
+	return option(func(s *settings) { s.slots = n })
+}
+
+// permits is one call that takes one of n permits. Its states are:
+//
+//	state      what it does                        next state
+//	scanning   tries every permit once, from 0     a permit: done. All are held: queueing, or refused
+//	           to n-1; callers that wait in this    if the caller does not wait. Another error: refused
+//	           process skip it, to keep the order
+//	queueing   waits for the lock on the gate      it has the gate: watching. The wait is over: refused
+//	watching   tries every permit once, and then   a permit: releases the gate, then done. The wait is
+//	           waits until one may be free         over: releases the gate, then refused. The gate is
+//	                                               lost: goes on, since only the order depends on it
+//	done       returns the hold
+//	refused    returns the error
+//
+// The gate has a short lease. So if the caller at the gate dies, the others wait for that lease
+// only. The callers of this process wait for the gate in the Locker's own line.
+type permits struct {
+	call
+	l       *Locker
+	ctx     context.Context
+	name    string
+	set     settings
+	start   driver.Instant
+	events  *eventQueue // nil if there is no observer
+	held    []error     // for each permit the last *HeldError
+	noted   bool        // EventContended was noted
+	timeout bool        // the time of Wait is over
+	poll    poller
+}
+
+// takePermit takes one of the permits of name. a has been given the options of the call, and has
+// tried nothing.
+//
+//go:noinline
+func (a *attempt) takePermit(name string) (*hold, error) {
+	p := &permits{call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, poll: poller{l: a.l}}
+	if a.l.cfg.observers != nil {
+		a.observe(name)
+		p.ctx, p.events = a.ctx, a.events
+	}
+	err := p.check()
+	if err == nil {
+		var h *hold
+		if h, err = p.take(); err == nil {
+			return h, nil
+		}
+	}
+	a.start, a.timeout = p.start, p.timeout
+	return nil, a.refused(name, err)
+}
+
+// check finds the errors in the call, before anything is sent to the store.
+func (p *permits) check() error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	if p.set.shared {
+		return fmt.Errorf("%w: Slots and Shared cannot be combined", ErrInvalid)
+	}
+	if err := driver.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
+		return err
+	}
+	for h := lockFrom(p.ctx); h != nil; h = h.outer {
+		if base, _, ok := driver.SplitSlot(h.name); ok && base == p.name && h.locker == p.l && h.over() == nil {
+			return ErrAlreadyHeld
+		}
+	}
+	return p.set.check(&p.l.guarantees)
+}
+
+// take runs the states of permits.
+func (p *permits) take() (*hold, error) {
+	l := p.l
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, ErrClosed
+	}
+	l.attempts++ // so that Close waits for this call
+	crowded := l.queues[driver.SlotGate(p.name)] != nil
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.attemptOver()
+		l.mu.Unlock()
+	}()
+	p.start = l.clock.Now()
+	p.held = make([]error, p.set.slots)
+	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip {
+		h, err := p.scan()
+		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
+			return h, err
+		}
+	}
+	p.contended(nil)
+	return p.queue()
+}
+
+// scan tries each permit once.
+func (p *permits) scan() (*hold, error) {
+	for i := range p.held {
+		a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start}
+		a.part, a.noted, a.set.wait = true, true, 0
+		h, err := a.run(driver.SlotName(p.name, i))
+		if err == nil {
+			return h, nil
+		}
+		if !errors.Is(err, ErrHeld) && !splitVote(err) {
+			return nil, err
+		}
+		p.held[i] = err
+		p.poll.until(err)
+	}
+	return nil, p.refusal()
+}
+
+// refusal returns one *HeldError for all permits.
+func (p *permits) refusal() error {
+	all := &HeldError{Waiters: -1}
+	for _, err := range p.held {
+		var held *HeldError
+		if !errors.As(err, &held) {
+			continue
+		}
+		all.Holds = append(all.Holds, held.Holds...)
+		if all.Until.IsZero() || !held.Until.IsZero() && held.Until.Before(all.Until) {
+			all.Until = held.Until
+		}
+	}
+	err := error(all)
+	p.contended(err)
+	return err
+}
+
+// contended notes, once, that the caller did not get a permit at once.
+func (p *permits) contended(err error) {
+	if p.noted {
+		return
+	}
+	p.noted = true
+	p.l.mu.Lock()
+	p.l.stats.contended++
+	p.events.noteCall(Event{Kind: EventContended, Err: err})
+	p.l.unlock()
+}
+
+// skips reports whether SkipIfOutlived applies: the holder of every permit plans to keep it beyond
+// the end of this wait.
+func (p *permits) skips() bool {
+	for _, held := range p.held {
+		a := attempt{l: p.l, ctx: p.ctx, set: p.set, start: p.start, held: held}
+		if !a.skips() {
+			return false
+		}
+	}
+	return p.set.skip
+}
+
+// gateTTL is the lease of the gate. It is how long a caller that died at the gate delays the
+// others. A shorter lease would have to be renewed more often while the caller waits.
+const gateTTL = time.Second
+
+// queue waits for the gate, and then for a permit.
+func (p *permits) queue() (*hold, error) {
+	g := &attempt{l: p.l, ctx: p.ctx, call: p.call, start: p.start}
+	g.part, g.gate, g.noted, g.within = true, true, true, false
+	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
+	gate, err := g.run(driver.SlotGate(p.name))
+	p.timeout = g.timeout
+	switch {
+	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
+		return nil, &joined{p.refusal(), p.ctx.Err()}
+	case errors.Is(err, ErrHeld):
+		return nil, p.refusal()
+	case err != nil:
+		return nil, err
+	}
+	defer gate.giveBack(context.Background(), 0)
+	ctx, stop := p.bounded()
+	defer stop()
+	return p.watch(ctx)
+}
+
+// remaining returns the rest of the time of Wait.
+func (p *permits) remaining() time.Duration {
+	if p.set.wait < 0 {
+		return p.set.wait
+	}
+	return max(0, p.set.wait-p.l.clock.Now().Sub(p.start))
+}
+
+// bounded returns the context for the wait for a permit. It ends as the context of a wait for a
+// plain lock does.
+func (p *permits) bounded() (context.Context, func()) {
+	a := &attempt{l: p.l, ctx: p.ctx}
+	if p.set.wait < 0 {
+		return a.bounded(nil)
+	}
+	over := make(chan struct{})
+	stopTimer := p.l.clock.AfterFunc(p.remaining(), func() { close(over) })
+	ctx, stop := a.bounded(over)
+	return ctx, func() { stopTimer(); stop() }
+}
+
+// watch tries the permits whenever one may be free, until it gets one or ctx ends.
+func (p *permits) watch(ctx context.Context) (*hold, error) {
+	a := &attempt{l: p.l, ctx: p.ctx}
+	var downSince driver.Instant
+	var trouble error // the last error; nil if the store has replied since
+	for {
+		began := p.l.clock.Now()
+		h, err := p.scan()
+		switch {
+		case err == nil:
+			return h, nil
+		case errors.Is(err, ErrHeld) || splitVote(err):
+			if downSince, trouble = 0, nil; p.skips() {
+				return nil, err
+			}
+			p.awaitPermit(ctx)
+		case ctx.Err() == nil && !a.tolerates(err, began, &downSince):
+			return nil, err
+		default:
+			trouble = err
+			p.l.sleep(ctx, p.poll.next())
+		}
+		if ctx.Err() != nil {
+			return nil, p.waitOver(ctx, trouble)
+		}
+	}
+}
+
+// waitOver returns the error of a wait that ended, as attempt.waitEnded does.
+func (p *permits) waitOver(ctx context.Context, trouble error) error {
+	err := p.refusal()
+	p.timeout = context.Cause(ctx) == errWaitOver
+	switch {
+	case p.ctx.Err() != nil:
+		err = &joined{err, p.ctx.Err()}
+	case errors.Is(context.Cause(ctx), ErrClosed):
+		err = ErrClosed
+	}
+	if trouble != nil {
+		err = &joined{err, trouble}
+	}
+	return err
+}
+
+// watchMost is how many permits of one name are watched at the same time. If there are more, the
+// caller at the gate also looks at all of them every rescanAfter.
+const (
+	watchMost   = 16
+	rescanAfter = 250 * time.Millisecond
+)
+
+// awaitPermit returns when a permit may be free, or when ctx ends.
+func (p *permits) awaitPermit(ctx context.Context) {
+	if p.l.waiter == nil {
+		p.l.sleep(ctx, p.poll.next())
+		return
+	}
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := rand.Perm(len(p.held))
+	if len(watched) > watchMost {
+		watched = watched[:watchMost]
+		stop := p.l.clock.AfterFunc(rescanAfter, cancel)
+		defer stop()
+	}
+	woken := make(chan error, len(watched))
+	for _, i := range watched {
+		go func() {
+			_, err := p.l.waiter.Wait(watching, p.request(i), false)
+			woken <- err
+		}()
+	}
+	cannotWait := <-woken != nil && watching.Err() == nil
+	cancel()
+	for range len(watched) - 1 {
+		<-woken
+	}
+	if cannotWait {
+		p.l.sleep(ctx, p.poll.next())
+	}
+}
+
+// request is what the caller waits for at permit i. It takes no place in the store's queue.
+func (p *permits) request(i int) driver.Request {
+	l := p.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return driver.Request{
+		Name: driver.SlotName(p.name, i), Token: l.newToken(), TTL: p.set.ttl,
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: p.set.label},
+	}
+}
