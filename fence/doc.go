@@ -52,10 +52,10 @@ var (
 // numbers exactly.
 const end = 1 << 53
 
-// StaleError says which fence was refused, and why. errors.Is finds ErrStale in
-// it.
+// StaleError has the fence that was refused and the greater one that was seen before. errors.Is
+// finds ErrStale in it.
 type StaleError struct {
-	Name  string // of the resource, if known
+	Name  string // the name of the resource, if known
 	Fence uint64 // the fence that was refused
 	Seen  uint64 // the greatest fence before it
 }

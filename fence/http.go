@@ -80,17 +80,17 @@ func CheckResponse(resp *http.Response) error {
 }
 
 // Middleware guards HTTP handlers. A request's handler runs under Register.Do. So in this process
-// it never runs at the same time as the handler of a later holder, or after it. The Register is in
-// the memory of this process. Behind a load balancer, each server guards only against the fences
+// it runs neither at the same time as the handler of a later holder nor after it. The Register is
+// in the memory of this process. Behind a load balancer, each server guards only against the fences
 // that it has seen itself, and a server that was restarted has seen none. Where that is not enough,
 // guard the data with SQL or RedisHash.
 //
 // The responses of the guard are:
 //
 //	400 Bad Request            the header is malformed
-//	412 Precondition Failed    the fence is stale; the header has the greatest
-//	428 Precondition Required  there is no fence, unless Optional
-//	503 Service Unavailable    the request ended while it waited for the handler of an older one
+//	412 Precondition Failed    the fence is stale; the header has the greatest fence
+//	428 Precondition Required  there is no fence, and Optional is not set
+//	503 Service Unavailable    the request ended while it waited for a handler with a smaller fence
 //
 // Requests without a fence whose method is safe (GET, HEAD, OPTIONS, TRACE) pass unguarded, because
 // they write nothing, and because a browser's CORS preflight carries no fence. If such a request
@@ -103,8 +103,8 @@ type Middleware struct {
 	// is nil, the Middleware has its own, with at most 100,000 names.
 	Register *Register
 
-	// Name returns the name, in the Register, of the thing that a request writes. If it is nil,
-	// that is the path of the URL, which the client chooses: see Register.Max.
+	// Name returns the name, in the Register, of the thing that a request writes. If Name is nil,
+	// the path of the URL is used. The client chooses that path: see Register.Max.
 	Name func(*http.Request) string
 
 	// Optional lets all requests without a fence pass, unguarded.

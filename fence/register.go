@@ -13,8 +13,7 @@ type Register struct {
 	// Max bounds how many names are remembered; 0 means no bound. If clients that you do not trust
 	// choose the names, set Max before the first use. If there are more names than Max, the
 	// Register forgets the name that was not used for the longest time, unless a call of Do for it
-	// is under way. After that, it no longer refuses a holder that has been paused since before
-	// that last use.
+	// is under way. After that, a holder that was paused before that last use is no longer refused.
 	Max int
 
 	mu     sync.Mutex
@@ -25,7 +24,7 @@ type Register struct {
 type entry struct {
 	name    string
 	seen    uint64
-	running map[uint64]int // how many functions of Do are running, by their fences
+	running map[uint64]int // by fence, how many functions of Do are running
 	changed chan struct{}  // closed when one of these functions has ended
 	busy    int            // how many calls of Do are waiting or running
 	place   *list.Element  // the place in recent
@@ -33,8 +32,8 @@ type entry struct {
 
 // Do runs write, unless name has had a greater fence already; then it returns a *StaleError. While
 // write runs, functions with a greater fence wait until write has returned or their ctx ends, and
-// functions with a smaller fence are refused. So write never runs at the same time as the write of
-// a later holder, or after it. Functions with the same fence may run at the same time.
+// functions with a smaller fence are refused. So write runs neither at the same time as the write
+// of a later holder nor after it. Functions with the same fence may run at the same time.
 //
 // Do returns the error of write, or the error of ctx if write did not run.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {

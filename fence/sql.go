@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Placeholders says how a database writes the placeholders of a statement.
+// Placeholders is the way in which a database writes the placeholders of a statement.
 type Placeholders uint8
 
 const (
@@ -86,8 +86,8 @@ var ErrNotApplied = errors.New("no row was changed: it has a greater fence, or i
 // Applied checks the result of ExecContext for a guarded statement. It returns the error of
 // ExecContext, or ErrNotApplied if no row was changed.
 //
-// MySQL's driver counts only rows that got new values. So a statement that is repeated seems not
-// applied, unless the database was opened with clientFoundRows=true.
+// MySQL's driver counts only rows that got new values. So if a statement is repeated, the
+// repetition returns ErrNotApplied, unless the database was opened with clientFoundRows=true.
 func Applied(res sql.Result, err error) error {
 	if err != nil {
 		return err

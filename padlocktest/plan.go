@@ -21,7 +21,7 @@ const (
 	Extend                      // from Extend and Check, and for each renewal
 	Release                     // from Release, and for each clean-up
 	Convert                     // from Promote and Demote
-	Wait                        // for a name that is held; one request for all waiters of a Locker
+	Wait                        // from a wait for a name that is held; one request for all waiters of a Locker
 	All     Request = 1<<iota - 1
 )
 
@@ -39,7 +39,8 @@ func (r Request) String() string {
 	return strings.Join(kinds, "|")
 }
 
-// Always, as a number of times, means that the trouble lasts until Heal.
+// Always is a number of times, for Fail and LoseReplies. It means that the trouble lasts until
+// Heal.
 const Always = -1
 
 // plan is trouble that the test planned for some requests.
@@ -51,9 +52,10 @@ type plan struct {
 	after bool // the request is carried out before err is returned
 }
 
-// Fail makes the next n requests of a kind fail with err. The store does nothing for them. If err
-// is ErrUnavailable, the Locker knows that. If err is ErrUncertain, or an error that package
-// padlock does not know, the Locker must assume that the request may have been carried out.
+// Fail makes the next n requests of a kind fail with err. The store does nothing for these
+// requests. If err is ErrUnavailable, the Locker knows that nothing was done. If err is
+// ErrUncertain, or an error that package padlock does not know, the Locker must assume that the
+// request may have been carried out.
 func (s *Script) Fail(kind Request, n int, err error) { s.plan(plan{kind: kind, left: n, err: err}) }
 
 // LoseReplies makes the store carry out the next n requests of a kind and lose the replies.

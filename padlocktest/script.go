@@ -64,8 +64,9 @@ func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
 var errScript = errors.New("padlocktest: Script.Lose")
 
-// Lose ends all locks on name at once, as if another client had taken and released it. The contexts
-// of these locks end, and their methods return ErrLost. Lose panics if nobody holds the name.
+// Lose ends all locks on name at once, as if another client had taken and released the name. The
+// contexts of these locks end, and their methods return ErrLost. Lose panics if nobody holds the
+// name.
 func (s *Script) Lose(name string) {
 	ctx := context.Background()
 	state, err := s.mem.Inspect(ctx, name)
@@ -88,9 +89,9 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes another client hold name until free is called. Lockers see by as the holder. If
-// by.Since is zero, it is set to the current time. The hold ends by itself at by.Until, or after a
-// day if by.Until is zero. Hold panics if it cannot take the name.
+// Hold makes another client hold name until free is called. Lockers see the holder that by
+// describes. If by.Since is zero, it is set to the current time. The hold ends by itself at
+// by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the name.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++

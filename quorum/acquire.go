@@ -8,9 +8,9 @@ import (
 
 // Acquire implements driver.Store. It asks all members at once (under [All] one after the other).
 // It decides when a quorum has granted, or when so many members refuse that no quorum is left. If
-// Acquire fails, the members that granted have released before it returns; members whose answer is
-// unknown are released in the background. If this process has the hold already, a repeated request
-// renews it.
+// Acquire fails, it returns after the members that granted have released the hold. Members whose
+// answer is unknown release it in the background. If this process has the hold already, a repeated
+// request renews it.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err

@@ -54,7 +54,7 @@ type conversion struct {
 	answers  []answer
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set before stage is won, and not changed afterwards
+	fence uint64 // set before the stage becomes won, and not changed afterwards
 }
 
 // ask is the script that converts the hold at one member.
@@ -74,9 +74,9 @@ func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answ
 	}
 }
 
-// convertAt converts the hold at member i, in the hold's turn there. While a demotion whose outcome
-// is unknown may still arrive, it refuses a promotion: the late demotion would let readers in
-// afterwards.
+// convertAt converts the hold at member i. Its caller has the hold's turn there (slot.turn). While
+// a demotion whose outcome is unknown may still arrive, convertAt refuses a promotion, because the
+// late demotion would let readers in afterwards.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
 	s.mu.Lock()
@@ -192,12 +192,12 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 		s.mu.Unlock()
 		return driver.Grant{}, lost
 	}
-	return driver.Grant{}, c.why(ctx, conflicted, back, cause)
+	return driver.Grant{}, c.failed(ctx, conflicted, back, cause)
 }
 
-// why returns the error of a promotion that failed and left the shared hold as it was. back has the
-// members' answers to the conversion back to shared.
-func (c *conversion) why(ctx context.Context, conflicted bool, back []answer, cause error) error {
+// failed returns the error of a promotion that failed and left the shared hold as it was. back has
+// the members' answers to the conversion back to shared.
+func (c *conversion) failed(ctx context.Context, conflicted bool, back []answer, cause error) error {
 	s := c.s
 	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
 	switch err := refusal(c.answers); {
@@ -213,7 +213,7 @@ func (c *conversion) why(ctx context.Context, conflicted bool, back []answer, ca
 	return s.fail(driver.ErrUnavailable, c.answers, nil)
 }
 
-// lead returns the first answer that grants or refuses the promotion.
+// lead returns the first answer, in the order of the members, that grants or refuses the promotion.
 func (c *conversion) lead() verdict {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v == yes || v == held || v == conflict {
@@ -253,8 +253,8 @@ func (c *conversion) raise(ctx context.Context) bool {
 }
 
 // revert makes the hold shared again at the members that promoted it. If intents is true, it also
-// withdraws the intent at the members that noted one, because that intent is in another reader's
-// way. The result says for each member what is then known of the shared hold.
+// withdraws the intent at the members that noted one, because such an intent would keep another
+// reader from being promoted. The result tells for each member whether it then has the shared hold.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)
@@ -271,7 +271,7 @@ func (c *conversion) revert(intents bool) []answer {
 			})
 		case a.verdict == held || a.verdict == conflict:
 			c.note(i, false)
-			back[i].verdict = yes // a failed promotion leaves the hold
+			back[i].verdict = yes // after a failed promotion the shared hold is still there
 		case a.verdict == pending:
 			c.note(i, true)
 			back[i] = answer{member: i, verdict: unsure, err: errOverdue}

@@ -8,8 +8,8 @@ import (
 )
 
 // win ends the vote as won. It returns false if the vote was not won after all, because of an
-// answer that came in the meantime. From then on, ask itself gives the fence to members that grant
-// late.
+// answer that came in the meantime. If a member grants after the vote is won, ask writes the fence
+// to this member.
 func (t *try) win(ctx context.Context) bool {
 	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
 	t.s.mu.Lock()
@@ -62,8 +62,8 @@ func (t *try) isSecure(g driver.Grant) bool {
 	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
 }
 
-// secure sets AtLeast and raises the fence at a member that granted. It runs in the hold's turn
-// there.
+// secure sets AtLeast and raises the fence at a member that granted. Its caller has the hold's turn
+// there (slot.turn).
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -156,8 +156,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
 	if unknown > 0 {
-		// If only some members still hold something, that blocks no caller while the other members
-		// make a quorum. But members that cannot be asked are of no use for that quorum.
+		// If only some members still hold something, that blocks no caller as long as the other
+		// members make a quorum. But members that cannot be asked do not count for that quorum.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -181,8 +181,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 
 // contended reports whether another try may succeed. That is so if something was in the way that an
 // earlier try of this caller left behind. It is also so if the members that could be asked would
-// make a quorum without the other callers' holds. Mostly these callers split the vote; it cannot be
-// known whether one of them holds the name.
+// make a quorum without the other callers' holds. Usually these callers and this one split the
+// vote, but it cannot be known whether one of them holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
@@ -190,7 +190,8 @@ func (t *try) contended() bool {
 
 // swapOpen returns the error of a hand-over if it cannot be known whether the hand-over has a
 // quorum. Members that handed over keep the new token, because a repetition with this token may win
-// the others. To hand back, the members that do not answer would be needed.
+// the others. The hold cannot be handed back, because that would need the members that do not
+// answer.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err

@@ -1,5 +1,5 @@
-// Package quorum makes one store of several: a lock is held as long as enough of them agree that it
-// is. It is a driver.Store made of any driver.Stores, which may be of different kinds.
+// Package quorum makes one store of several: a lock is held as long as enough of these stores agree
+// that it is held. It is a driver.Store made of any driver.Stores, which may be of different kinds.
 //
 // [Majority] needs more than half of its members, so it survives the loss of the others. It is the
 // algorithm known as Redlock (Salvatore Sanfilippo, "Distributed Locks with Redis"), with two
@@ -13,13 +13,13 @@
 // The members must fail independently: a member that is itself replicated counts as one. Every
 // member gets the same token. A hold counts from the instant before the first request was sent. It
 // lasts as long as the shortest lease among the members that are needed. A member that cannot be
-// reached, or does not answer in time, never counts as "held", because nothing is known of it.
+// reached, or does not answer in time, never counts as one that says "held", because its state is
+// not known.
 //
 // Any two quorums have a member in common. So there is at most one exclusive hold as long as that
-// member keeps its word, that is, as long as it does not forget a hold before its lease is over. If
-// a member forgets a hold, for example because it restarts empty, a quorum cannot make up for that.
-// But a hold is kept on as many members as possible, not just on a quorum, and Guarantees says
-// which risk is left.
+// member does not forget a hold before its lease is over. If a member forgets a hold, for example
+// because it restarts empty, a quorum cannot make up for that. But a hold is kept on as many
+// members as possible, not just on a quorum, and Guarantees says which risk is left.
 //
 // # Fences
 //
@@ -28,8 +28,9 @@
 // name needs at least one of these members, and that member mints a greater fence. Without this
 // step the fence could become smaller from one quorum to the next. For example, if {1,2,3} granted
 // first and the greatest fence came from member 1, a later grant from {3,4,5} would not know that
-// fence. The idea is the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing Memory
-// Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. [NoFences] turns it off.
+// fence. The idea comes from the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing
+// Memory Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. [NoFences] turns it
+// off.
 //
 // # Time
 //

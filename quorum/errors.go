@@ -59,7 +59,8 @@ func (s *Store) fail(is error, answers []answer, also error) error {
 	return &failure{is, strings.ReplaceAll(text, "\n", ", "), also}
 }
 
-// open returns ErrUncertain if the request may have changed something, else ErrUnavailable.
+// open returns ErrUncertain if the request may have changed something at a member, else
+// ErrUnavailable.
 func (s *Store) open(answers []answer, also error) error {
 	for i := range answers {
 		switch answers[i].verdict {
@@ -70,8 +71,8 @@ func (s *Store) open(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided returns the error of a request that may or may not have a quorum. changes means that
-// the request could have changed something.
+// undecided returns the error of a request that may or may not have a quorum. changes is false if
+// the request was of a kind that changes nothing.
 func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err
@@ -83,7 +84,8 @@ func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 }
 
 // loss returns ErrExpired or ErrLost if so many members deny the hold that no quorum is left, else
-// nil. If enough of these members say "expired", no other caller can have had a quorum since.
+// nil. It returns ErrExpired if so many of them report ErrExpired that no other caller can have had
+// a quorum since.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil
@@ -155,7 +157,7 @@ type who struct {
 	pid             int
 	shared, foreign bool
 	cooling         bool
-	nth             int // tells several holds apart that are alike
+	nth             int // a number that distinguishes holds that are otherwise alike
 }
 
 func (m *merger) add(holds []driver.Hold) {

@@ -109,7 +109,7 @@ func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(an
 }
 
 // mendSoon renews the hold in the background, a little later. It is called when a quorum granted
-// the hold but some member did not, so that this member gets the hold too.
+// the hold but some members did not, so that these members get the hold too.
 func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,10 +139,10 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	}()
 }
 
-// mend gives the hold, or its mode, back to member i. It runs in the hold's turn there, and only
-// right after a quorum of other members confirmed the hold, because then no other caller can have
-// it. At any other time, mend could give a hold to this caller although another caller had the name
-// in between.
+// mend gives the hold, or its mode, back to member i. Its caller has the hold's turn there
+// (slot.turn). mend is called only right after a quorum of other members confirmed the hold,
+// because then no other caller can have had the name. At any other time, another caller may have
+// had the name since the hold was last confirmed, and the hold must not come back.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.slots[i]
 	s.mu.Lock()

@@ -92,9 +92,9 @@ func least[T int | time.Duration](s *Store, of func(*member) T) (limit T) {
 	return limit
 }
 
-// promotion is Atomic if enough members promote atomically. No other caller can then have the name
-// in between at a quorum of members, and these members are enough to keep the shared hold if a
-// re-grant at the others fails.
+// promotion is Atomic if the members that promote atomically are a quorum. During a promotion, no
+// other caller can then get the name at a quorum. If a re-grant at the other members fails, the
+// atomic members are enough to keep the shared hold.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

@@ -12,8 +12,8 @@ import (
 type id struct{ name, token string }
 
 // hold is what this process knows of one token for one name. It exists from the first request for
-// the token until the hold is over and no request is under way. It need not be complete, so the
-// members are asked too.
+// the token until the hold is over and no request is under way. This knowledge may be incomplete,
+// so the members are asked too.
 type hold struct {
 	id
 	refs  int    // how many calls and requests use it

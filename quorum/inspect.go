@@ -41,8 +41,8 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	return answers, s.enough(answers, cause)
 }
 
-// enough returns an error if so few members answered that a quorum of the others may have a hold
-// that the answers do not show.
+// enough returns an error if so few members answered that the others are a quorum, which may have a
+// hold that the answers do not show.
 func (s *Store) enough(answers []answer, cause error) error {
 	if s.refuses(count(answers, yes)) {
 		return nil
@@ -143,12 +143,12 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 }
 
 // Break implements driver.Breaker. seenFence is the fence that Inspect reported. Each member breaks
-// only the hold that it has when Break inspects it again. Enough members must do so that the former
-// holder has no quorum left. The fence that Break returns is greater than the former holder's and
-// less than all later ones.
+// only the hold that it has when Break inspects it again. Break succeeds if so many members break
+// their hold that the former holder has no quorum left. The fence that Break returns is greater
+// than the former holder's and less than all later ones.
 //
-// ErrUncertain means that fewer members did so, or that there is no such fence because the members'
-// clocks are too far apart.
+// ErrUncertain means that too few members are known to have broken their hold, or that there is no
+// such fence because the members' clocks are too far apart.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
@@ -191,7 +191,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			minted = append(minted, answers[i].grant.Fence)
 		}
 	}
-	overlap := len(answers) - s.need + 1 // this many members are at least one of every quorum
+	overlap := len(answers) - s.need + 1 // any set of so many members contains a member of every quorum
 	switch {
 	case len(minted) >= overlap:
 		slices.Sort(minted)
@@ -208,8 +208,8 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 	return 0, s.fail(driver.ErrUncertain, answers, cause)
 }
 
-// Status implements driver.Reporter. It reports which members could be asked, and what each of them
-// found out.
+// Status implements driver.Reporter. It reports which members could be asked, and the findings of
+// each of them.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if s.counted(func(m *member) bool { return m.reporter != nil }) == 0 {
 		return nil, fmt.Errorf("status: %w", errors.ErrUnsupported)

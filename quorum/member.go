@@ -23,8 +23,8 @@ type member struct {
 	reporter  driver.Reporter
 	ids       driver.Identifier
 
-	id        atomic.Pointer[string] // the result of ids, once it is known
-	unsettled atomic.Int64           // how many releases this member has not answered for certain
+	id        atomic.Pointer[string] // the id of the store, once it is known
+	unsettled atomic.Int64           // how many releases are under way here without a certain outcome
 }
 
 // maxUnsettled is how many unsettled releases make a member count as out of order. Such a member is

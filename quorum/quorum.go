@@ -49,7 +49,7 @@ type Store struct {
 	members    []*member
 	guarantees driver.Guarantees
 	waits      bool // at least one member can wait
-	converts   bool // all members can; the same for the next three fields
+	converts   bool // all members can convert; the next three fields tell the same of other abilities
 	breaks     bool
 	inspects   bool
 	lists      bool

@@ -70,8 +70,8 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 
 // outcome returns what became of the hold, if that is certain. It is not enough that the hold is
 // over. Members that have not answered may still keep other callers from a quorum, and the name
-// must be free when Release returns. A denial does not count if this process has asked the member
-// to release before.
+// must be free when Release returns. If a member says that it has no hold, that does not count if
+// this process has asked it to release before.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -109,9 +109,9 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 	return n
 }
 
-// withdraw releases what members may have granted to a lost try. It waits for the members that
-// granted, since the others do not answer anyway. It returns at how many members something may
-// still be left.
+// withdraw releases what members may have granted to a lost try. It waits only for the members that
+// granted, because the others probably do not answer. It returns the number of members at which
+// something may still be left.
 func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
@@ -185,32 +185,40 @@ const (
 //
 // A token at one member (slot) is in one of these states:
 //
-//	state      in the slot              what the member may have
-//	unasked    !sent                    nothing, and nothing can arrive
-//	asked      sent, turn taken         a request is under way
-//	granted    sent, has                the hold
-//	unsure     sent, late is ahead      the hold, now or until late is over
-//	releasing  settling                 the hold: no release was answered yet
-//	released   settling, late is ahead  nothing, but a request may arrive until late is over
-//	given up   sent, !settling          the hold, until its lease is over
+//	state      how the slot shows it        what the member may have
+//	unasked    !sent                        It has nothing, and no request can arrive.
+//	asked      sent, and the turn is taken  It may have the hold: a request is under way.
+//	granted    sent and has                 It has the hold.
+//	unsure     sent, late is in the future  It may have the hold, or get it until late.
+//	releasing  settling                     It may have the hold: it has not answered a release yet.
+//	released   settling, late is in the     It has nothing, but a request may arrive until late.
+//	           future
+//	given up   sent and !settling           It may have the hold until the end of the lease.
 //
-//	from        event                                       to
-//	unasked     a request is sent (sending)                 asked
-//	asked       granted (asked)                             granted
-//	asked       refused, or could not be asked              as it was before the request
-//	asked       no answer, or it may have been done         unsure
-//	granted,
-//	unsure      the try is lost, or Release                 releasing, when the requests
-//	                                                        before it have returned
-//	releasing   the release is answered, late is over       unasked: settled
-//	releasing   the release is answered, late is not over   released
-//	releasing   no answer                                   releasing: again after a pause,
-//	                                                        and late begins anew
-//	releasing   the member refuses the release as invalid   given up
-//	releasing   the lease is over, the member has too many
-//	            unsettled releases, or the store closes     given up, after a last try
-//	released    late is over                                releasing: once more, for what
-//	                                                        has arrived
+// The transitions are:
+//
+//	state       event                                     next state
+//	unasked     a request is sent (sending)               asked
+//	asked       the member grants (asked)                 granted
+//	asked       the member refuses, or it could not be    the state before the request
+//	            asked
+//	asked       no answer comes, or the outcome is not    unsure
+//	            known
+//	granted,    the try is lost, or Release is called     releasing, as soon as the requests
+//	unsure                                                before it have returned
+//	releasing   the release is answered, and late is      unasked: the hold is settled there
+//	            over
+//	releasing   the release is answered, and late is not  released
+//	            over
+//	releasing   no answer comes                           releasing: the release is sent again
+//	                                                      after a pause, with a new late
+//	releasing   the member refuses the release as         given up
+//	            invalid
+//	releasing   the lease is over, the member has too     given up, after a last try
+//	            many unsettled releases, or the store
+//	            closes
+//	released    late is over                              releasing: the release is sent once
+//	                                                      more, for a request that has arrived
 type settlement struct {
 	s        *Store
 	h        *hold
@@ -267,7 +275,7 @@ func (x *settlement) run(p place) {
 	s, sl := x.s, &x.h.slots[x.i]
 	defer s.work.Done()
 	defer s.unuse(x.h)
-	// After that time every request that was under way has returned.
+	// After 2 × MaxSilence, every request that was under way has returned.
 	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
 	defer func() {
 		s.mu.Lock()
@@ -313,7 +321,7 @@ func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	}
 }
 
-// once asks the member once. late is for how much longer a request may still arrive.
+// once asks the member once. late is the time during which an earlier request may still arrive.
 func (x *settlement) once() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)

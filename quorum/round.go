@@ -20,8 +20,8 @@ type round struct {
 	running  atomic.Int32
 }
 
-// script makes requests to one member, in the hold's turn there. It reports one answer, and may go
-// on after that.
+// script makes requests to one member. It runs while it has the hold's turn there (slot.turn). It
+// reports one answer, and may continue after that.
 type script func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
@@ -96,9 +96,9 @@ func (r *round) everybody(f script) []answer {
 	return r.s.ballot(pending)
 }
 
-// collect puts incoming answers into answers until enough returns true, all have come, or limit is
-// over. If ctx ends first, it returns the error of ctx. Members that have not answered stay
-// pending.
+// collect puts incoming answers into answers. It returns when the function enough returns true,
+// when all members have answered, or after the time limit. If ctx ends first, it returns the error
+// of ctx. Members that have not answered stay pending.
 func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, enough func() bool) error {
 	overdue := time.NewTimer(limit)
 	defer overdue.Stop()

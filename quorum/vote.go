@@ -31,33 +31,37 @@ type try struct {
 // stage is how far a try, or a conversion, has come. Each row of the two tables has a test in
 // stages_test.go.
 //
-//	from        event                                     to
-//	undecided   need members granted                      won
-//	undecided   so many refuse that no quorum is left     lost: ErrHeld
-//	undecided   too few can be asked                      lost: ErrUnavailable
-//	undecided   time is up                                lost: ErrUncertain
-//	undecided   a member finds the request invalid        lost: its error; ErrUncertain if
-//	                                                      others may have granted
-//	undecided   the caller's context ends                 lost: its error
-//	won         a quorum has the fence and AtLeast        Acquire returns the grant
-//	won         no quorum takes them                      lost: what the members say
-//	won         no quorum has them in time                lost: ErrUncertain
-//	won         the caller's context ends                 lost: its error
+//	stage       event                                    next stage and result
+//	undecided   enough members granted                   won
+//	undecided   too many refused for a quorum            lost; the error is ErrHeld
+//	undecided   too few members can be asked             lost; the error is ErrUnavailable
+//	undecided   the time is up                           lost; the error is ErrUncertain
+//	undecided   a member finds the request invalid       lost; the error is the member's, or ErrUncertain
+//	                                                     if other members may have granted
+//	undecided   the caller's context ends                lost; the error is the context's
+//	won         a quorum has the fence and AtLeast       still won; Acquire returns the grant
+//	won         no quorum accepts the fence and AtLeast  lost; the error follows from the answers
+//	won         no quorum confirms them in time          lost; the error is ErrUncertain
+//	won         the caller's context ends                lost; the error is the context's
 //
-// The effect of one member's answer, by the stage in which it comes:
+// The effect of one member's answer depends on the stage in which it comes:
 //
-//	answer     undecided                         won                      lost
-//	yes        counts                            is secured: the fence    is released, see
-//	                                             and AtLeast              settlement
-//	held       a refusal; is asked again if      mendSoon gives it the    -
-//	           this try has the first member     hold
-//	leftover   unknown; is asked again as held   as held                  -
-//	unsure     unknown; is asked again if the    as held                  is released when it
-//	           answer came early                                          has arrived
-//	never      the member is out of the vote     -                        -
-//	busy       as never                          -                        -
-//	gone       a refusal of a swap               as held                  -
-//	refused    ends the vote                     -                        -
+//	answer     effect if undecided              effect if won                effect if lost
+//	yes        It is a vote for the hold.       The member gets the fence    The member releases the
+//	                                            and AtLeast (secure).        hold (settlement).
+//	held       It is a refusal. The member is   mendSoon gives the hold to   It has no effect.
+//	           asked again if the first member  the member.
+//	           granted to this try.
+//	leftover   It is no vote. The member is     The same as for held.        It has no effect.
+//	           asked again as for held.
+//	unsure     It is no vote. The member is     The same as for held.        A late grant is released
+//	           asked again if the answer came                                (settlement).
+//	           early.
+//	never      It is no vote, and the member    It has no effect.            It has no effect.
+//	           is not asked again.
+//	busy       The same as for never.           It has no effect.            It has no effect.
+//	gone       It is a refusal of a hand-over.  The same as for held.        It has no effect.
+//	refused    It ends the vote.                It has no effect.            It has no effect.
 //
 // Lost is final: the token is spent, and no member is asked to grant it again. withdraw releases
 // what the token may have got.
@@ -88,9 +92,9 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	return t
 }
 
-// leftAt reports whether an earlier try of this caller may have left something at member i. No
-// request with a spent token is sent any more. So once nothing is left there, nothing arrives
-// later. The caller holds mu.
+// leftAt reports whether an earlier try of this caller may have left something at member i. If it
+// reports false once, it stays false, because no request with a spent token is sent any more. The
+// caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -279,12 +283,12 @@ func (t *try) overdue() {
 	}
 }
 
-// standing returns what the answers so far decide.
+// standing returns the stage that follows from the answers so far.
 //
 // If several callers come at once, each may get a part of the members and none a quorum. Then one
-// caller goes on asking for a while, and all others release what they have. It is the caller that
-// has the first member, in order, of those that answer. So one of them always succeeds, without
-// depending on chance.
+// caller goes on asking for a while, and all others release what they have. That caller is the one
+// that has the hold at the first member, in order, of those that answer. So one caller always
+// succeeds, without depending on chance.
 func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
@@ -304,7 +308,7 @@ func (t *try) standing(now time.Time) stage {
 	case pending:
 		return undecided
 	case held:
-		// The pending answers may decide between ErrHeld and "cannot know".
+		// The pending answers may show whether the error is ErrHeld, or whether it cannot be known.
 		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
 			return undecided
 		}
@@ -327,8 +331,7 @@ func (t *try) lead() verdict {
 	return unasked
 }
 
-// firmly counts the members that refuse because of a hold that will not be given up soon; see
-// isFirm.
+// firmly counts the members that refuse because of a cool-down or an old hold; see isFirm.
 func (t *try) firmly() (n int) {
 	for i := range t.answers {
 		if t.answers[i].verdict == held && isFirm(t.answers[i].err) {

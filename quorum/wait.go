@@ -30,7 +30,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, s.wait(ctx, h, r)
 }
 
-// nowAndThen is how long Wait lasts at most. A quarter is added or subtracted at random.
+// nowAndThen is how long Wait lasts at most, apart from up to a quarter that is added or subtracted
+// at random.
 const nowAndThen = time.Second
 
 func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {

@@ -10,10 +10,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The sum of the two is less than driver.MaxSilence.
+// The sum of these two times is less than driver.MaxSilence.
 const (
-	acquirePatience = time.Second     // limit of a try if others remove the semaphore and make it again
-	guardPatience   = 2 * time.Second // limit of its wait for a program that is opening the semaphore
+	acquirePatience = time.Second     // how long a try lasts at most, if other programs remove the semaphore and make it again
+	guardPatience   = 2 * time.Second // how long a try waits at most for a program that is opening the semaphore
 )
 
 // Acquire implements driver.Store. It makes one try. Normally the try takes some microseconds. It

@@ -37,8 +37,8 @@ func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, e
 
 // FromURL opens the store that a URL names: semaphore:?hash=md5 or semaphore:?hash=xxh128. The
 // parameter is required, since stores with different hashes do not see each other's locks. For any
-// other URL FromURL returns driver.ErrInvalid. FromURL fails if ctx has ended, and has no other use
-// for ctx. See Open for the other errors.
+// other URL FromURL returns driver.ErrInvalid. FromURL fails if ctx has ended; apart from that it
+// does not use ctx. See Open for the other errors.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	return nil, invalid(whichHash)
 }
 
-// fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. Its errors and its
-// result contain nothing else of the DSN.
+// fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. Neither its errors
+// nor its result contain any other part of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	rest, _ := strings.CutPrefix(dsn, "semaphore")
 	for _, text := range hashes {

@@ -11,8 +11,8 @@ import (
 const guardLook = 50 * time.Millisecond
 
 // join opens the set of key, as PHP's sem_get does. It makes the set if there is none. errRemoved
-// means that somebody removed the set meanwhile; the caller may call join again. patience and over
-// limit the wait for another program that is opening the set.
+// means that somebody removed the set meanwhile; the caller may call join again. The wait for
+// another program that is opening the set ends after patience, or when over returns an error.
 func join(key int32, patience time.Duration, over func() error) (id int, err error) {
 	if id, err = find(key, true); err != nil {
 		return 0, inSet(key, err)

@@ -96,8 +96,8 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return ok
 }
 
-// begin is the first step of every call. With the id of a hold, it also waits until no other call
-// uses that hold.
+// begin is the first step of every call. If of is the id of a hold, begin also waits until no other
+// call uses that hold.
 func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -134,7 +134,7 @@ func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
 	}, nil
 }
 
-// over returns the reason if a call has to end early, and nil otherwise.
+// over returns the error with which a call has to end early, or nil.
 func (s *Store) over(ctx context.Context) error {
 	select {
 	case <-s.done:

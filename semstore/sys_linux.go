@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// These are numbers of the kernel. They are the same on all these machines.
+// These numbers are the kernel's. They are the same on all machines for which this file is built.
 const (
 	ipcCreate  = 0o1000
 	ipcRemove  = 0
@@ -26,7 +26,8 @@ const (
 
 const supported = true
 
-// find returns the set of key, or errRemoved if there is none. With create, it makes a missing set.
+// find returns the set of key, or errRemoved if there is none. If create is true, find makes a set
+// that is missing.
 func find(key int32, create bool) (id int, err error) {
 	flags := uintptr(permissions)
 	if create {
@@ -95,7 +96,7 @@ func nudge(thread int) {
 	syscall.Syscall(syscall.SYS_TGKILL, uintptr(syscall.Getpid()), uintptr(thread), uintptr(syscall.SIGURG))
 }
 
-// advice returns what to do about an error of semget.
+// advice returns the advice for an error of semget.
 func advice(err error) string {
 	switch err {
 	case syscall.ENOSPC:

@@ -13,7 +13,7 @@ const (
 	flagUndo   = 0
 )
 
-// Open returns errors.ErrUnsupported here, so nothing calls these.
+// Open returns errors.ErrUnsupported here, so nothing calls these functions.
 
 func find(int32, bool) (int, error)                  { return 0, errors.ErrUnsupported }
 func operate(int, time.Duration, ...operation) error { return errors.ErrUnsupported }

@@ -15,12 +15,12 @@ const (
 
 	guardForever = 24 * time.Hour // how long a waiter waits for a program that is opening the semaphore
 
-	kernelWait = time.Minute           // of one system call; a signal ends it early
-	nudgeEach  = time.Millisecond      // repeats the signal, which may come before the system call
-	watchEach  = 25 * time.Millisecond // for waiters that the kernel does not wake
+	kernelWait = time.Minute           // how long one system call waits; a signal ends it earlier
+	nudgeEach  = time.Millisecond      // how often the signal is repeated, because it may come before the system call begins
+	watchEach  = 25 * time.Millisecond // how often a waiter that the kernel does not wake looks at the semaphore
 )
 
-// Wait implements driver.Waiter. With reserve, the kernel hands the lock over, and the call
+// Wait implements driver.Waiter. If reserve is true, the kernel hands the lock over, and the call
 // occupies a thread until then; see MaxThreads. Waiters get the lock in no particular order.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	key, err := s.check(&r)

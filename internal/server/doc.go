@@ -9,6 +9,6 @@
 //	srv.Restart(true)  // same port, same data
 //
 // [Redis] and [Postgres] are ready-made; [Start] starts any server that a [Spec] describes. If the
-// program is not installed, the test is skipped with that reason. With CI=true in the environment
-// it fails instead.
+// program is not installed, the test is skipped with that reason. If the environment has CI=true,
+// the test fails instead.
 package server

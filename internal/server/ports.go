@@ -26,7 +26,8 @@ type reservation struct {
 }
 
 // taken are the ports that this process has used. It never uses a port twice. Otherwise a client of
-// one test's server could take the next test's server for its own, restarted and empty.
+// one test could reach the server of the next test, and take it for its own server that has lost
+// its data in a restart.
 var taken sync.Map
 
 func reserve() (reservation, error) {

@@ -67,7 +67,8 @@ func (p *process) kill() error {
 	})
 }
 
-// until calls left until it returns 0. left returns the number of processes that are not done yet.
+// until calls the function left again and again, until left returns 0. left returns the number of
+// processes that are not done yet.
 func until(what string, left func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {

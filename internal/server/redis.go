@@ -115,8 +115,8 @@ func (o RedisOptions) url(p Place) string {
 	return u.String()
 }
 
-// ready reads a key, because a cluster that is down still answers PING. If the server refuses for
-// lack of rights, it is ready too.
+// ready reads a key, because a cluster that is down still answers PING. A server that refuses the
+// read for lack of rights is ready too.
 func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	conn, err := o.dial(ctx, p)
 	if err != nil {

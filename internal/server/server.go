@@ -72,8 +72,8 @@ func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 }
 
 // settle chooses ports and makes the directories. They are not under t.TempDir for two reasons.
-// Other users cannot read that, and the server may run as another user. Also, if the test has a
-// long name, the paths are too long for a unix socket.
+// Other users cannot read t.TempDir, and the server may run as another user. Also, if the test has
+// a long name, the paths are too long for a unix socket.
 func (s *Server) settle(binary string) error {
 	root, err := os.MkdirTemp("", "padlock-"+s.spec.Name+"-")
 	if err != nil {

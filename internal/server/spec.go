@@ -14,7 +14,7 @@ import (
 // Spec describes how to start one kind of server. Name, Binary, Args and Ready are required.
 type Spec struct {
 	Name    string // the name in messages, such as "redis"
-	Package string // the Debian package that contains Binary, for the message if it is missing
+	Package string // the Debian package that contains Binary; it is named in the message if Binary is missing
 
 	// Binary lists candidates; the first one that exists is started. A candidate is a name in PATH,
 	// a path, or a pattern such as "/usr/lib/postgresql/*/bin/postgres", for which the highest
