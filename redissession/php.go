@@ -18,11 +18,11 @@ const phpLease = 35 * time.Second
 // Locks are the options of a lock store for sessions, for redisstore.Open or FromURL. Give them
 // before other options.
 //
-// They switch off the restart guard, which would close all sessions for minutes after every restart
-// of the server. A commit does not rely on its lock, since it names the values that must not have
-// changed. If the server lost a lock in a restart, an Exclusive request may run at the same time as
-// another, and one of the two gets 409. Jobs for which that is not good enough need a lock store of
-// their own.
+// They switch off the restart guard, which would block all sessions for minutes after every restart
+// of the server. Sessions do not need it: a commit names the values that must not have changed, and
+// does not rely on the lock. If the server lost a lock in a restart, two Exclusive requests may run
+// at the same time, and one of them gets 409. Jobs for which that is not good enough need a lock
+// store of their own.
 func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }
@@ -39,9 +39,10 @@ func Locks() []redisstore.Option {
 // its locks, so nobody waits. The longest lease is 35 s. If padlock.TTL or PHP's requests are
 // longer, give redisstore.MaxTTL after these options.
 //
-// The lock's key is the session's with _LOCK at its end, unless session.PHP.LockSuffix is ".lock".
-// The store must use the server and the database that PHP's session.save_path names. On a cluster
-// the lock may be in another slot than the session; no request needs both at once.
+// The lock's key is the session's key with _LOCK after it, unless session.PHP.LockSuffix is
+// ".lock". The store must use the server and the database that PHP's session.save_path names. On a
+// cluster the lock may be in another slot than the session. That does no harm, because no command
+// needs both.
 func PHPLocks() []redisstore.Option {
 	return []redisstore.Option{
 		redisstore.FenceKeep(lockNotes), redisstore.MaxTTL(phpLease), redisstore.PlainStrings(), redisstore.Foreign(),

@@ -224,8 +224,8 @@ func (h *hashes) Delete(ctx context.Context, key string) (session.Moved, error) 
 	return parseMoved(text), nil
 }
 
-// read runs a script that changes nothing. So an error without a reply is session.ErrUnavailable. A
-// nil reply is session.ErrNotFound, and any other reply is an array of two.
+// read runs a script that changes nothing. So any error without a reply is session.ErrUnavailable.
+// A nil reply is session.ErrNotFound. Any other reply is an array of two elements.
 func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]rueidis.RedisMessage, error) {
 	pair, err := r.write(ctx, s, keys, nil).ToArray()
 	switch {

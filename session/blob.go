@@ -87,7 +87,7 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 	return Result{}, &ConflictError{}
 }
 
-// replace writes data over old, or makes old a tombstone that keeps data.
+// replace writes data over old, or replaces old by a tombstone that keeps data.
 func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
 	case c.Move.To == "":
@@ -193,8 +193,8 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 		case err != nil:
 			return Moved{}, err
 		}
-		// Only the value that was read is removed. If the session moves in between, the next try
-		// finds the tombstone, and its caller must follow that.
+		// Only the value that was read is removed. If the session moves before that, the next try
+		// finds the tombstone, and the caller must follow it.
 		if done, err := b.blobs.Remove(ctx, key, &blob); err != nil {
 			return Moved{}, err
 		} else if done {

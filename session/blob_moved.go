@@ -50,22 +50,22 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	return m, p.rest, nil
 }
 
-// Two keys cannot be changed in one step. So if the tombstone has a key of its own, a move takes
-// three steps. A claim at that second key, which names no new id, says that a move may be under
-// way:
+// Two keys cannot be changed in one step. So if the tombstone has its own key, a move takes three
+// steps. The first step writes a claim at that second key. A claim names no new id. It only says
+// that a move may be under way:
 //
-//	step  session   2nd key    a reader sees
-//	      there     nothing    the session
-//	1     there     claim      the session
-//	2     removed   claim      waits for step 3, at most for claimWait
-//	3     –         tombstone  where it went
+//	after     key of the session  second key     a reader
+//	no step   the session         nothing        gets the session
+//	step 1    the session         the claim      gets the session
+//	step 2    nothing             the claim      waits for step 3, at most for claimWait
+//	step 3    nothing             the tombstone  learns where the session moved
 //
-// Step 2 removes the session only if it has not changed since it was read. So of several moves at
-// once one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds one
-// uses it. Only step 3 and Delete end a claim. Step 3 swaps the very claim of step 1, so it notices
-// a Delete between steps 2 and 3.
+// Step 2 removes the session only if it has not changed since it was read. So if several moves run
+// at once, one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds a
+// claim uses it. Only step 3 and Delete end a claim. Step 3 replaces exactly the claim of step 1,
+// so it notices a Delete between steps 2 and 3.
 //
-// A mover that dies after step 1 leaves a session that works, and a claim that means nothing, even
+// A mover that dies after step 1 leaves a session that works, and a claim that does no harm, even
 // if the session changes later. A mover that dies after step 2 leaves no session at the old id, and
 // no client knows the new id.
 
@@ -106,12 +106,12 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 	}
 }
 
-// moveBeside removes the session at key if it is still old, and leaves the tombstone at the second
-// key. Its results are those of BlobStore.Swap.
+// moveBeside removes the session at key if it still equals old, and leaves the tombstone at the
+// second key. Its results are those of BlobStore.Swap.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		err = both(ErrUnavailable, err) // the session did not change, whether the claim was written or not
+		err = both(ErrUnavailable, err) // the session did not change, even if the claim was written
 	}
 	if claim == nil || err != nil {
 		return false, nil, err
@@ -189,7 +189,7 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		case err != nil:
 			return Moved{}, err
 		case done && (removed || isClaim(now)):
-			return Moved{}, nil // the session was there, so a tombstone does not count
+			return Moved{}, nil // the session itself was removed, so a tombstone is from an older move
 		case done:
 			moved, _, err := parseMoved(now.Data)
 			return moved, err

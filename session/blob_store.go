@@ -14,14 +14,14 @@ type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)
 
-	// Swap writes data, which lives for ttl from now (0: for ever), if the value at key is still
-	// old. A nil old means that there must be no value. Swap returns whether it wrote, and if not,
-	// the value that is there now (nil: none). data may be empty or nil: that is a value without
-	// bytes.
+	// Swap writes data, which lives for ttl from now (0: for ever), if the value at key still
+	// equals old. A nil old means that there must be no value. done reports whether Swap wrote
+	// data. If it did not, now is the present value, or nil if there is none. data may be empty or
+	// nil: that is a value without bytes.
 	Swap(ctx context.Context, key string, old *Blob, data []byte, ttl time.Duration) (done bool, now *Blob, err error)
 
-	// Remove removes the value if it is still old; with a nil old it removes any value. It returns
-	// whether it removed one.
+	// Remove removes the value if it still equals old. With a nil old it removes any value. It
+	// returns whether it removed one.
 	Remove(ctx context.Context, key string, old *Blob) (bool, error)
 
 	// Touch makes the value live for ttl from now (0: for ever), if there is one and it does not

@@ -8,8 +8,8 @@ import (
 )
 
 // Commit saves the session and releases its lock before the answer begins. It is for handlers that
-// go on working, or stream. Afterwards reading and Update still work; other writes return
-// ErrClosed. A second Commit returns the same as the first.
+// continue to work after that, or that stream. Afterwards reading and Update still work; other
+// writes return ErrClosed. A second Commit returns the same as the first.
 func (s *Session) Commit(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,12 +27,12 @@ func (s *state) save(ctx context.Context) error {
 	s.stage = saved
 	err := s.saveHeld(ctx)
 	if errors.Is(err, ErrClosed) {
-		s.stage = open // the answer began while Commit waited, and saves the session itself
+		s.stage = open // the answer began while Commit waited; it will save the session
 		return err
 	}
 	s.release(ctx)
 	if err == nil {
-		err = s.failure() // release may have found that the lock was lost
+		err = s.failure() // the lock may have been lost; release notes that
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
 	if p, ok := s.pending.get(op.Key); ok {
 		ops = append(ops, p)
 	} else if op.Kind == OpTake && !s.values.has(op.Key) {
-		return nil, nil // it was not there when the request began
+		return nil, nil // the key did not exist when the request began
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.waitBound()+saveTime)
 	defer cancel()
@@ -149,8 +149,8 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 }
 
 // create makes the session under a new id. No other request knows that id, so it needs no lock. In
-// the tx of an Update, create makes the session for the request too, so that two goroutines do not
-// make one each.
+// the tx of an Update, create also gives the new session to the request. So two goroutines of the
+// request do not make two sessions.
 func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	r := s.root()
 	if r != s {

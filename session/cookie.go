@@ -16,14 +16,14 @@ const DefaultCookieName = "__Host-session"
 // zero value is the safest: HttpOnly, Secure, SameSite=Lax, for this host only, and deleted when
 // the browser ends.
 type Cookie struct {
-	Name   string // DefaultCookieName; "session" with Insecure, Domain or another Path
-	Path   string // "/"; with any other path the name must not begin with "__Host-"
-	Domain string // if set, the name must not begin with "__Host-"
+	Name   string // the default is DefaultCookieName, or "session" with Insecure, Domain or another Path
+	Path   string // the default is "/"; with any other path, the name must not begin with "__Host-"
+	Domain string // empty by default; if it is set, the name must not begin with "__Host-"
 	// Insecure lets the cookie travel over plain HTTP, for development.
 	Insecure bool
 	// Scripts lets scripts of the page read the id.
 	Scripts  bool
-	SameSite http.SameSite // Lax
+	SameSite http.SameSite // the default is http.SameSiteLaxMode
 	// Persist keeps the cookie for the Lifetime, even if the browser ends. It therefore needs a
 	// Lifetime. NewPHP refuses Persist, because its sessions have no Lifetime.
 	Persist     bool
@@ -88,8 +88,8 @@ func (m *Manager) idFrom(r *http.Request) string {
 	return ""
 }
 
-// setCookie sends the session's id if the client does not have it, or deletes the cookie of a
-// session that was destroyed. s.mu is held.
+// setCookie sends the session's id if the client does not have it. If the session was destroyed, it
+// deletes the cookie. s.mu is held.
 func (s *state) setCookie(h http.Header) {
 	if s.touched {
 		h.Add("Vary", "Cookie")
@@ -104,7 +104,7 @@ func (s *state) setCookie(h http.Header) {
 		return
 	}
 	s.sent = cookie.Value
-	s.m.dropOwnCookie(h) // which an earlier run of the handler set
+	s.m.dropOwnCookie(h) // removes a cookie that an earlier run of the handler set
 	h.Add("Set-Cookie", cookie.String())
 	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
 }

@@ -9,8 +9,8 @@ import (
 // Requests under way can no longer save (ErrDestroyed), and the unsaved writes of this one are
 // dropped. If other programs write the sessions, Destroy waits for the lock.
 //
-// With an id from before Regenerate, Destroy cannot end the session, which has a new id: the error
-// is ErrMoved, and nothing is changed. Destroy also ends a session that cannot be read
+// A client with an id from before Regenerate cannot end the session, which has a new id. Then
+// Destroy returns ErrMoved and changes nothing. Destroy also ends a session that cannot be read
 // (ErrRefused), and one whose lock is held by another request.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
@@ -32,7 +32,7 @@ func (s *Session) Destroy(ctx context.Context) error {
 	}
 	s.failed = nil
 	if s.release(ctx); s.failed != nil {
-		return s.failed // the lock had ended, so another program may write the session again
+		return s.failed // the lock had ended, so another program may have written the session again
 	}
 	s.end()
 	s.event(ctx, Event{Kind: EventDestroyed})
@@ -78,8 +78,8 @@ func (s *state) destroy(ctx context.Context) error {
 }
 
 // find returns the key at which the session is now, or "" if there is none. old reports that the
-// client sent an old id, which may not end the session. find succeeds even if the data are
-// unreadable.
+// client sent an old id, which does not allow it to end the session. find succeeds even if the data
+// are unreadable.
 func (s *state) find(ctx context.Context) (key string, old bool, err error) {
 	key = s.key
 	for range maxHops {

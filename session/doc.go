@@ -19,28 +19,30 @@
 //
 // [Delta], the default, takes no lock while the handler works. It saves the keys that this request
 // wrote. If the request had read some of these keys, they must be unchanged; otherwise the answer
-// is 409 and nothing is saved. A key that is put without having been read is simply set: the last
+// is 409 and nothing is saved. If a key is put without having been read, it is simply set: the last
 // write wins. Keys that were read and not written are not compared, unless [Session.Watch] asks for
 // it.
 //
-// [Exclusive] takes the session's lock at the first use and keeps it until the session is saved:
-// requests of one session run one after the other. [ReadOnly] refuses writes and never waits.
+// [Exclusive] takes the session's lock at the first use and keeps it until the session is saved. So
+// the requests of one session run one after the other. [ReadOnly] refuses writes and never waits.
 // [LastWriteWins] is Delta without any comparison.
 //
-// In every mode a session that was destroyed stays destroyed: a late save is an error. This also
-// holds if an outer handler used the session without the lock and an inner route then takes it. The
-// keys that the outer handler read are compared as in Delta.
+// In every mode a session that was destroyed stays destroyed: a late save is an error. An outer
+// handler may use the session without the lock, and an inner route may then take the lock. Even
+// then a destroyed session stays destroyed, and the keys that the outer handler read are compared
+// as in Delta.
 //
 // # Values
 //
 // Values are encoded one by one, when they are put. Get returns a copy: a map or a slice that is
-// changed in place must be put again to be saved. [Development] reports it when that was forgotten.
+// changed in place must be put again to be saved. [Development] reports values that were changed
+// and not put.
 //
 // # Errors
 //
 // When a session cannot be loaded or saved, or a Put was refused, the handler's answer is replaced
-// by 409 or 503, unless that answer is itself an error. [Session.Abandon] lets a handler go on
-// without its session, and [Session.IgnoreRefused] without the refused Put.
+// by 409 or 503, unless that answer is itself an error. [Session.Abandon] lets a handler continue
+// without its session, and [Session.IgnoreRefused] lets it continue without the refused Put.
 //
 // # Versions
 //

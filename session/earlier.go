@@ -6,8 +6,8 @@ package session
 // load, its earlier value no longer counts.
 type earlier struct {
 	was    map[string]Condition
-	absent bool            // Keys was called, so each key not in was was seen to be absent
-	again  map[string]bool // if absent: keys that were read again and no longer count
+	absent bool            // Keys was called; a key that is not in the map above was seen to be absent
+	again  map[string]bool // if absent is true: keys that were read again, so at ignores what was seen before
 }
 
 // add notes which values v has read since its last load. It is called before the session is loaded
@@ -36,7 +36,7 @@ func (e *earlier) add(v *view) {
 	}
 }
 
-// at returns the condition on key, if one counts.
+// at returns the condition on key. ok is false if there is none.
 func (e *earlier) at(key string) (Condition, bool) {
 	if c, ok := e.was[key]; ok {
 		return c, true

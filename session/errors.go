@@ -13,8 +13,8 @@ var (
 	// ErrConflict: another request changed a key that this one had read and then wrote or watched.
 	// Nothing was saved. The error is a *ConflictError.
 	ErrConflict = errors.New("session was changed by another request")
-	// ErrDestroyed: the session ended while the request worked: by a logout, or because it
-	// expired. Nothing was saved, and no new session is made.
+	// ErrDestroyed: the session ended while the request worked, by a logout or because it expired.
+	// Nothing was saved, and no new session is made.
 	ErrDestroyed = errors.New("session was destroyed")
 	// ErrMoved: the session got a new id, and the client sent the old one. With the old id a
 	// request reads the values from before the change. It can neither write nor end the session.
@@ -41,8 +41,8 @@ var (
 	ErrNoSession = errors.New("no session in this context")
 	// ErrUnsaved: the store did not confirm the write. The write may or may not be saved.
 	ErrUnsaved = errors.New("session may not have been saved")
-	// ErrRefused: the stored session cannot be read, because it is damaged or a newer padlock wrote
-	// it, or the change would damage it.
+	// ErrRefused: the stored session cannot be read, or the change would damage it. A session
+	// cannot be read if it is damaged or if a newer padlock wrote it.
 	ErrRefused = errors.New("stored session cannot be used")
 	// ErrUnavailable: the store could not be reached, and nothing was changed.
 	ErrUnavailable = errors.New("session store is unavailable")
@@ -108,8 +108,8 @@ func (e *BusyError) Error() string {
 	return b.String()
 }
 
-// Status returns the HTTP status for err: 409 if another request was faster and the client should
-// load the session again, else 503.
+// Status returns the HTTP status for err. It is 409 if another request was faster and the client
+// should load the session again. Otherwise it is 503.
 func Status(err error) int {
 	for _, e := range []error{ErrConflict, ErrDestroyed, ErrMoved} {
 		if errors.Is(err, e) {

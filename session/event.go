@@ -9,35 +9,36 @@ import (
 // EventKind says what happened.
 type EventKind string
 
-// The kinds of events. No event holds an id or a value of a session.
+// The kinds of events. Each kind says which fields of its Event are set. No event holds an id or a
+// value of a session.
 const (
-	// EventLoaded: the session was loaded from the store. Took.
+	// EventLoaded: the session was loaded from the store. Took is set.
 	EventLoaded EventKind = "loaded"
-	// EventWaited: the request waited for the session's lock. Took, Err.
+	// EventWaited: the request waited for the session's lock. Took and Err are set.
 	EventWaited EventKind = "waited"
-	// EventSaved: the store was asked to commit. Took, Err.
+	// EventSaved: the store was asked to commit. Took and Err are set.
 	EventSaved EventKind = "saved"
 	// EventConflict: the answer is 409, or the handler runs again. Err names the keys.
 	EventConflict EventKind = "conflict"
-	// EventFailed: the answer was replaced, or was already an error. Err.
+	// EventFailed: the answer was replaced, or was already an error. Err is set.
 	EventFailed EventKind = "failed"
-	// EventLost: a write came too late, because the answer had begun. Err.
+	// EventLost: a write came too late, because the answer had begun. Err is set.
 	EventLost EventKind = "lost"
 	// EventLockLost: the lock ended before it was released. Either the conditions of the commit
-	// protect the session, or the commit fails. Err.
+	// protect the session, or the commit fails. Err is set.
 	EventLockLost EventKind = "lock-lost"
 	// EventUnlocked: the session is saved without the lock, because the lock store cannot be
-	// reached. Err.
+	// reached. Err is set.
 	EventUnlocked EventKind = "unlocked"
 	// EventOldID: a client sent an id from before Regenerate.
 	EventOldID EventKind = "old-id"
-	// EventInPlace: a value was changed and not put (Development). Key.
+	// EventInPlace: a value was changed and not put (Development). Key is set.
 	EventInPlace EventKind = "in-place"
 	// EventDestroyed: the session was destroyed.
 	EventDestroyed EventKind = "destroyed"
 	// EventCreated: a session was made; its cookie goes out with the answer.
 	EventCreated EventKind = "created"
-	// EventUnreadable: DiscardUnreadable made a stored session count as absent. Err.
+	// EventUnreadable: DiscardUnreadable made a stored session count as absent. Err is set.
 	EventUnreadable EventKind = "unreadable"
 )
 

@@ -35,8 +35,8 @@ func (s *state) use(ctx context.Context, write bool) error {
 	return nil
 }
 
-// maxHops bounds how many tombstones a load follows. A longer chain needs that many new ids in one
-// grace period.
+// maxHops bounds how many tombstones a load follows. A longer chain occurs only if the session got
+// that many new ids in one grace period.
 const maxHops = 16
 
 // load reads the session, under the lock if the mode wants it.
@@ -54,10 +54,10 @@ func (s *state) load(ctx context.Context) error {
 	}
 	if !s.isLoaded() {
 		if s.standing == reload {
-			return ErrDestroyed // the writes of this request do not make the session again
+			return ErrDestroyed // the writes of this request must not make the session again
 		}
 		s.release(ctx)
-		s.keep(Record{}) // the first write makes the session
+		s.keep(Record{}) // the first write will make the session
 	}
 	s.event(ctx, Event{Kind: EventLoaded, Took: time.Since(start)})
 	return nil
@@ -100,8 +100,8 @@ func (s *state) loadLocked(ctx context.Context) error {
 	return nil
 }
 
-// prolong sets a new end of the idle time when a tenth of it has passed. If that fails, the session
-// may end too early; the next request tries again.
+// prolong sets a new end of the idle time when a tenth of the idle time has passed. If that fails,
+// the session may end too early; the next request tries again.
 func (s *state) prolong(ctx context.Context, rec Record) {
 	want := s.m.ttl(rec.Deadline)
 	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
@@ -112,7 +112,7 @@ func (s *state) prolong(ctx context.Context, rec Record) {
 }
 
 // loadMoved handles an id from before Regenerate. A tombstone counts only while the session that it
-// points to lives. So a logout there ends the old id too.
+// points to lives. So when the session is destroyed under its new id, the old id ends too.
 func (s *state) loadMoved(ctx context.Context, rec Record) error {
 	s.event(ctx, Event{Kind: EventOldID})
 	if !rec.Moved.Frozen {

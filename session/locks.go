@@ -51,7 +51,7 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	unlock = func() error {
 		over := lock.Expired()
 		err := lock.Release()
-		if over && !ended(err) { // the lock was lost, and after that the lock store did not respond
+		if over && !ended(err) { // the lock was lost, and then the lock store did not respond
 			err = both(padlock.ErrExpired, err)
 		}
 		return p.hidden(err)
@@ -229,7 +229,7 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 	if s.m.traits.CommitsNeedLock && ended(err) {
 		return both(ErrUnsaved, err)
 	}
-	return nil // the conditions of the commit protected it
+	return nil // the conditions of the commit protected the session
 }
 
 // canDoWithout reports whether the session can be used without its lock after err. This is so if no

@@ -60,8 +60,8 @@ func (m *Manager) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// With returns a middleware for one route, with a mode of its own, inside Middleware or instead of
-// it.
+// With returns a middleware for one route. The route has its own mode and options. Use it inside
+// Middleware or instead of it.
 //
 //	mux.Handle("POST /cart", m.With(session.Exclusive, session.MaxWait(2*time.Second))(cart))
 //

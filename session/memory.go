@@ -106,8 +106,8 @@ func (s *memorySession) expired(now time.Time) bool {
 	return !s.expires.IsZero() && !now.Before(s.expires)
 }
 
-// sweep removes expired sessions when the shard has doubled since the last sweep. So the cost for
-// each new session is constant on average.
+// sweep removes expired sessions when the number of sessions in the shard has doubled since the
+// last sweep. So the cost for each new session is constant on average.
 func (m *Memory) sweep(sh *memoryShard) {
 	if len(sh.sessions) >= sh.sweepAt {
 		m.sweepNow(sh, time.Now())

@@ -52,7 +52,7 @@ func (m Mode) whole() bool { return m == Exclusive || m == optimistic }
 // settings apply to one request.
 type settings struct {
 	mode         Mode
-	lockOptional bool // for Update: without the lock the mode is optimistic
+	lockOptional bool // for Update: if the lock cannot be taken, the mode becomes optimistic
 	wait         time.Duration
 }
 

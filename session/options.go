@@ -49,14 +49,14 @@ type config struct {
 }
 
 // Option configures a Manager. Cookie, the modes and MaxWait are Options too. If an option is given
-// twice, the last one counts; only OnEvent adds up.
+// twice, the last one counts. OnEvent is different: all its functions are called.
 type Option interface{ applyManager(*config) }
 
 type option func(*config)
 
 func (o option) applyManager(c *config) { o(c) }
 
-// isNil returns an option that makes New fail.
+// isNil returns an option that makes New fail, because the argument that what names is nil.
 func isNil(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }
@@ -124,8 +124,9 @@ func OnEvent(f func(ctx context.Context, e Event)) Option {
 	return option(func(c *config) { c.onEvent = append(c.onEvent, f) })
 }
 
-// OnError makes f write the answer when a session could not be loaded or saved, instead of a line
-// of text with Status(err). The header says "Cache-Control: no-store" unless f changes that.
+// OnError makes f write the answer when a session could not be loaded or saved. Without it, the
+// answer is a line of text with Status(err). The header says "Cache-Control: no-store" unless f
+// changes that.
 func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return option(func(c *config) { c.onError = f })
 }

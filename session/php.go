@@ -11,8 +11,8 @@ import (
 
 // PHP's own defaults.
 const (
-	PHPPrefix      = "PHPREDIS_SESSION:" // of the keys of sessions, in the redis extension
-	PHPLockSuffix  = "_LOCK"             // of the names of locks, in the redis extension
+	PHPPrefix      = "PHPREDIS_SESSION:" // how the keys of sessions begin with the redis extension
+	PHPLockSuffix  = "_LOCK"             // how the names of locks end with the redis extension
 	PHPCookieName  = "PHPSESSID"         // session.name
 	PHPIdleTimeout = 1440 * time.Second  // session.gc_maxlifetime
 )
@@ -21,7 +21,7 @@ const (
 // stands for PHP with the redis extension and its defaults.
 type PHP struct {
 	Handler phpcodec.Handler // session.serialize_handler; the default is phpcodec.PHP
-	Prefix  string           // of the keys of sessions; the default is PHPPrefix
+	Prefix  string           // how the keys of sessions begin; the default is PHPPrefix
 	// LockSuffix is appended to the session's key to make the lock's key. It is PHPLockSuffix by
 	// default. Some handlers use ".lock".
 	LockSuffix string

@@ -100,8 +100,8 @@ func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	return wrapStore(err)
 }
 
-// moveOnce copies the session to a new id. Then it makes the old session a tombstone, if that still
-// equals the copy.
+// moveOnce copies the session to a new id. Then it replaces the old session by a tombstone, unless
+// the old session has changed since it was copied.
 func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	rec, err := s.m.store.Load(ctx, s.key)
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 		}
 		return false, err
 	}
-	// The session at the new id is complete, even if it is unknown whether the old id is a
-	// tombstone now.
+	// The session at the new id is complete, even if the tombstone at the old id may not have been
+	// written.
 	s.id, s.key, s.version = id, key, res.Version
 	return true, err
 }

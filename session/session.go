@@ -33,39 +33,44 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 
 // standing is the state of the session, as far as this request knows. TestStates walks all edges.
 //
-//	standing   meaning                                   reads               writes
-//	unread     nothing was asked of it                   load it             load it
-//	reload     it was loaded, and the mode now wants     load it again       load it again
-//	           the lock
-//	absent     there is no session yet (loaded, and      find nothing        wait for the commit
-//	           key is "")
-//	loaded     there is a session                        the loaded values   wait for the commit
-//	followed   another request gave it a new id after    the values from     wait for the commit, which
-//	           this one began, or while it worked        before the change   compares all that was read
-//	frozen     the client sent an id from before         the values from     ErrMoved, refused
-//	           Regenerate                                before the change
-//	destroyed  by Destroy                                ErrDestroyed        ErrDestroyed
+//	standing   meaning                                  a read                 a write
+//	unread     no call has used the session yet         loads the session      loads the session
+//	reload     the session was loaded, but the mode     loads it again         loads it again
+//	           now needs the lock
+//	absent     there is no session yet: standing is     finds nothing          waits for the commit
+//	           loaded and key is ""
+//	loaded     there is a session                       gets the loaded value  waits for the commit
+//	followed   another request gave the session a new   gets the value from    waits for the commit, which
+//	           id after this request began              before the change      compares all that was read
+//	frozen     the client sent an id from before        gets the value from    returns ErrMoved
+//	           Regenerate                               before the change
+//	destroyed  Destroy has ended the session            returns ErrDestroyed   returns ErrDestroyed
 //
-//	from                        to          by
-//	unread, reload              loaded      the load; it leads to absent (from unread only), followed or
-//	                                        frozen if that is how things stand
-//	reload                      –           the load, if there is no session any more: failed
-//	absent                      loaded      the first commit, or Incr
-//	loaded                      loaded      Regenerate; the session has a new id then
-//	loaded                      followed    a commit that finds that the session has moved
-//	loaded, followed, frozen    reload      With, if its mode needs the lock
-//	all but frozen              destroyed   Destroy; the answer deletes the cookie
+//	from                      to                caused by
+//	unread                    absent or loaded  the load
+//	reload                    loaded            the load; if there is no session any more, standing
+//	                                            stays, and failed is set
+//	unread, reload            followed          the load, if it finds a frozen tombstone that is newer than
+//	                                            the request
+//	unread, reload            frozen            the load, if it finds a frozen tombstone that is older than
+//	                                            the request
+//	absent                    loaded            the first commit, or Incr
+//	loaded                    loaded            Regenerate, which gives the session a new id
+//	loaded                    followed          a commit that finds that the session has moved
+//	loaded, followed, frozen  reload            With, if its mode needs the lock
+//	all but frozen            destroyed         Destroy; the answer then deletes the cookie
 //
-// Three things can be true in each of these states:
+// Three flags can be set in each of these states:
 //
-//	abandoned  by Abandon                    every call returns ErrAbandoned, the answer stands
-//	failed     the store or the lock failed  every call returns the error, the answer is 409 or 503;
-//	                                         a Destroy that succeeds ends it
-//	refused    a write was not allowed       calls work, the answer is 409 or 503, and nothing is
-//	                                         saved; IgnoreRefused ends it
+//	flag       set when                      effect
+//	abandoned  the handler calls Abandon     every call returns ErrAbandoned; the answer stays as it is
+//	failed     the store or the lock fails   every call returns the error; the answer is 409 or 503; a
+//	                                         Destroy that succeeds clears the flag
+//	refused    a write is not allowed        calls work; the answer is 409 or 503, and nothing is saved;
+//	                                         IgnoreRefused clears the flag
 //
-// The client has to get id with the answer whenever it differs from sent, in every state, even
-// after a panic.
+// Whenever the field id differs from the field sent, the answer has to give id to the client. This
+// applies in every state, even after a panic.
 type standing uint8
 
 const (
@@ -81,10 +86,12 @@ const (
 // answer begins while Commit waits, the stage goes back to open, and the session is saved when the
 // answer begins.
 //
-//	stage  meaning                                             reads           writes
-//	open   the handler works                                   work            work
-//	saved  by Commit, or because the answer begins             work, no lock   ErrClosed; Update works
-//	begun  the answer has begun: no cookie can be sent         work, no lock   ErrClosed; Update works
+//	stage  meaning                                            a read                   a write
+//	open   the handler works, and nothing is saved yet        works                    works
+//	saved  Commit has saved the session, or the answer is     works without the lock   returns ErrClosed,
+//	       about to begin                                                              except in Update
+//	begun  the answer has begun, so no cookie can be sent     works without the lock   returns ErrClosed,
+//	                                                                                   except in Update
 type stage uint8
 
 const (
@@ -130,8 +137,8 @@ func (m *Manager) newState(r *http.Request, set settings) *state {
 	return s
 }
 
-// succeed makes s the session of the second run of a handler. prev is that of the first run. If the
-// first run got a new id, s has to send it to the client.
+// succeed makes s the session of the second run of a handler. prev is the session of the first run.
+// If the first run got a new id, s has to send that id to the client.
 func (s *state) succeed(prev *state) {
 	s.started, s.deadline = prev.started, prev.deadline
 	s.adopt(prev.id)

@@ -78,7 +78,7 @@ type Change struct {
 	// Create: there must be no session at the key, and Commit makes one. Without Create there must
 	// be a session.
 	Create    bool
-	Deadline  time.Time // kept with a session that is created, in whole milliseconds
+	Deadline  time.Time // stored with a session that this commit creates, in whole milliseconds
 	Version   string    // unless "", the session's version must be this
 	Unchanged []Condition
 	Ops       []Op // applied in order
@@ -88,8 +88,8 @@ type Change struct {
 	// already larger may stay as large, or shrink. If the ops would exceed the bound, nothing is
 	// changed and the error is ErrTooLarge.
 	MaxSize int
-	// Move, unless zero, makes the session a tombstone that lives for TTL. It
-	// keeps its fields, and can only be loaded and deleted.
+	// Move, unless zero, replaces the session by a tombstone that lives for TTL. The tombstone
+	// keeps the session's fields, and can only be loaded and deleted.
 	Move Moved
 }
 

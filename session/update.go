@@ -8,13 +8,13 @@ import (
 
 // Update runs fn on the session as it is now, in a short exclusive section, and saves the writes of
 // fn at once. It works in a ReadOnly route too, and after Commit, which streaming handlers need.
-// With a Locker, other commits wait meanwhile. If the session changes all the same, fn runs again
-// on the new state, so fn must be safe to repeat.
+// With a Locker, other commits wait meanwhile. If the session changes in spite of that, fn runs
+// again on the new state, so fn must be safe to repeat.
 //
-// If fn returns an error, Update returns that error and nothing is saved, in any mode. Only the
-// calls that take effect at once (Incr, Take, Regenerate, Destroy) stay done. fn does not see the
-// request's own unsaved writes. If fn and the request write the same key, that is a conflict only
-// if another request changed it. fn must use tx and not s.
+// If fn returns an error, Update returns that error and nothing is saved, in any mode. Calls that
+// take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
+// request's own unsaved writes. If fn and the request write the same key, that alone is no
+// conflict; it is one if another request has changed the key. fn must use tx and not s.
 func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 		case errors.Is(err, ErrConflict) && time.Now().Before(end) && ctx.Err() == nil:
 			continue
 		case s.stage == open:
-			s.refuse(err) // the answer then does not claim that it was saved
+			s.refuse(err) // so the answer does not report success
 		}
 		return err
 	}

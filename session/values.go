@@ -79,8 +79,8 @@ func (s *Session) Has(key string) (bool, error) {
 //
 // If Put fails, the key stays as it was, and nothing of the request is saved: the answer is
 // replaced, even if the handler ignores the error. To prevent that, the handler calls IgnoreRefused
-// or writes an error answer itself. ErrTooLarge: the session would exceed MaxSize; a Put that makes
-// the session smaller succeeds.
+// or writes an error answer itself. The error is ErrTooLarge if the session would exceed MaxSize. A
+// Put that makes the session smaller succeeds.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
@@ -93,8 +93,9 @@ func (s *Session) Put(key string, v any) error {
 func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDelete, Key: key}, nil) }
 
 // Incr adds delta to the integer at key, or to 0 if there is none, and returns the sum. It changes
-// the store at once, so no count is lost, even if the request fails later. ErrNotNumber: the value
-// is not an integer; this error alone does not replace the answer.
+// the store at once, so no count is lost, even if the request fails later. If the value is not an
+// integer, the error is ErrNotNumber. This is the only error of Incr that does not replace the
+// answer.
 func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

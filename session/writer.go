@@ -39,8 +39,8 @@ func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler,
 }
 
 // end drops the unsaved writes. If the handler panicked, Regenerate or Incr may have made an id
-// that the client does not know. end sets its cookie, so that an outer handler that recovers the
-// panic sends it.
+// that the client does not know. Then end sets the cookie for that id, so that an outer handler
+// that recovers the panic sends it.
 func (w *writer) end() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())

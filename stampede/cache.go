@@ -22,8 +22,8 @@ var (
 )
 
 // A Cache returns values of one kind, for example the pages of a site. If a value is missing or out
-// of date, the Cache makes it. For each key, one caller at a time does so, over all processes. A
-// Cache is safe for concurrent use.
+// of date, the Cache makes it. For each key, only one caller at a time makes the value, over all
+// processes. A Cache is safe for concurrent use.
 type Cache[T any] struct {
 	c  *core
 	fn func(ctx context.Context, key string) (T, error)
@@ -72,19 +72,19 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 // callers, in all processes, one runs the function. The others wait for its value or get a stale
 // one, depending on the options.
 //
-// An error of the function goes to the callers that wait and, for ErrorTTL, to later ones. Callers
-// in other processes get it as a *RemoteError. It is also an error of the function if its value
-// cannot be encoded. If the function or the Codec panics, all callers get a *PanicError. The
-// function itself may call Get for the same key with its own context. If no value can be served
-// then, that Get returns an error for which errors.Is finds padlock.ErrAlreadyHeld.
+// An error of the function goes to the callers that wait. For ErrorTTL, later callers get it too.
+// Callers in other processes get it as a *RemoteError. A value that cannot be encoded counts as an
+// error of the function. If the function or the Codec panics, all callers get a *PanicError. The
+// function itself may call Get for the same key with its own context. If there is no value that
+// this inner Get can return, it returns an error for which errors.Is finds padlock.ErrAlreadyHeld.
 func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
 	return get(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
 }
 
 // Invalidate removes the value of key for all processes. If a value is being made at this moment,
 // it comes from older data: its callers get it, but it is not kept. In this process, callers after
-// Invalidate get no older value. In other processes, copies that Local allows are still served
-// until they end.
+// Invalidate get no older value. In other processes, copies that Local allows are served until
+// their time is over.
 func (c *Cache[T]) Invalidate(ctx context.Context, key string) error {
 	return c.c.invalidate(ctx, key)
 }

@@ -39,7 +39,7 @@ type dirHeader struct {
 	Fresh   time.Duration `json:"fresh"`
 	Keep    time.Duration `json:"keep"`
 	Took    time.Duration `json:"took"`
-	Size    int           `json:"size"` // -1: no value, only the version
+	Size    int           `json:"size"` // -1 if the file has only the version, and no value
 }
 
 // NewDir returns values in the directory at path. If the directory does not exist, NewDir makes it,
@@ -102,7 +102,7 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 	switch {
 	case age >= h.Keep:
 		return Entry{Version: h.Version}
-	case h.Format != 0: // a newer version wrote it; it is made again, with a fence at least as great
+	case h.Format != 0: // a newer version wrote it; the value is made again, with a fence at least as great
 		return Entry{Version: h.Version, Fence: h.Fence}
 	case h.Size != len(value):
 		return Entry{Version: h.Version}
@@ -194,7 +194,7 @@ func (d *Dir) Clean(ctx context.Context) error {
 }
 
 // clean removes one file, if it is out of date. It checks again under the lock, because the file
-// may have been replaced. The version of a Discard must stay for its time.
+// may have been replaced. The version that a Discard has left stays for a day.
 func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 	name := filepath.Join(d.path, f.Name())
 	switch {

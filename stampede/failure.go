@@ -24,8 +24,8 @@ func (f *failure) recent(now time.Time) bool {
 	return now.Sub(f.at) < 10*f.until.Sub(f.at)
 }
 
-// backOff makes this process return the error of f for the key, without calling the function, until
-// the time of f is over.
+// backOff makes this process return the error of f for the key, until the time in f is over. The
+// function is not called until then.
 func (c *core) backOff(name string, f failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *core) backingOff(name string) error {
 }
 
 // failing reports whether a stale value is to be served at once. That is the case while the
-// function must not be called. It is also the case if the function failed recently and no value was
-// stored since; the next try then runs in the background. age is the age of the stored value.
+// function must not be called. It is also the case if the function failed recently and no value has
+// been stored since. Then the next try runs in the background. age is the age of the stored value.
 func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,9 +107,9 @@ func identities(err error, into []string) []string {
 }
 
 // A mark in Values lets other processes know that the function of a key failed. It is an ordinary
-// value, fresh for ErrorTTL. The number of keys for marks is bounded. If two keys that share one
-// fail at the same time, other processes do not learn of the earlier failure. A mark holds the
-// version of its key, so that an Invalidate ends it too.
+// value, fresh for ErrorTTL. The number of keys for marks is bounded, so two keys may share one
+// mark. If both fail at the same time, other processes do not learn of the earlier failure. A mark
+// holds the version of its key, so that an Invalidate ends it too.
 type mark struct {
 	Format  int      `json:"format,omitempty"` // 0 is the first; newer versions have others
 	Name    []byte   `json:"name"`

@@ -16,8 +16,8 @@ import (
 )
 
 // Files makes files and keeps them up to date, for example pages that a web server sends. For each
-// file, one caller at a time does so, over all processes that share the lock store. Readers need no
-// lock: a file is replaced in one step, so they never see a partial one. Files is safe for
+// file, only one caller at a time makes it, over all processes that share the lock store. Readers
+// need no lock: a file is replaced in one step, so they never see a partial one. Files is safe for
 // concurrent use and need not be closed.
 type Files struct {
 	locker   *padlock.Locker
@@ -67,8 +67,8 @@ func NewFiles(locker *padlock.Locker, maxAge time.Duration, write func(ctx conte
 }
 
 // Ensure makes sure that the file at path exists and is up to date. If it returns nil, the file can
-// be read. If another caller is renewing the file, Ensure returns nil at once and the old file can
-// be read. If there is no old file, Ensure waits for the new one. After MaxWait it returns
+// be read. If another caller is renewing the file, Ensure returns nil at once, and readers get the
+// old file. If there is no old file, Ensure waits for the new one. After MaxWait it returns
 // ErrNotReady.
 func (s *Files) Ensure(ctx context.Context, path string) error {
 	f, err := s.file(path)

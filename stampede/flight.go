@@ -5,25 +5,24 @@ import (
 	"errors"
 )
 
-// flight is a value being made in this process for the callers that wait for
-// it. These are its states:
+// flight is a value that this process makes for the callers that wait for it. These are its states:
 //
-//	state       what it means                        the function      next
-//	open        callers wait for it                  waits or runs     any below
-//	unattended  no caller waits, but one left        goes on           open, when a caller
-//	            because of MaxWait: the next                           comes; landed; abandoned,
-//	            caller wants the value                                 when invalidated
-//	superseded  callers wait, but the key was        goes on           abandoned, landed
-//	            invalidated: those that come now
+//	state       meaning                                  the function      next states
+//	open        callers wait for the value               waits for the     any state below
+//	                                                     lock, or runs
+//	unattended  no caller waits, but a caller left       runs on           open, when a caller comes;
+//	            because of MaxWait; the next caller                        abandoned, when the key is
+//	            will want the value                                        invalidated; landed
+//	superseded  callers wait, but the key was            runs on           abandoned, when the last
+//	            invalidated; callers that come now                         caller leaves; landed
 //	            begin another flight
-//	abandoned   no caller waits, and none will       is cancelled      landed
-//	landed      done is closed, v and err are set    has returned, or  –
-//	                                                 was given up
+//	abandoned   no caller waits, and none can join       is cancelled      landed
+//	landed      done is closed, and v and err are set    has returned, or  none
+//	                                                     was given up
 //
-// Open and unattended flights are in core.flights. TimeLimit bounds all of
-// them. Close cancels the function in every state. A flight lands whatever the
-// function does, even if it panics, calls runtime.Goexit, or ignores the end of
-// its context for longer than TimeLimit and Lease.
+// Open and unattended flights are in core.flights. TimeLimit bounds all of them. Close cancels the
+// function in every state. A flight lands whatever the function does, even if it panics, calls
+// runtime.Goexit, or ignores the end of its context for longer than TimeLimit and Lease.
 type flight struct {
 	done   chan struct{}
 	v      any

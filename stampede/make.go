@@ -20,8 +20,8 @@ type job struct {
 	decode func(Codec, []byte) (any, error)
 
 	old   found         // what the caller found in Values at first
-	ahead bool          // this is a refresh of a value that is still fresh …
-	seen  time.Duration // … and had this age when the refresh was decided
+	ahead bool          // this is a refresh of a value that is still fresh
+	seen  time.Duration // with ahead: the age of that value when the refresh was decided
 }
 
 // found is the result of a look at Values.
@@ -202,8 +202,8 @@ func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
 	}
 }
 
-// failed begins the back-off, and serves a stale value if StaleIfError allows it. The times in f
-// are set only if it came from another process.
+// failed begins the back-off, and serves a stale value if StaleIfError allows it. If f has a time,
+// the failure comes from another process.
 func (j *job) failed(ctx context.Context, e *found, f failure) (any, error) {
 	remote := !f.at.IsZero()
 	if !remote {

@@ -97,10 +97,10 @@ func StaleIfError(d time.Duration) SharedOption {
 
 // Early renews a value before it ceases to be fresh (probabilistic early refresh). A caller that
 // gets a fresh value may begin to renew it in the background. The probability grows towards the end
-// and with the time that the function takes. beta is usually 1, a greater beta renews earlier, and
-// 0 turns it off. The refresh tries the lock and does not wait for it, so there is still one
-// worker. (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention,
-// 2015.)
+// of the fresh time, and with the time that the function takes. beta is usually 1, a greater beta
+// renews earlier, and 0 turns it off. The refresh tries the lock and does not wait for it, so there
+// is still one worker. (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede
+// Prevention, 2015.)
 func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
 // Jitter varies at random the time for which a value is fresh. share is the greatest deviation, as
@@ -133,12 +133,12 @@ func TimeLimit(d time.Duration) SharedOption {
 func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
 
 // Local keeps a copy of a value in this process, for at most d, so that not every Get of a popular
-// key has to ask Values. At most 10,000 keys are kept. An Invalidate by another process may take
-// effect that much later.
+// key has to ask Values. At most 10,000 keys are kept. This process may serve a copy for up to d
+// after another process has called Invalidate.
 func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
 
-// Strict makes Get fail if Values or the lock store fails. Without it, the function is called in
-// that case, by one caller of this process at a time, so that the site stays up while the cache is
+// Strict makes Get fail if Values or the lock store fails. Without Strict, the function is called
+// in that case, by one caller of this process at a time. So the site stays up while the cache is
 // down.
 func Strict() Option { return cacheOption(func(s *settings) { s.strict = true }) }
 

@@ -6,17 +6,20 @@ import (
 	"time"
 )
 
-// A refresh renews a value in the background. Its states, by key:
+// A refresh renews a value in the background. core.refreshing has a time for some keys. Before that
+// time, no other refresh of the key begins:
 //
-//	core.refreshing  what it means                          next
-//	absent            nothing is under way                   far ahead
-//	far ahead         a refresh tries the lock or has it     absent, or a moment ahead
-//	                                                         if the lock was held
-//	a moment ahead    another process renews it: leave the   absent, after heldPause
-//	                  key alone
+//	time of the key          meaning                             what changes it
+//	none                     no refresh of the key is running    a refresh begins: the time is set to
+//	                                                             one year from now
+//	up to a year from now    a refresh tries the lock or has it  the refresh ends: the time is removed;
+//	                                                             if another process held the lock, the
+//	                                                             time is set to heldPause from now
+//	heldPause or less from   another process renews the value    heldPause passes: the time is removed
+//	now
 //
 // A refresh does not wait for the lock. It does not begin while ErrorTTL forbids to call the
-// function, nor while maxBehind other refreshes are under way.
+// function, nor while maxBehind other refreshes are running.
 
 // heldPause is how long this process leaves a key alone after it found that another process renews
 // it.
@@ -32,8 +35,8 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// This marks the goroutine as independent: a function that runs meanwhile does not wait for the
-	// refresh.
+	// A refresh may come from a Get inside of a function. It is not part of that function: the
+	// function does not wait for it.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }
@@ -48,7 +51,7 @@ func (j *job) renew(ctx context.Context) {
 	_, err := j.fill(ctx, false)
 	var remote *RemoteError
 	if held = errors.Is(err, errElsewhere); held || errors.As(err, &remote) || ctx.Err() != nil {
-		return // errors of other processes are reported there
+		return // a process reports its own errors
 	}
 	j.s.report(ctx, j.key, err)
 }

@@ -31,7 +31,7 @@ type Document struct {
 	index   map[string]int
 	holes   int   // number of deleted entries
 	slots   sums  // the slots of each entry: see entry
-	bound   []int // entries for which binds was true, ascending; for some it may be false now
+	bound   []int // the entries for which binds was true, ascending; some of them may no longer bind
 	steps   int   // counts the work of edits, for tests
 }
 
@@ -276,7 +276,7 @@ func (d *Document) mayChange(i, slots int) error {
 			continue
 		}
 		if e.opaque && slots != d.entries[i].slots {
-			return bound // it is unknown which slots an opaque value counts
+			return bound // nobody knows which slots an opaque value counts
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || slots != d.entries[i].slots) {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Marshal serialises v. Nil, booleans, integers, floats, strings and []byte become themselves;
-// slices become lists; maps with keys of strings or integers become arrays with sorted keys.
-// Structs become arrays with the names of their exported fields as keys, unless a tag gives another
-// name (`php:"name,omitempty"`; "-" leaves a field out). An Array keeps its order, Object and Raw
-// stay as they are, an encoding.TextMarshaler becomes a string, and a pointer becomes the value
-// that it points to. For everything else the error is ErrType.
+// Marshal serialises v. Nil, booleans, integers, floats and strings become the same kinds of PHP
+// values, and []byte becomes a string. Slices become lists. Maps with keys of strings or integers
+// become arrays with sorted keys. Structs become arrays with the names of their exported fields as
+// keys, unless a tag gives another name (`php:"name,omitempty"`; "-" leaves a field out). An Array
+// keeps its order, Object and Raw stay as they are, an encoding.TextMarshaler becomes a string, and
+// a pointer becomes the value that it points to. For everything else the error is ErrType.
 //
 // An embedded struct is a field with the name of its type. If that type is not exported, its fields
 // count as fields of the outer struct. For a struct without any visible field the error is ErrType,

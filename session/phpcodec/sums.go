@@ -1,7 +1,8 @@
 package phpcodec
 
 // sums is a Fenwick tree: a list of numbers in which changing one number and summing up the numbers
-// before it both take few steps. Element i-1 is the sum of the last i&-i numbers of the first i.
+// before it both take few steps. With elements and numbers counted from 1, element i is the sum of
+// the numbers i-(i&-i)+1 to i.
 type sums []int
 
 // push appends n.

@@ -73,8 +73,8 @@ func Track(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
 }
 
-// ErrorFunc is for SessionManager.ErrorFunc. It answers 409 if another request was faster, and else
-// 503 with Retry-After.
+// ErrorFunc is for SessionManager.ErrorFunc. If another request was faster, it answers 409.
+// Otherwise it answers 503 with Retry-After.
 func ErrorFunc(w http.ResponseWriter, _ *http.Request, err error) {
 	code := session.Status(err)
 	if code == http.StatusServiceUnavailable {
@@ -91,8 +91,8 @@ type tracker struct {
 	loaded map[string]*base
 }
 
-// base is a session as it was loaded. It holds the values twice: scs gives one copy to the handler,
-// which may change it in place.
+// base is a session as it was loaded. It holds the values twice, because scs gives one copy to the
+// handler, which may change it in place.
 type base struct {
 	fields   map[string][]byte
 	values   map[string]any
@@ -152,8 +152,8 @@ func (s *Store) decode(rec session.Record) (*base, error) {
 }
 
 // CommitCtx implements scs.CtxStore. It saves the keys that the request changed. If another request
-// has changed one of them, errors.Is finds session.ErrConflict in the error, and
-// session.ErrDestroyed if the session was destroyed.
+// has changed one of them, errors.Is finds session.ErrConflict in the error. If the session was
+// destroyed, it finds session.ErrDestroyed.
 func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
 	t, ok := ctx.Value(trackerKey{}).(*tracker)
 	if !ok {

@@ -117,9 +117,9 @@ func touchTombstone(c *blobCheck) {
 }
 
 // moverDies lets a process die at each step of giving a session a new id, and checks the state that
-// it leaves: the session as it was, or a tombstone with the new key. If the tombstone has a key of
-// its own, neither may be there. Then the session is moved again, destroyed, or removed by a
-// program other than padlock.
+// it leaves. There must be the session as it was, or a tombstone with the new key. If the tombstone
+// has its own key, it is also allowed that there is neither. Then the session is moved again,
+// destroyed, or removed by a program other than padlock.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*ruin, error) {

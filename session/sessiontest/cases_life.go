@@ -236,7 +236,7 @@ func movedDeleted(c *check) {
 	}
 }
 
-// movedRace: counts from before the move are in the tombstone, and later counts fail.
+// movedRace: increments from before the move are in the tombstone, and later increments fail.
 func movedRace(c *check) {
 	c.create()
 	var mu sync.Mutex
