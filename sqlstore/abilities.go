@@ -43,6 +43,18 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return driver.Gone, driver.Grant{}, err
 	}
 	defer done()
+	if s.crowd.at(next.Name) {
+		if ok, err := s.handOverInOne(ctx, next.Name, token); ok || err != nil {
+			return released(ok), driver.Grant{}, err
+		}
+	} else if g, ok, err := s.rows.pass(ctx, token, &next); ok || err != nil {
+		return released(ok), g, err
+	}
+	return s.pass(ctx, token, next)
+}
+
+// pass does what Pass does, by loading and saving the state.
+func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	out, leaveOut := driver.Gone, false
 	pass := func(st *state, now micros) result {
 		if h := st.live(opaque(next.Token), now); h != nil && !h.Reserved {
@@ -67,6 +79,13 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return driver.Gone, driver.Grant{}, err
 	}
 	return out, res.answer(now), nil
+}
+
+func released(yes bool) driver.Outcome {
+	if yes {
+		return driver.Released
+	}
+	return driver.Gone
 }
 
 // RaiseFence implements driver.FenceRaiser.

@@ -145,28 +145,42 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 // reserved, in this process or through the database, and the first waiter of the queue if it is in
 // this process. With quiet, tell wakes only the waiters with a reservation.
 func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
-	for _, r := range handed {
-		here := s.waits.hand(r.token.hash(), r.fence)
-		here = (r.next == "" || s.waits.warn(r.next.hash())) && here
-		if !here && s.rows.sql.notify != "" {
-			s.notify(ctx, r.text())
-		}
-	}
+	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {
 		s.waits.wake(name, st.looks())
 	}
 }
 
-// notify sends a notification, even if the caller's context ends: the change is already made. A
-// waiter that misses its notification loses its reservation and looks again only after pushPause.
-func (s *Store) notify(ctx context.Context, text string) {
-	if _, err := s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), text); err == nil {
+// wakeReserved wakes the waiters that the name was reserved for, and warns those behind them. They
+// are in this process, or the database notifies them.
+func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
+	for _, r := range handed {
+		var args []any
+		if !s.waits.hand(r.to.token.hash(), r.fence) && r.to.channel != "" {
+			args = r.to.notification(r.fence, false)
+		}
+		if r.next.token != "" && !s.waits.warn(r.next.token.hash()) && r.next.channel != "" {
+			args = append(args, r.next.notification(0, true)...)
+		}
+		s.notify(ctx, args)
+	}
+}
+
+// notify sends one or two notifications in one statement, even if the caller's context ends: the
+// change is already made. A waiter that misses its notification loses its reservation and looks
+// again only after pushPause.
+func (s *Store) notify(ctx context.Context, args []any) {
+	text := s.rows.sql.notify[len(args)/2]
+	if text == "" {
+		return
+	}
+	if _, err := s.rows.db.ExecContext(ctx, text, args...); err == nil {
 		return
 	}
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
 		defer cancel()
-		_, _ = s.rows.db.ExecContext(ctx, s.rows.sql.notify, s.channel(), text)
+		_, _ = s.rows.db.ExecContext(ctx, text, args...)
 	})
 }
 

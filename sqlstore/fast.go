@@ -27,6 +27,20 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	if text == "" || r.Shared || r.Replaces != "" {
 		return g, false, nil
 	}
+	return t.grant(ctx, text, "", r)
+}
+
+// pass ends the live exclusive hold of a token and grants the name to r, in one statement. ok is
+// false if nothing was changed, for instance because somebody waits.
+func (t *table) pass(ctx context.Context, token string, r *driver.Request) (g driver.Grant, ok bool, err error) {
+	if t.sql.pass == "" {
+		return g, false, nil
+	}
+	return t.grant(ctx, t.sql.pass, token, r)
+}
+
+// grant runs a statement that gives the name to r, if the row has the token from.
+func (t *table) grant(ctx context.Context, text, from string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	holder, err := json.Marshal(r.Holder)
 	if err != nil {
 		return g, false, err
@@ -34,9 +48,9 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
 	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), ttl.Microseconds(), least, least, string(holder)}
 	if t.sql.acquire == "" {
-		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte{}, []byte(r.Name)))
+		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(from), []byte(r.Name)))
 	} else {
-		err = t.queryRow(ctx, text, append(args, []byte{}, []byte(r.Name))...).Scan(&g.Fence)
+		err = t.queryRow(ctx, text, append(args, []byte(from), []byte(r.Name))...).Scan(&g.Fence)
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows), undone(err):
@@ -62,25 +76,25 @@ func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence ui
 }
 
 // claim turns the reservation of an exclusive hold into that hold, in one statement. ok is false if
-// there is no such reservation.
-func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
+// there is no such reservation. others reports whether somebody else waits.
+func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, others, ok bool, err error) {
 	if t.sql.claim == "" || r.Shared {
-		return g, false, nil
+		return g, false, false, nil
 	}
 	holder, err := json.Marshal(r.Holder)
 	if err != nil {
-		return g, false, err
+		return g, false, false, err
 	}
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
-	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence)
+	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence, &others)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), undone(err):
-		return driver.Grant{}, false, nil
+		return driver.Grant{}, false, false, nil
 	case err != nil:
-		return driver.Grant{}, false, failure(ctx, err, true)
+		return driver.Grant{}, false, false, failure(ctx, err, true)
 	}
 	g.TTL = ttl
-	return g, true, nil
+	return g, others, true, nil
 }
 
 // undone reports whether err means that a fast statement changed nothing and that the caller can go

@@ -59,10 +59,32 @@ type place struct {
 	Token  opaque        `json:"t"`
 	Shared bool          `json:"s,omitempty"`
 	Above  uint64        `json:"a,omitempty"` // Request.FenceAbove
-	Push   bool          `json:"p,omitempty"` // the database wakes it, so the name may be reserved for it
+	Push   string        `json:"p,omitempty"` // the channel on which the database wakes it, so the name may be reserved for it; "" if it polls
 	Until  micros        `json:"u"`
 	Holder driver.Holder `json:"h"`
 }
+
+func newPlace(r *driver.Request, push string, until micros) place {
+	return place{opaque(r.Token), r.Shared, r.FenceAbove, push, until, r.Holder}
+}
+
+// A reservation was made for the waiter at the address to. If fence is 0, nothing is reserved: the
+// waiter only has to look. next is the next waiter, if there is one. That waiter has to look if the
+// reservation is not claimed in time.
+type reservation struct {
+	to    address
+	fence uint64
+	next  address
+}
+
+// An address says how to wake a waiter: in this process by its token, and in another process by a
+// notification on that process's channel. The channel is empty if the waiter polls.
+type address struct {
+	token   opaque
+	channel string
+}
+
+func (p *place) address() address { return address{p.Token, p.Push} }
 
 // An opaque string is a token. Tokens may contain any bytes, and JSON strings may not.
 type opaque string

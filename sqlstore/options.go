@@ -86,6 +86,9 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 		return nil, err
 	}
 	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t), make: s.prepare}
+	if s.cfg.listener != nil {
+		s.waits.channel = newChannel()
+	}
 	s.closing, s.end = context.WithCancel(context.Background())
 	if s.cfg.lazy {
 		return s, nil

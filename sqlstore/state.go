@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -117,7 +116,7 @@ func (s *state) excluded(token opaque, shared bool, now micros) bool {
 // has to look if it may take the name. It also has to look if it polls, since it may not know yet
 // that it is the first.
 func (s *state) looks() opaque {
-	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
+	if len(s.queue) == 0 || s.queue[0].Push != "" && s.free == 0 {
 		return ""
 	}
 	return s.queue[0].Token
@@ -351,7 +350,7 @@ func (s *state) excludedBut(token opaque, now micros) bool {
 func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
-		if !p.Push {
+		if p.Push == "" {
 			break
 		}
 		h, err := s.add(p.Token, p.Shared, p.Above, now)
@@ -360,11 +359,11 @@ func (s *state) handOver(now micros) (handed []reservation) {
 		}
 		h.Reserved, h.Holder = true, p.Holder
 		h.extend(now, driver.MaxReservation)
-		handed = append(handed, reservation{token: p.Token, fence: h.Fence})
+		handed = append(handed, reservation{to: p.address(), fence: h.Fence})
 	}
 	s.noteFree(now, now)
 	if n := len(handed); n > 0 && len(s.queue) > 0 {
-		handed[n-1].next = s.queue[0].Token
+		handed[n-1].next = s.queue[0].address()
 	}
 	return handed
 }
@@ -372,34 +371,15 @@ func (s *state) handOver(now micros) (handed []reservation) {
 // leaveFree does what handOver does, but while a transaction keeps the name, so that no waiter can
 // get it yet. The first waiter then has to look until that transaction ends.
 func (s *state) leaveFree(now micros) (look []reservation) {
-	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
-		look = append(look, reservation{token: s.queue[0].Token})
+	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push != "" {
+		look = append(look, reservation{to: s.queue[0].address()})
 	}
 	return look
 }
 
-// A reservation was made for the waiter with the token in token. If fence is 0, nothing is
-// reserved, and the waiter only has to look. next is the token of the next waiter, or "". The next
-// waiter has to look if the reservation is not claimed in time.
-type reservation struct {
-	token opaque
-	fence uint64
-	next  opaque
-}
-
-// text returns the text of the notification about a reservation. It has the hashes of the tokens,
-// because tokens are secrets.
-func (r reservation) text() string {
-	text := r.token.hash() + " " + strconv.FormatUint(r.fence, 10)
-	if r.next != "" {
-		text += " " + r.next.hash()
-	}
-	return text
-}
-
 // join gives r a place in the queue, or renews the place that it has.
-func (s *state) join(r *driver.Request, push bool, now micros) {
-	p := place{opaque(r.Token), r.Shared, r.FenceAbove, push, now.add(placeFor), r.Holder}
+func (s *state) join(r *driver.Request, push string, now micros) {
+	p := newPlace(r, push, now.add(placeFor))
 	if i := s.ahead(opaque(r.Token)); i < len(s.queue) {
 		s.queue[i] = p
 		return

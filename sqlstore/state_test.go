@@ -50,12 +50,12 @@ func (s *script) release(token string, want driver.Outcome) *script {
 }
 
 // join gives places to waiters that poll.
-func (s *script) join(tokens ...string) *script { return s.line(false, tokens) }
+func (s *script) join(tokens ...string) *script { return s.line("", tokens) }
 
 // joinPushed gives places to waiters that the database wakes.
-func (s *script) joinPushed(tokens ...string) *script { return s.line(true, tokens) }
+func (s *script) joinPushed(tokens ...string) *script { return s.line("channel", tokens) }
 
-func (s *script) line(push bool, tokens []string) *script {
+func (s *script) line(push string, tokens []string) *script {
 	for _, token := range tokens {
 		s.st.trim(s.now)
 		s.st.join(asks(token), push, s.now)
@@ -219,7 +219,7 @@ func TestLeaveFree(t *testing.T) {
 	s := newScript(t).acquire("a", nil).joinPushed("b", "c")
 	s.st.release("a", 0, s.now)
 	look := s.st.leaveFree(s.now)
-	if len(look) != 1 || look[0].token != "b" || look[0].fence != 0 {
+	if len(look) != 1 || look[0].to.token != "b" || look[0].fence != 0 {
 		t.Errorf("%+v, want that b looks", look)
 	}
 	if s.st.looks() != "b" {

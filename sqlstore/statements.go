@@ -39,7 +39,9 @@ type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
 	acquire, acquireBoth                                            string // the statements called …Both write to both tables
-	claim, extend, release, notify                                  string
+	claim, pass, extend, release                                    string
+	notify                                                          [3]string // by the number of notifications
+	contended                                                       contendedStatements
 	prune                                                           pruneStatements
 	tx                                                              txStatements
 }
@@ -77,12 +79,12 @@ func newStatements(d *dialect, t tables) statements {
 			strings.TrimPrefix(set, ", ") + ", g.fence = " + d.max("g.fence + 1", "?") + " WHERE g.name = ? AND l.version = ?"
 	}
 	if d == dialects[PostgreSQL] {
-		st.notify = "SELECT pg_notify($1, $2)"
-		st.saveGrant = b("WITH g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED), " +
-			"l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
+		st.notify = [3]string{"", "SELECT pg_notify($1, $2)", "SELECT pg_notify($1, $2), pg_notify($3, $4)"}
+		st.saveGrant = b(lockForGrant(t, "name") + ", l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
 	}
 	st.fast(d, t)
+	st.contended = newContendedStatements(d, t)
 	st.tx = newTxStatements(d, t)
 	st.prune = newPruneStatements(d, t)
 	return st
@@ -95,11 +97,14 @@ func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
+	live := " AND l.reserved = 0 AND l.until > " + d.now + " AND l.least <= " + d.now
 	switch d {
 	case dialects[PostgreSQL]:
-		st.acquire = d.bind(take + " WHERE " + free + " AND l.name = (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED) RETURNING fence")
+		row := " AND l.name = (SELECT name FROM " + t.locks + " WHERE name = ? FOR UPDATE SKIP LOCKED) RETURNING fence"
+		st.acquire, st.pass = d.bind(take+" WHERE "+free+row), d.bind(take+" WHERE "+free+live+row)
 	case dialects[SQLite]:
-		st.acquire = take + " WHERE " + free + " AND l.name = ? RETURNING fence"
+		row := " AND l.name = ? RETURNING fence"
+		st.acquire, st.pass = take+" WHERE "+free+row, take+" WHERE "+free+live+row
 	case dialects[MySQL]:
 		// The statement returns the new fence as LAST_INSERT_ID.
 		both := strings.Replace(take, " AS l SET ", " AS l JOIN "+t.grants+" AS g ON g.name = l.name SET ", 1)
@@ -115,7 +120,7 @@ func (st *statements) fast(d *dialect, t tables) {
 	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
 		", least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
 	if d != dialects[MySQL] {
-		st.claim = d.bind(claim + " RETURNING fence")
+		st.claim = d.bind(claim + " RETURNING fence, busy > " + d.now)
 	}
 }
 

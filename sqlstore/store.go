@@ -27,7 +27,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer done()
 	if s.waits.handed(r.Token) {
-		if g, ok, err := s.rows.claim(ctx, &r); ok || err != nil {
+		if g, others, ok, err := s.rows.claim(ctx, &r); ok || err != nil {
+			s.crowd.note(r.Name, others)
 			return g, err
 		}
 	}
@@ -91,12 +92,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	defer done()
 	s.waits.handed(token)
-	if keep == 0 && !s.crowd.at(name) {
-		switch ok, err := s.rows.drop(ctx, name, token); {
-		case err != nil:
+	if keep == 0 {
+		if ok, err := s.releaseInOne(ctx, name, token); err != nil {
 			return driver.Gone, err
-		case ok:
-			s.waits.wake(name, "")
+		} else if ok {
 			return driver.Released, nil
 		}
 	}
@@ -109,4 +108,31 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	return out, nil
+}
+
+// releaseInOne releases an exclusive hold in one statement, and wakes the waiters that this
+// concerns. It returns false if state.go has to decide.
+func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, error) {
+	if !s.crowd.at(name) {
+		if ok, err := s.rows.drop(ctx, name, token); ok || err != nil {
+			s.waits.wake(name, "")
+			return ok, err
+		}
+	}
+	return s.handOverInOne(ctx, name, token)
+}
+
+// handOverInOne does what releaseInOne does, for a name that others wait for.
+func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, error) {
+	to, next, ok, err := s.rows.handOver(ctx, name, token)
+	if !ok || err != nil {
+		return false, err
+	}
+	s.wakeReserved(ctx, []reservation{to})
+	looks := opaque("")
+	if next != nil && next.Push == "" {
+		looks = next.Token
+	}
+	s.waits.wake(name, looks)
+	return true, nil
 }

@@ -40,7 +40,7 @@ type wait struct {
 	*waiting
 
 	joined bool      // this wait has a place in the queue
-	push   bool      // true if the place says that the database wakes this waiter
+	push   string    // the channel that the place names; "" if this waiter polls
 	renew  time.Time // when the place has to be renewed
 
 	at    int           // how many waiters were ahead at the last look
@@ -108,6 +108,9 @@ func (w *wait) ask(ctx context.Context) (g driver.Grant, over bool, pause time.D
 	ctx, cancel := bound(ctx)
 	defer cancel()
 	if !w.joined && w.reserve {
+		if pause, ok, err := w.enqueue(ctx); ok || err != nil {
+			return g, false, pause, err
+		}
 		return w.join(ctx, nil)
 	}
 	st, now, err := w.s.rows.peek(ctx, w.r.Name)
@@ -170,9 +173,27 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 	case res.hold != nil:
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.until(now), Shared: res.hold.Shared}, true, 0, nil
 	}
+	return g, false, w.placed(st, push, now), nil
+}
+
+// enqueue takes a place in one statement, if another token has the name. It returns false if join
+// has to take the place.
+func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
+	push := w.s.waits.pushed()
+	st, now, ok, err := w.s.rows.enqueue(ctx, w.r, push)
+	if !ok || err != nil {
+		return 0, false, err
+	}
+	w.s.crowd.note(w.r.Name, true)
+	st.trim(now)
+	return w.placed(st, push, now), true, nil
+}
+
+// placed notes that this waiter has a place in st, and returns how long it sleeps.
+func (w *wait) placed(st *state, push string, now micros) time.Duration {
 	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)
-	return g, false, w.pause(st, st.ahead(token), now), nil
+	return w.pause(st, st.ahead(opaque(w.r.Token)), now)
 }
 
 const (
@@ -193,7 +214,7 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		}
 		w.at, w.moved = ahead, time.Now()
 	}
-	if w.push {
+	if w.push != "" {
 		// The first waiter looks when the lease that it waits for ends. The others look from time
 		// to time, since a holder may have died or a notification may have been lost.
 		d := lastPause

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,13 +15,29 @@ import (
 
 // A Listener receives PostgreSQL's notifications. Each call of Listen opens a connection for that.
 type Listener interface {
-	// Listen listens on a channel and calls ready. Then it calls woken with the payload of each
-	// notification, until ctx ends or the connection is lost. It returns the reason for the end.
+	// Listen listens on a channel and calls ready. The name of the channel needs no quotes. Then
+	// Listen calls woken with the payload of each notification, until ctx ends or the connection is
+	// lost. It returns the reason for the end.
 	Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error
 }
 
-// channel returns the name of the channel on which the stores of one table notify each other.
-func (s *Store) channel() string { return "padlock_" + opaque(s.rows.tables.locks).hash()[:12] }
+// newChannel makes the name of the channel on which a store is notified. Each store has its own, so
+// that a notification reaches one process and does not wake all others.
+func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
+
+// notification returns the channel and the text of a notification for one waiter. The text has the
+// hash of the waiter's token, because tokens are secrets, and one of these words:
+//
+//	a fence   the name is reserved for the waiter, with this fence
+//	0         the waiter has to look
+//	next      the name is reserved for the waiter before it
+func (a address) notification(fence uint64, next bool) []any {
+	text := a.token.hash() + " " + strconv.FormatUint(fence, 10)
+	if next {
+		text = a.token.hash() + " next"
+	}
+	return []any{a.channel, text}
+}
 
 // waits has the waiters of this process. A change made by this process wakes them without the
 // database.
@@ -32,6 +49,7 @@ type waits struct {
 
 	listener *listening // nil if nobody has waited for a while
 	waiters  int        // calls of Wait that want notifications
+	channel  string     // the store's own channel; "" without a Listener
 }
 
 // A waiting is one call of Wait.
@@ -138,11 +156,10 @@ func (w *waits) hears(payload string) {
 	if len(words) < 2 {
 		return
 	}
-	if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
+	if words[1] == "next" {
+		w.warn(words[0])
+	} else if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
 		w.hand(words[0], fence)
-	}
-	if len(words) > 2 {
-		w.warn(words[2])
 	}
 }
 
@@ -206,7 +223,7 @@ func (s *Store) keepListening(ctx context.Context, l *listening) {
 	go func() {
 		defer close(lost)
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
-			_ = s.cfg.listener.Listen(ctx, s.channel(), func() { s.hearing(l, true); pause = 10 * time.Millisecond }, s.waits.hears)
+			_ = s.cfg.listener.Listen(ctx, s.waits.channel, func() { s.hearing(l, true); pause = 10 * time.Millisecond }, s.waits.hears)
 			s.hearing(l, false)
 			select {
 			case <-ctx.Done():
@@ -251,8 +268,12 @@ func (s *Store) hearing(l *listening, on bool) {
 	}
 }
 
-func (w *waits) pushed() bool {
+// pushed returns the channel on which notifications arrive now, or "".
+func (w *waits) pushed() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.listener != nil && w.listener.on
+	if w.listener == nil || !w.listener.on {
+		return ""
+	}
+	return w.channel
 }

@@ -1,0 +1,126 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// These statements are for a name that others wait for. Each of them makes one step of state.go in
+// the server, so that no other process can change the row between a read and a write. They exist on
+// PostgreSQL only, whose NOTIFY makes hand-overs frequent:
+//
+//	statement  step of state.go               it changes nothing, and state.go decides, unless
+//	handOver   release, then handOver         the token has a live exclusive hold; no transaction keeps
+//	                                          the name; and the first in the queue is a live writer that
+//	                                          the database wakes
+//	enqueue    join, for a new place          another token has a live exclusive hold or a reservation
+//
+// Like all statements that grant, handOver locks the row FOR UPDATE and skips it if a transaction
+// that checks or holds the lock has locked it. It first locks the row as an UPDATE does. So it
+// waits for a process that is just writing to the row, and skips the row only because of such a
+// transaction.
+type contendedStatements struct{ handOver, enqueue string }
+
+func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
+	if d == dialects[PostgreSQL] {
+		st.handOver = handOverText(d, t)
+		st.enqueue = enqueueText(d, t)
+	}
+	return st
+}
+
+// lockForGrant makes a CTE g with the row of a name, which it locks for a grant. It waits for other
+// writers, and not for transactions that check or hold the lock: then g is empty.
+func lockForGrant(t tables, columns string) string {
+	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
+		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
+}
+
+// The CTE f has the row's state m, the places of the first two waiters, and the time after the row
+// was locked.
+func handOverText(d *dialect, t tables) string {
+	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
+		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +
+		" UPDATE " + t.locks + " AS l SET version = version + 1" +
+		", fence = GREATEST(fence + 1, COALESCE((first->>'a')::bigint, 0) + 1, now)" +
+		", token = decode(rpad(first->>'t', (length(first->>'t') + 3) / 4 * 4, '='), 'base64'), reserved = 1" +
+		", since = now, until = now + " + inMicros(driver.MaxReservation) + ", least = 0, holder = (first->'h')::text" +
+		", busy = CASE WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END" +
+		", more = ((m #- '{queue,0}') - 'free')::text" +
+		" FROM f WHERE l.name = f.name AND token = ? AND reserved = 0 AND until > now AND least <= now" +
+		" AND fence < " + strconv.Itoa(driver.MaxFence-2) +
+		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
+		" AND first->>'p' <> '' AND first->'s' IS NULL" +
+		" AND (first->>'u')::bigint > now AND (first->>'u')::bigint <= now + " + inMicros(placeFor) +
+		" RETURNING token, fence, first->>'p', COALESCE(second::text, '')")
+}
+
+func enqueueText(d *dialect, t tables) string {
+	end := d.now + " + " + inMicros(placeFor)
+	return d.bind("WITH w AS MATERIALIZED (SELECT name AS n, COALESCE(NULLIF(more, ''), '{}')::jsonb AS m FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE)" +
+		" UPDATE " + t.locks + " SET version = version + 1, busy = GREATEST(busy, " + end + ")" +
+		", more = jsonb_set(m, '{queue}', COALESCE(m->'queue', '[]') || jsonb_set(?::jsonb, '{u}', to_jsonb(" + end + ")))::text" +
+		" FROM w WHERE name = n AND token <> ? AND token <> ? AND until > " + d.now + " AND NOT COALESCE(m->'queue', '[]') @> ?::jsonb" +
+		" RETURNING " + columns + ", " + d.now)
+}
+
+func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+
+// handOver releases an exclusive hold and reserves the name for the first in the queue, in one
+// statement. next is the place of the following waiter, or nil. ok is false if nothing was changed.
+func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
+	if t.sql.contended.handOver == "" {
+		return to, nil, false, nil
+	}
+	var first []byte
+	var behind string
+	err = t.queryRow(ctx, t.sql.contended.handOver, []byte(name), []byte(token)).Scan(&first, &to.fence, &to.to.channel, &behind)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
+		return to, nil, false, nil
+	case err != nil:
+		return to, nil, false, failure(ctx, err, true)
+	}
+	to.to.token = opaque(first)
+	if behind != "" {
+		next = &place{}
+		if err := json.Unmarshal([]byte(behind), next); err != nil {
+			next = nil // the hand-over is done; that waiter notices it without a warning
+		} else {
+			to.next = next.address()
+		}
+	}
+	return to, next, true, nil
+}
+
+// enqueue gives r a place at the end of the queue, in one statement. It returns the state after
+// that. ok is false if nothing was changed.
+func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, now micros, ok bool, err error) {
+	if t.sql.contended.enqueue == "" {
+		return nil, 0, false, nil
+	}
+	mine, err := json.Marshal(newPlace(r, push, 0))
+	if err != nil {
+		return nil, 0, false, err
+	}
+	same, err := json.Marshal([]struct {
+		Token opaque `json:"t"`
+	}{{opaque(r.Token)}})
+	if err != nil {
+		return nil, 0, false, err
+	}
+	_, st, now, err = scan(t.queryRow(ctx, t.sql.contended.enqueue, []byte(r.Name), string(mine), []byte{}, []byte(r.Token), string(same)))
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
+		return nil, 0, false, nil
+	case err != nil:
+		return nil, 0, false, failure(ctx, err, true)
+	}
+	return st, now, true, nil
+}
