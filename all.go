@@ -25,14 +25,14 @@ type Locks struct {
 // already when it calls AcquireAll, or between two calls of it, has no such protection.
 //
 // Wait and the deadline of ctx bound the wait for all names together. Wait(0) tries each name once.
-// If a name is not to be had, AcquireAll releases the locks that it has, in reverse order, and
-// returns the error of that name: errors.As finds the *Error with its Name, and the *HeldError with
-// its holders. The same happens if a lock is lost while AcquireAll waits for another one.
+// If it cannot get one of the locks, AcquireAll releases the locks that it has, in reverse order,
+// and returns the error of that lock. errors.As finds the *Error with the name, and the *HeldError
+// with the holders. The same happens if a lock is lost while AcquireAll waits for another one.
 //
-// The other options hold for each lock. HoldAtLeast counts from the moment when all locks are held,
-// and a CoolDown only follows if all were held. Slots is ErrInvalid, and so is an empty list. If
-// the store keeps two of the names in the same place, so that they share one lock, AcquireAll
-// returns ErrInvalid.
+// The other options apply to each lock. HoldAtLeast counts from the moment when all locks are held.
+// There is a CoolDown only if all locks were held. If Slots is given, or the list of names is
+// empty, the error is ErrInvalid. If the store keeps two of the names in the same place, so that
+// they share one lock, AcquireAll returns ErrInvalid.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	s := l.newLockSet(ctx, call{op: OpAcquire}, opts)
 	if err := s.takeAll(names); err != nil {
@@ -93,8 +93,8 @@ func (k *Locks) Names() []string {
 	return names
 }
 
-// Lock returns the lock on name, or nil if name is not one of Names. Releasing it alone ends the
-// context of all.
+// Lock returns the lock on name, or nil if name is not one of Names. If this lock alone is
+// released, the Context of all of them ends.
 func (k *Locks) Lock(name string) *Lock {
 	for _, lock := range k.of() {
 		if lock.Name() == name {
@@ -114,7 +114,7 @@ func (k *Locks) Fences() map[string]uint64 {
 }
 
 // Context returns a context that ends when the first of the locks ends. context.Cause returns the
-// *Error of that lock. Otherwise it is like the context of a Lock.
+// *Error of that lock. In all other respects it is like the context of a Lock.
 func (k *Locks) Context() context.Context {
 	if k == nil || k.set == nil {
 		return noHold.context()
@@ -250,7 +250,7 @@ func (s *lockSet) check(names []string) error {
 	return nil
 }
 
-// takeNext takes the lock on name, besides those that s has.
+// takeNext takes the lock on name, in addition to the locks that s has.
 func (s *lockSet) takeNext(name string) error {
 	a := &attempt{l: s.l, ctx: s.inside(s.waiting), call: s.call, set: s.set}
 	a.set.holdAtLeast = 0 // see holdAtLeast

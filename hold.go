@@ -68,7 +68,7 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	within    bool // this is a hold of Do: Context also ends when from ends
+	within    bool // this is a hold of Do: Context also ends when the context from ends
 
 	// Guarded by locker.mu.
 	shared     bool
@@ -78,8 +78,8 @@ type hold struct {
 	unwatch    func() bool     // stops watching bound
 	fence      uint64
 	grantedAt  driver.Instant
-	maxHoldAt  driver.Instant // never without MaxHold
-	renewAt    driver.Instant // never if h is not renewed, or if a renewal is under way
+	maxHoldAt  driver.Instant // the value never if there is no MaxHold
+	renewAt    driver.Instant // the value never if h is not renewed, or if a renewal is under way
 	wakeAt     driver.Instant // when the renewer looks at h next
 	cause      error          // why h is over; nil if it is not over
 	ctx        context.Context

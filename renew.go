@@ -14,7 +14,7 @@ import (
 type renewer struct {
 	l       *Locker
 	heap    []*hold        // ordered by wakeAt; it contains all locks that are held
-	armed   driver.Instant // when the timer fires; never if there is no timer
+	armed   driver.Instant // when the timer fires; the value never if there is no timer
 	disarm  func() bool
 	due     []*hold // holds that wait for a worker to renew them
 	workers int

@@ -17,9 +17,10 @@ import (
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
 // permit comes back with the lease. With HoldAtLeast, at most n callers start in that time.
 //
-// Callers need not give the same n: each takes a permit below its own n. Callers with Slots do not
-// exclude callers without. Callers that wait get permits in the order of arrival. A new caller may
-// take a permit that has just become free before them. Slots and Shared together are ErrInvalid.
+// Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
+// caller without Slots do not exclude each other. Callers that wait get permits in the order of
+// arrival. But a new caller may come first and take a permit that has just become free. Slots and
+// Shared together are ErrInvalid.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given
@@ -27,18 +28,21 @@ func Slots(n int) Option {
 	return option(func(s *settings) { s.slots = n })
 }
 
-// permits is one call that takes one of n permits. Its states are:
+// permits is one call that takes one of n permits. A call that is scanning tries every permit once,
+// from 0 to n-1. It begins with queueing instead if other callers of this process already wait, so
+// that the order is kept. A call that is queueing waits for the lock on the gate. A call that is
+// watching tries every permit, waits until one may be free, and tries again. The transitions are:
 //
-//	state      what it does                        next state
-//	scanning   tries every permit once, from 0     a permit: done. All are held: queueing, or refused
-//	           to n-1; callers that wait in this    if the caller does not wait. Another error: refused
-//	           process skip it, to keep the order
-//	queueing   waits for the lock on the gate      it has the gate: watching. The wait is over: refused
-//	watching   tries every permit once, and then   a permit: releases the gate, then done. The wait is
-//	           waits until one may be free         over: releases the gate, then refused. The gate is
-//	                                               lost: goes on, since only the order depends on it
-//	done       returns the hold
-//	refused    returns the error
+//	state     event                         what happens
+//	scanning  it gets a permit              The call is done.
+//	scanning  all permits are held          The call is queueing, or refused if it does not wait.
+//	scanning  there is another error        The call is refused.
+//	queueing  it gets the gate              The call is watching.
+//	queueing  the wait is over              The call is refused.
+//	watching  it gets a permit              The call releases the gate and is done.
+//	watching  the wait is over              The call releases the gate and is refused.
+//	watching  the gate is lost              The call stays watching, because only the order of
+//	                                        callers depends on the gate.
 //
 // The gate has a short lease. So if the caller at the gate dies, the others wait for that lease
 // only. The callers of this process wait for the gate in the Locker's own line.

@@ -1,7 +1,7 @@
 package padlock
 
-// Stats counts the locks and calls of a Locker. Held, Waiting and CleanUps are the numbers of now.
-// All others count from New on.
+// Stats counts the locks and calls of a Locker. Held, Waiting and CleanUps are current numbers. All
+// other numbers count from New on.
 type Stats struct {
 	Held, Waiting                        int    // now
 	Acquired, Contended, Refused         uint64 // calls

@@ -50,11 +50,11 @@ type Waiter interface {
 type Enqueuer interface {
 	Waiter
 
-	// Enqueue is like Wait with reserve, but does not wait: when it returns, r has its place in the
-	// queue. When it is r's turn, the store calls answer once, with a hold that has its full lease,
-	// or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the store, and
-	// answer returns at once. leave gives up the place. If it returns true, it was in time and
-	// answer will not be called.
+	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
+	// in the queue. When it is r's turn, the store calls answer once, with a hold that has its full
+	// lease, or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the
+	// store, and answer returns at once. leave gives up the place. If it returns true, it was in
+	// time and answer will not be called.
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 

@@ -26,7 +26,7 @@
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
 //   - [Enqueuer]: for a store in the memory of the process.
 //   - [Identifier]: a key is not accepted at the wrong store.
-//   - [Locator]: several names at once do not wait for themselves where two names share a lock.
+//   - [Locator]: a caller that takes several names notices that two of them share a lock.
 //   - [SamePlacer]: a quorum notices that it names the same store twice.
 //   - [Reporter]: people can see what the server is and what is wrong with its settings.
 //   - [FileSharer]: a child process can share a hold.
@@ -113,15 +113,15 @@ type Store interface {
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease
 	// and never revives one that has run out. If the lease has run out, it returns ErrExpired if it
-	// can tell that nobody took the name since, else ErrLost. With ttl 0, Extend changes nothing
+	// can tell that nobody took the name since, else ErrLost. If ttl is 0, Extend changes nothing
 	// and only verifies the hold. Grant.Fence is the fence of the hold, or 0 if the store did not
 	// read it.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
-	// Release ends the hold, the reservation or the place in the queue of token, and never that of
-	// another token. With keep > 0 the name stays taken for that long (a cool-down). It also stays
-	// taken for the rest of Request.AtLeast. The cool-down that a shared hold leaves keeps
-	// exclusive requests out; it may let shared ones in.
+	// Release ends what token has: a hold, a reservation or a place in the queue. It never ends
+	// anything of another token. If keep > 0, the name stays taken for that long (a cool-down). It
+	// also stays taken for the rest of Request.AtLeast. The cool-down that a shared hold leaves
+	// keeps exclusive requests out; it may let shared ones in.
 	//
 	// Release is idempotent and reports what it found, see [Outcome]. If a token is wrong or its
 	// lease ran out, that is an Outcome, not an error.
@@ -140,7 +140,7 @@ type Store interface {
 // Request is the argument of Acquire, Wait and Convert.
 type Request struct {
 	Name   string
-	Token  string        // of the hold that is asked for; never empty
+	Token  string        // the token of the hold that is asked for; never empty
 	Shared bool          // the hold may exist together with other shared holds
 	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
 
@@ -255,8 +255,8 @@ type Hold struct {
 // arrives: it is information, not a lock.
 type State struct {
 	Name    string
-	Holds   []Hold // live ones; a cool-down is a Hold with Cooling set
+	Holds   []Hold // the live holds; a cool-down is a Hold with Cooling set
 	Fence   uint64 // the highest fence minted, even if the name is free now; 0 if unknown
-	Waiters int    // in the store's queue; -1 if the store has none or cannot know
-	Path    string // of the file, for stores on a file system
+	Waiters int    // how many wait in the store's queue; -1 if the store has no queue or cannot know
+	Path    string // the path of the lock file, for stores on a file system
 }

@@ -38,8 +38,8 @@ type Guarantees struct {
 	// checks fences refuses none of them.
 	SharedFence Promise
 
-	// LossDelay is how late a holder may learn that its Bound ended. It is 0 if the end of the
-	// lease is enough to learn it in time.
+	// LossDelay is how late a holder may learn that its Bound ended. 0 means that the holder learns
+	// this in time by the end of its lease.
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than

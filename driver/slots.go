@@ -25,7 +25,8 @@ const maxSlotSuffix = len(slotMark + ":1023")
 // result is longer than name by at most 10 bytes.
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
-// SlotGate returns the name of the lock for which those queue who wait for a permit of name.
+// SlotGate returns the name of the gate of name. Callers that wait for a permit of name queue for
+// this lock.
 func SlotGate(name string) string { return name + slotMark + "s" }
 
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for

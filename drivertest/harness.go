@@ -25,8 +25,8 @@ type Harness struct {
 	// checks that other processes see the holder.
 	Anonymous bool
 
-	// Slow triples the time after which a result counts as missing. Cases that send many requests
-	// then also send fewer.
+	// Slow triples the time after which a result counts as missing. Cases with many requests then
+	// send fewer of them.
 	Slow bool
 
 	// Parallel is how many cases run at the same time. 0 means 32.
@@ -52,8 +52,8 @@ type Harness struct {
 	// no reply until resume is called.
 	Pause func() (resume func() error, err error)
 
-	// Full takes, if on is true, all free memory or disk space from the server, so that the server
-	// can store nothing new. Otherwise it gives that space back.
+	// Full takes all free memory or disk space from the server if on is true, so that the server
+	// can store nothing new. If on is false, it gives that space back.
 	Full func(on bool) error
 
 	// Foreign takes name as a program other than padlock would.

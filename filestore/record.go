@@ -28,8 +28,8 @@ import (
 //
 //	0   "PLK"
 //	3   the format, '1' so far; it rises when an older build could do harm to
-//	    the head or to the slots. Without that, a newer build may only add
-//	    bytes at the end.
+//	    the head or to the slots. As long as it stays the same, a newer build
+//	    may only add bytes at the end.
 //	4   CRC-32C of all that follows
 //	8   length of the whole, at most queueOffset
 const (
@@ -70,7 +70,7 @@ type owner struct {
 // record is the head of a lock file.
 type record struct {
 	valid     bool
-	newer     bool // the record is not valid, because its format is newer than this build
+	newer     bool // the record is not valid, because its format is newer than this build knows
 	mode      mode
 	boot      [16]byte
 	fence     uint64 // the highest fence minted

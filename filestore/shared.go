@@ -11,8 +11,8 @@ import (
 
 // The gate is a second lock file. A process holds the gate's lock for the few microseconds in which
 // it changes the record under a shared lock, or converts its lock. Taking an exclusive lock needs
-// no gate. If a promotion is under way, the record shows that, and the process that took the lock
-// gives it back.
+// no gate. If a promotion is under way, the record shows that, and another process that has just
+// taken the lock gives it back.
 
 const (
 	// gatePatience is how long a call waits for the gate. Only a process that was stopped while it
@@ -76,7 +76,7 @@ func (h *hold) writeSlot(epoch uint64) {
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
 }
 
-// change applies edit to the head record while h is held. If h is shared, it holds the gate
+// change applies edit to the head record while h is held. If h is shared, change holds the gate
 // meanwhile. If h is exclusive and its record was lost, change also restores the record.
 func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)) error {
 	if h.shared {

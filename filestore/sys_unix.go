@@ -16,7 +16,7 @@ type conn struct {
 	dev, ino uint64
 	local    bool   // the file system is local, so calls are short
 	path     string // ends with a zero byte
-	size     int64  // as the last call of current found it
+	size     int64  // the size that the last call of current found
 	hotPage
 }
 
@@ -32,7 +32,7 @@ func openConn(path string, access access) (*conn, error) {
 				continue // another process made it in the meantime, or it is a broken link
 			}
 			if err == nil && access.perm() != 0o600 {
-				_ = syscall.Fchmod(fd, access.perm()) // in spite of the umask; if it fails, other users get an error
+				_ = syscall.Fchmod(fd, access.perm()) // sets the mode in spite of the umask; if it fails, other users get an error
 			}
 		}
 		if err != nil {

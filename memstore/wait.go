@@ -6,8 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. With reserve, waiters get their turn in the order in which they
-// came.
+// Wait implements driver.Waiter. If reserve is true, waiters get their turn in the order in which
+// they came.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
@@ -60,8 +60,8 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 	return w.leave, nil
 }
 
-// leave gives up the place, and lets in the waiters behind it. It reports whether it was in time,
-// so that answer is not called.
+// leave gives up the place, and lets in the waiters behind it. If it returns true, it was in time
+// and answer will not be called.
 func (w *waiter) leave() bool {
 	s := w.of.space
 	s.mu.Lock()

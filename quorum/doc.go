@@ -3,7 +3,7 @@
 //
 // [Majority] needs more than half of its members, so it survives the loss of the others. It is the
 // algorithm known as Redlock (Salvatore Sanfilippo, "Distributed Locks with Redis"), with two
-// additions that its critics missed (Martin Kleppmann, "How to do distributed locking", 2016): a
+// additions that answer its critics (Martin Kleppmann, "How to do distributed locking", 2016): a
 // fence, and a lease that counts from the instant before the first request. [All] needs every
 // member. It does not survive the loss of any member; use it to move from one store to another
 // without a gap.

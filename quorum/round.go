@@ -8,7 +8,7 @@ import (
 
 // round is a group of requests to members that are under way at once. The requests do not end with
 // the caller's context, so a request is completed even if the caller stops waiting for it. They end
-// by themselves after patience.
+// by themselves after the time patience.
 type round struct {
 	s        *Store
 	h        *hold           // the hold that the requests are for; nil if they need no order

@@ -25,7 +25,7 @@ type try struct {
 	asksUntil time.Time     // until when such members are asked again
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set before stage is won, and not changed afterwards
+	fence uint64 // set before the stage becomes won, and not changed afterwards
 }
 
 // stage is how far a try, or a conversion, has come. Each row of the two tables has a test in
@@ -192,9 +192,9 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	t.second.answers <- a // a late grant counts for writing the fence, like the others
 }
 
-// mayAsk notes that a request is being sent. If none may be sent, it puts the reason into a. left
-// reports whether something that an earlier try of this caller left behind may still be at the
-// member.
+// mayAsk notes that a request is being sent. If no request may be sent, it puts the reason into the
+// answer a. left reports whether something that an earlier try of this caller left behind may still
+// be at the member.
 func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -264,7 +264,8 @@ func (t *try) first() {
 	}
 }
 
-// next asks the next member in order, if a is a grant and not from the last member.
+// next asks the next member in order, if the answer a is a grant and does not come from the last
+// member.
 func (t *try) next(a answer) bool {
 	i := a.member + 1
 	if a.verdict != yes || i == len(t.answers) {

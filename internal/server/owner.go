@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// owner is the user that a server runs as if the test runs as root.
+// owner is the user of the server's process when the test runs as root.
 type owner struct{ uid, gid uint32 }
 
-// lookupOwner returns the user that a server has to run as. If name is empty or the test does not
-// run as root, that is the test's user, and lookupOwner returns nil.
+// lookupOwner returns the user that a server must run as. If name is empty or the test does not run
+// as root, that is the test's user, and lookupOwner returns nil.
 func lookupOwner(name string) (*owner, error) {
 	if name == "" || os.Geteuid() != 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func lookupOwner(name string) (*owner, error) {
 	return &owner{uint32(uid), uint32(gid)}, nil
 }
 
-// own makes the owner the owner of a file.
+// own gives a file to the owner.
 func (o *owner) own(path string) error {
 	if o == nil {
 		return nil

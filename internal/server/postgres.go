@@ -74,7 +74,7 @@ func postgresReady(ctx context.Context, p Place) error {
 	if _, err := io.ReadFull(conn, kind[:]); err != nil {
 		return err
 	}
-	if kind[0] != 'R' { // the type of the message that the login succeeded
+	if kind[0] != 'R' { // R is the type of the message that reports a successful login
 		return fmt.Errorf("it answers a start-up message with %q", kind)
 	}
 	_, err = conn.Write([]byte{'X', 0, 0, 0, 4}) // the message Terminate
