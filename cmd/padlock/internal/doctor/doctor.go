@@ -35,7 +35,8 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 }
 
 // quick checks that a lock can be taken and released now. It sends two requests in addition to
-// those that open the store. If another doctor holds the lock, that proves as much.
+// those that open the store. If another doctor holds the lock, it has just taken a lock itself, so
+// quick reports success.
 func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
 		return v.found, nil

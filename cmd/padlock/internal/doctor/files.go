@@ -85,8 +85,8 @@ func systemLink(path string) bool {
 	return filepath.Dir(path) == string(filepath.Separator) || path == "/var/run" || path == "/var/lock"
 }
 
-// cleaned lists directories from which old files are removed, or all files at a logout or a boot.
-// by is the program that removes them.
+// cleaned lists directories in which programs delete files. Some programs delete only old files,
+// others delete all files at a logout or a boot. by names the programs.
 var cleaned = []struct{ dir, by string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},
