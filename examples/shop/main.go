@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// patience is how long the shop waits for requests under way when it shuts down.
+// patience is how long the shop waits at its shutdown for requests that are still running.
 const patience = 10 * time.Second
 
 // serve runs the shop until ctx ends.
@@ -84,16 +84,16 @@ func serve(ctx context.Context, addr, redis string) (err error) {
 	context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		stopped <- server.Shutdown(ctx) // requests under way still save their sessions
+		stopped <- server.Shutdown(ctx) // requests that are still running can save their sessions
 	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return <-stopped // Serve returns at once; this waits for the requests
+	return <-stopped // Serve has returned before the shutdown is done, so wait for it
 }
 
-// close closes the things that requests use. Each thing is closed before the things that it uses
-// itself: first the values that are being made, then the locks, then the connections.
+// close closes everything that requests use. Each thing is closed before the things that it uses
+// itself: first the cache of the catalogue, then the locks, then the connections.
 func (s *shop) close(locker *padlock.Locker, b *backing) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -117,7 +117,7 @@ func openBacking(ctx context.Context, redis string) (*backing, error) {
 	}
 	u, err := url.Parse(redis)
 	if err != nil {
-		return nil, errors.New("-redis is not a URL") // the text of the error might contain a password
+		return nil, errors.New("-redis is not a URL") // do not return err, because its text might contain a password
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -135,7 +135,7 @@ func openBacking(ctx context.Context, redis string) (*backing, error) {
 
 func newShop(locker *padlock.Locker, store session.Store, values stampede.Values) (*shop, error) {
 	sessions, err := session.New(store, session.Locker(locker),
-		session.Cookie{Insecure: true}) // because the example uses plain HTTP
+		session.Cookie{Insecure: true}) // the example uses plain HTTP
 	if err != nil {
 		return nil, err
 	}

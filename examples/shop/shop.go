@@ -77,8 +77,8 @@ var notices = map[string]string{
 	"changed": "The cart or its prices have changed since you saw them. Nothing was ordered: please look again.",
 }
 
-// page also stores a value, which begins the session. Otherwise two tabs that add their first
-// things at the same time would begin two sessions.
+// page also stores a value in the session, so that the session begins. Otherwise two tabs that add
+// their first things at the same time would begin two sessions.
 func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
 	catalogue, err := s.catalogue(r.Context())
@@ -117,7 +117,7 @@ func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
 }
 
 func show(w http.ResponseWriter, name string, v *view) {
-	var text strings.Builder // after the page has begun, an error could not be reported any more
+	var text strings.Builder // once the page has begun, an error can no longer be reported
 	if err := pages.ExecuteTemplate(&text, name, v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -216,8 +216,8 @@ func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// order runs under the session's lock. If another request adds something meanwhile, it waits for
-// the lock, and its article is in the next cart. The form contains the total that the visitor saw.
+// order runs under the session's lock. A request that adds something meanwhile waits for the lock,
+// and its article is in the next cart. The form contains the total that the visitor saw.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	v, err := s.shown(r.Context())
 	switch {
@@ -247,7 +247,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// login gives the session a new id. If somebody else knew the old id, that person is not logged in.
+// login gives the session a new id. So a person who knew the old id is not logged in.
 func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimSpace(r.FormValue("name"))
 	if name == "" || len(name) > 40 {
@@ -262,8 +262,8 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	home(w, r)
 }
 
-// logout ends the session. A request under way cannot bring it back. A script in the other tabs
-// notices the logout.
+// logout ends the session. A request that is still running cannot bring the session back. A script
+// in the other tabs notices the logout.
 func (s *shop) logout(w http.ResponseWriter, r *http.Request) {
 	if err := session.From(r.Context()).Destroy(r.Context()); err == nil {
 		home(w, r)

@@ -21,7 +21,7 @@ type source struct {
 	shade      color.RGBA // color of dots
 }
 
-// waiters returns the sources for the three sizes of the drain experiments.
+// waiters returns the sources for the three numbers of waiters in the drain experiments.
 func waiters(kind string) []source {
 	return []source{
 		{"16 waiters", "drain, " + kind + ", 16 waiters", "total_ms", light},

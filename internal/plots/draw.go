@@ -18,8 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The colours. padlock's own rows stand out from the others. The limits are palest, because they
-// are not locks. Series of dots go from light to dark.
+// The colours. padlock's own rows stand out from the others. The limits have the palest colour,
+// because they are not locks. Series of dots go from light to dark.
 var (
 	own    = color.RGBA{0x1f, 0x6f, 0xb4, 0xff}
 	peer   = color.RGBA{0xa6, 0xa9, 0xae, 0xff}
@@ -40,7 +40,7 @@ const (
 
 	legendStep  = 1.2 * vg.Inch
 	legendAbove = 0.24 * vg.Inch
-	fallback    = 0.25 * vg.Inch // for a font that is wider than Liberation Sans
+	fallback    = 0.25 * vg.Inch // more space, for a font that is wider than Liberation Sans
 )
 
 // draw draws a chart and returns the picture.

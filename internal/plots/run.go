@@ -20,7 +20,7 @@ type experiment struct {
 	Trials map[string][]map[string]float64
 }
 
-// readRun reads those lines of r that are JSON, one experiment each. Other lines are ignored,
+// readRun reads the lines of r that are JSON. Each has one experiment. Other lines are ignored,
 // because make writes some.
 func readRun(r io.Reader) (run, error) {
 	all := run{}
@@ -57,8 +57,8 @@ func (e experiment) median(row, column string) (float64, bool) {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2, true
 }
 
-// coreName is the name of an experiment that is made from others. It puts pairs of rows from the
-// core's experiments on one axis, in microseconds.
+// coreName is the name of an experiment that is made from other experiments. It shows pairs of
+// their rows on one axis, in microseconds.
 const coreName = "core"
 
 // corePairs are the pairs of rows, with their names in the chart.
@@ -86,8 +86,9 @@ func (all run) addCore() {
 	all[coreName] = core
 }
 
-// addShares adds a figure to every trial of the uncontended experiments: its operations per second
-// as a share of the limit's in the same round. Published medians already contain the share.
+// addShares adds a figure to every trial of the uncontended experiments. The figure is the row's
+// operations per second, divided by those of the row of the limit in the same round. Published
+// medians already contain it.
 func (all run) addShares() {
 	const limit = "limit-rueidis-1conn"
 	for name, e := range all {

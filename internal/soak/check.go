@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Check looks for violations of I1 to I9. The second result is the longest delay of a loss signal,
-// in processes that did not stand still.
+// Check looks for violations of the invariants I1 to I9, which Meaning explains. The second result
+// is the longest delay of a loss signal, in processes that did not stand still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
 	for _, h := range c.holds {
@@ -75,7 +75,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
-	var any, writer span // the spans that end last so far
+	var any, writer span // of the spans seen so far, the span and the exclusive span that end last
 	for _, s := range spans {
 		before := writer
 		if !s.Shared {
@@ -93,7 +93,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 	}
 }
 
-// fences checks I2. Grants are compared in the order in which they were reported.
+// fences checks I2 (fences grow). Grants are compared in the order in which they were reported.
 func (c *checker) fences(name string, holds []*Hold) {
 	var grants []Grant
 	for _, h := range holds {
@@ -124,10 +124,11 @@ func (c *checker) afterLoss(h *Hold) {
 	}
 }
 
-// signal checks the first half of I5. If nothing renews the hold, its deadline is known exactly.
+// signal checks the first half of I5: the holder learns of a loss in time. If nothing renews the
+// hold, its deadline is known exactly.
 func (c *checker) signal(h *Hold) {
 	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
-		return // there is no deadline, or it had passed before the worker could note it
+		return // there was no deadline, or it had passed before the worker could note it
 	}
 	if early := time.Duration(h.Until - h.Lost); h.Cause == "max hold" && early > time.Millisecond {
 		c.say("I5", h.Lost, h.Name, "hold %x reached its longest time %v early", h.ID, early)
@@ -152,7 +153,7 @@ func (c *checker) told() {
 		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):
 			continue
 		case invariant == "I8" && c.several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
-			continue // a member that did not answer the break keeps the lease until it expires, which is allowed
+			continue // this is allowed: a member that did not answer the break keeps the lease until it expires
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
 	}

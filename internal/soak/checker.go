@@ -34,7 +34,7 @@ type checker struct {
 	holds   []*Hold
 	names   map[string][]*Hold
 	waits   map[string][]Event // all acquires, granted or not
-	stalls  map[int]spells     // when each worker or the engine stood still
+	stalls  map[int]spells     // when the engine, or each worker, stood still
 	still   spells             // when any process stood still
 	faults  spells
 	voting  bool
@@ -48,9 +48,8 @@ func (c *checker) say(invariant string, at int64, name, format string, args ...a
 	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
 }
 
-// stood returns how long worker or the engine stood still between from and to. A stall that ended
-// shortly before from counts too, because a process that has just continued has much to catch up
-// with.
+// stood returns how long worker or the engine stood still between from and to. A process that has
+// just continued has much to do. So a stall that ended shortly before from counts too.
 func (c *checker) stood(worker int, from, to int64) int64 {
 	list, known := c.stalls[worker]
 	if !known {
@@ -62,8 +61,8 @@ func (c *checker) stood(worker int, from, to int64) int64 {
 // catchUp is how long a process may be late after a stall.
 const catchUp = 200 * time.Millisecond
 
-// disturbed reports whether, between from and to or shortly before, there was a fault or any
-// process stood still.
+// disturbed reports whether there was a fault, or any process stood still, between from and to or
+// shortly before from.
 func (c *checker) disturbed(from, to int64) bool {
 	from -= int64(time.Second)
 	return c.faults.within(from, to)+c.still.within(from, to) > 0

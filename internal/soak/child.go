@@ -116,8 +116,8 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 	return nil
 }
 
-// batchFor bounds the time for which a process with PassLocally passes a lock on internally while
-// others wait.
+// batchFor bounds how long a process with PassLocally may pass a lock on among its own goroutines
+// while other processes wait.
 const batchFor = 20 * time.Millisecond
 
 // locker makes a Locker. In every second process it uses PassLocally.

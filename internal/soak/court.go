@@ -15,13 +15,13 @@ type Court struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // by worker: the life in which it has begun to work
+	atWork map[int]int // by worker: the number of its life (process) that has begun to work
 }
 
 // thing is the data that one name protects.
 type thing struct {
 	seen           uint64 // the greatest fence that the court has seen
-	fenced, plain  int    // registers; each write stores the value that was read plus one
+	fenced, plain  int    // the two registers; each write stores the value that was read plus one
 	fencedWrites   int    // number of accepted writes
 	plainWrites    int
 	fencedRejected int
@@ -45,7 +45,7 @@ type Write struct {
 	Fence  uint64
 	Value  Value // the value that the writer read
 	Until  int64 // the end of the writer's window, as the writer claims
-	Paused bool  // the writer paused on purpose after it last checked the clock
+	Paused bool  // the writer paused on purpose after it had last checked the clock
 	Worker int
 	Hold   int64
 }
@@ -60,8 +60,8 @@ type referee interface {
 	Over() bool // reports whether the run is over
 }
 
-// lateness is how long after the holder's own deadline a write may arrive. It may have been sent
-// before.
+// lateness is how long after the holder's own deadline a write may arrive. The holder may have sent
+// it before the deadline.
 const lateness = 50 * time.Millisecond
 
 // NewCourt returns an empty court.

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// launcher is a thread that never ends. The kernel regards a child's parent as dead when the thread
-// that started the child ends.
+// launcher is a thread that never ends. When the thread that started a child ends, the kernel
+// treats the child's parent as dead. So this thread starts all children.
 var launcher = sync.OnceValue(func() chan func() {
 	jobs := make(chan func())
 	go func() {

@@ -25,23 +25,23 @@ type Run struct {
 	Load       Load
 	Guarantees driver.Guarantees // set by Do
 
-	// Stages are the configurations of the store: in each stage, one for each worker. The workers
-	// move from one stage to the next one after the other.
+	// Stages are the configurations of the store. Each stage has one configuration for each worker.
+	// In a move to the next stage, the workers change their configuration one after the other.
 	Stages [][]string
-	// Programs are the programs that run the workers: in each stage, one for each worker. "" stands
-	// for this program. If Programs is empty, this program runs all workers. Another build of a
-	// program that calls [PlayWorker] can run a worker if both agree on the wire format; see
-	// wire.go.
+	// Programs are the programs that run the workers. Each stage has one program for each worker.
+	// "" stands for this program. If Programs is empty, this program runs all workers. Another
+	// build of a program that calls [PlayWorker] can run a worker if both agree on the wire format;
+	// see wire.go.
 	Programs [][]string
 	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
 	Args []string
 	// Open opens a store in this process for the check at the end. Without Stages it opens all
-	// stores, and groups of goroutines take the place of processes.
+	// stores, and each worker is a group of goroutines instead of a process.
 	Open Opener
 
 	// Voting means that a majority of several servers decides. Then Release returns when a majority
 	// has released the lock, and the name may still be held on a server that does not answer. So I8
-	// is checked only for times without faults.
+	// (a released name is free at once) is checked only for times without faults.
 	Voting bool
 
 	Faults []Fault
@@ -139,7 +139,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	if out.harm = r.court.harm(); out.LostFenced != 0 { // as an event, so that it is part of the history
+	if out.harm = r.court.harm(); out.LostFenced != 0 { // as an event, so that the history contains it
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
 	out.Events = r.court.history()

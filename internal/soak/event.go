@@ -18,7 +18,7 @@ import (
 type Op string
 
 const (
-	// Acquired is a grant. Adopted is a grant that replaces hold Other.
+	// Acquired is a grant. Adopted is the grant of a hold that replaces the hold Other.
 	Acquired Op = "acquired"
 	Adopted  Op = "adopted"
 	// Refused is an acquire that failed. Err is the class of its error.
@@ -35,7 +35,7 @@ const (
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
 	// Begun means that Release, Demote or Break is about to be called. Err is the kind of event
-	// that follows. If the worker is killed during the call, there is no other event for it.
+	// that normally follows. If the worker is killed during the call, that event is missing.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released the hold.
 	Lost Op = "lost"
@@ -45,11 +45,11 @@ const (
 	Killed Op = "killed"
 	// Faulted is a fault that lasted from Call to At. Err is its kind.
 	Faulted Op = "fault"
-	// Started and Ended are the beginning and the end of a worker's process. Fence and Until are
-	// the process's numbers of descriptors and goroutines.
+	// Started and Ended are the beginning and the end of a worker's process. Fence is the number of
+	// its descriptors, and Until is the number of its goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
-	// Other: another program runs the worker in this life.
+	// Other: another program than this one runs the worker's process with this Life.
 	Other Op = "other program"
 	// Voting is the first event if a majority of several servers decides.
 	Voting Op = "voting"
@@ -68,7 +68,7 @@ const (
 type Event struct {
 	Op     Op     `json:"op"`
 	Worker int    `json:"w"`
-	Life   int    `json:"life,omitempty"` // how many times the worker's process was restarted before
+	Life   int    `json:"life,omitempty"` // how many times the worker's process was restarted before this event
 	Call   int64  `json:"call,omitempty"` // when the call began
 	At     int64  `json:"at"`             // when the result was known
 	Name   string `json:"name,omitempty"`
@@ -79,7 +79,7 @@ type Event struct {
 	TTL    int64  `json:"ttl,omitempty"`
 	Until  int64  `json:"until,omitempty"` // the end of the holder's window, as the holder claims
 	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
-	Keep   int64  `json:"keep,omitempty"`  // Acquired: HoldAtLeast; Released: the cool-down
+	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Err    string `json:"err,omitempty"`
 }

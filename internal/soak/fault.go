@@ -49,8 +49,8 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 	return nil
 }
 
-// lane causes one fault after another. The seed and the lane's number decide which ones, when, and
-// for how long. If another lane is busy with the drawn target, the fault is skipped.
+// lane causes one fault after another. The seed and the number of the lane decide which faults,
+// when, and for how long. If another lane has a fault at the chosen target, this fault is skipped.
 func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	dice := rand.New(rand.NewPCG(r.Seed, 0xfa017+uint64(n)))
 	for {

@@ -17,15 +17,15 @@ type Hold struct {
 	Spans  []Span
 	Grants []Grant
 	Ends   int64  // when the release was confirmed; 0 if it was not
-	Lost   int64  // when its context ended by itself; 0 if it did not
+	Lost   int64  // when its context ended without a release; 0 if it did not
 	Cause  string // class of the error with which the context ended
 	Until  int64  // the last claim: the end of the holder's window
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
 	Events []Event
-	// Begun is the time at which a worker had begun to release or demote when it was killed.
-	// BegunOp says which call it was. If there was none, Begun is 0.
+	// Begun is the time at which the worker had begun to release or demote, if it was killed during
+	// that call. BegunOp says which call it was. If there was none, Begun is 0.
 	Begun   int64
 	BegunOp Op
 	over    bool
@@ -57,7 +57,7 @@ func Holds(events []Event) []*Hold {
 				h.Kept = e.Call + e.Keep
 			}
 			h.open(e)
-			if dead[[2]int{e.Worker, e.Life}] { // the worker died before this was logged
+			if dead[[2]int{e.Worker, e.Life}] { // the worker died before this event was logged
 				h.close(e.At)
 			}
 			byID[e.Hold] = h
@@ -98,7 +98,7 @@ func (h *Hold) open(e Event) {
 	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
 }
 
-// close ends the current span at the given time, or earlier at the end of the claim.
+// close ends the current span at the given time. If the claim ends earlier, the span ends with it.
 func (h *Hold) close(at int64) {
 	if h.over {
 		return
@@ -182,8 +182,8 @@ func (h *Hold) claims(e Event) {
 // neither mode.
 func (h *Hold) converted(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
-		// The conversion took effect, or may have. So the holder cannot rely on being alone after
-		// the call. "Unavailable" means that it had no effect.
+		// The conversion took effect, or may have taken effect. So after the call the holder cannot
+		// rely on being alone. "unavailable" means that the conversion had no effect.
 		h.cut(e.Call)
 	}
 	switch {
@@ -209,7 +209,7 @@ func (h *Hold) converted(e Event) {
 // mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // by the store's clock; the store may start the lease later than the holder
+	kept := int64(0) // by the store's clock, which may start the lease later than the holder does
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

@@ -12,8 +12,8 @@ const patience = time.Second
 // slack is added to the time for which the store may keep a hold.
 const slack = int64(700 * time.Millisecond)
 
-// idle checks I6: no worker may wait longer than patience for a name that nobody holds, unless
-// there is a fault or a process stands still.
+// idle checks I6: a waiter gets a name that nobody holds. No worker may wait longer than patience
+// for it, unless there is a fault or a process stands still.
 func (c *checker) idle() {
 	busy := c.busy()
 	for _, e := range c.events {
@@ -36,7 +36,7 @@ func (c *checker) busy() map[string][]taken {
 	for name, holds := range c.names {
 		for _, h := range holds {
 			busy[name] = append(busy[name], taken{h.Call, h.mayLive(slack), h.ID})
-			if h.Waits() { // before its reply the waiter held nothing
+			if h.Waits() { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
 			}
 		}
@@ -55,8 +55,8 @@ func (c *checker) busy() map[string][]taken {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// gap returns the longest part of the wait e for which there is no excuse. Times in which processes
-// stood still are subtracted.
+// gap returns the longest part of the wait e during which the worker should have got the name.
+// Times in which processes stood still are subtracted.
 func (c *checker) gap(e *Event, busy []taken) int64 {
 	var excused []taken
 	for _, b := range busy {

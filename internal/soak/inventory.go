@@ -16,9 +16,9 @@ type Inventory struct {
 	except      []string
 }
 
-// Count counts the descriptors and goroutines of this process. It leaves out goroutines in
-// functions whose names contain one of except. Such goroutines belong to other packages or live as
-// long as the process.
+// Count counts the descriptors and goroutines of this process. It leaves out each goroutine that
+// runs a function whose name contains one of except. Such goroutines belong to other packages or
+// live as long as the process.
 func Count(except ...string) Inventory {
 	time.AfterFunc(time.Hour, func() {}).Stop() // the first timer opens descriptors that stay open
 	names, _ := os.ReadDir("/proc/self/fd")     // empty without /proc
@@ -30,7 +30,7 @@ func goroutines(except []string) (n int) {
 		return runtime.NumGoroutine()
 	}
 	stacks := make([]runtime.StackRecord, runtime.NumGoroutine()+100)
-	known, _ := runtime.GoroutineProfile(stacks) // there is room for a hundred goroutines that start meanwhile
+	known, _ := runtime.GoroutineProfile(stacks) // there is room for a hundred goroutines that start before this line
 	for i := range min(known, len(stacks)) {
 		if !within(stacks[i].Stack(), except) {
 			n++

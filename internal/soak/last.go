@@ -33,7 +33,7 @@ func (o *order) runShared(ctx context.Context, store driver.Store, refs []refere
 }
 
 // lastLook takes every name once more after all workers have ended. A name must be free when the
-// longest lease is over, and it must be free again at once after a release.
+// longest lease is over. After a release it must be free again at once.
 func (r *Run) lastLook(ctx context.Context) error {
 	config := ""
 	if n := len(r.Stages); n > 0 {
@@ -93,7 +93,7 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // the stage in the middle of a move, whose store covers both places
+		config = r.Stages[len(r.Stages)/2][0] // in the middle stage of a move, the store uses both places
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Run) firstLook(ctx context.Context) error {
 	return errors.Join(r.await(ctx, locker), locker.Close(ctx))
 }
 
-// after so many bad names, the check stops
+// enough is the number of bad names after which the check stops.
 const enough = 3
 
 // names returns the names that lastLook takes.
@@ -138,7 +138,7 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	case lock.Remaining() > 0 && (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)):
 		return broken("I8 the last release", err)
 	default:
-		return true // the outcome is unknown because the machine is busy, so this proves nothing
+		return true // the machine is busy, so an unknown outcome proves nothing
 	}
 	if lock, err = r.answer(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
 		return broken("I8 released, and held all the same", err)
@@ -147,9 +147,9 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	return true
 }
 
-// answer calls ask until the store grants the lock, or until it has reported for the given time
-// that the name is held. Times in which this process stood still do not count. If the outcome is
-// unknown, it calls ask again for a while.
+// answer calls ask until the store grants the lock. It gives up when the store has reported for the
+// time held that the name is held. Times in which this process stood still do not count. If the
+// outcome is unknown, answer calls ask again for a while.
 func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := now(), now()
 	for {

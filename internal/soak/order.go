@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// lead is the least difference between two arrivals for which their order is checked. The earlier
-// request may have been delayed on its way, and a process with PassLocally may pass the lock on
-// among its goroutines for a much shorter time.
+// lead is the least time between the beginnings of two waits for which order is checked. The
+// earlier request may have been delayed on its way. A process with PassLocally may also pass the
+// lock on among its goroutines, which takes much less time.
 const lead = 300 * time.Millisecond
 
-// kept checks I9. The store counts a cool-down, or the time of HoldAtLeast, from a moment after the
-// call, and its clock may run 1 % fast.
+// kept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to nobody
+// else. The store counts this time from a moment after the call, and its clock may run 1 % fast.
 func (c *checker) kept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {
 			continue
 		}
 		from, keep := h.At, h.Kept-h.Call
-		reader := len(h.Spans) > 0 && h.Spans[len(h.Spans)-1].Shared // readers may enter during the cool-down of a reader
+		reader := len(h.Spans) > 0 && h.Spans[len(h.Spans)-1].Shared // after a reader, other readers may enter during the cool-down
 		if h.Cools > 0 && h.Ends != 0 {
 			from, keep = h.Ends, h.Cools
 		}
@@ -39,12 +39,13 @@ func (c *checker) kept(name string, holds []*Hold) {
 type arrival struct {
 	worker   int
 	call, at int64
-	first    int64 // when it became the first waiter in its process
+	first    int64 // when the caller became the first waiter in its process
 	hold     int64
 }
 
-// order checks the second half of I6. In the store's queue a process has only one waiter, the first
-// of its local line. So only first waiters are compared with later ones.
+// order checks the second half of I6: waiters get the name in order of arrival. In the store's
+// queue a process has only one waiter, the first of its local line. So only first waiters are
+// compared with later ones.
 func (c *checker) order(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
@@ -64,8 +65,8 @@ func (c *checker) order(name string, holds []*Hold) {
 }
 
 // overtaken reports whether later was granted before earlier without an excuse. A fault is an
-// excuse, and so is a stall that was so long that the process may have missed its turn. Shorter
-// stalls are subtracted.
+// excuse. A stall is an excuse if it was so long that the process may have missed its turn. Shorter
+// stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
 	if ahead < int64(lead) || behind < int64(lead)/2 {

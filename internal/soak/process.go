@@ -91,7 +91,7 @@ func (r *Run) StopWorker() []Fault {
 	}}}
 }
 
-// move restarts every worker whose stage is over, one after the other.
+// move restarts, one after the other, every worker whose stage is over.
 func (r *Run) move(end int64) error {
 	if len(r.Stages) < 2 {
 		return nil

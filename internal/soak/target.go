@@ -18,7 +18,7 @@ type Fault struct {
 	Begin func(d *rand.Rand, on int) (undo func() error, err error)
 	// Last is the longest duration of the fault. Most faults last at most an eighth of it.
 	Last time.Duration
-	// Grace is how long after the fault the store may still refuse.
+	// Grace is how long after the end of the fault the store may still refuse requests.
 	Grace time.Duration
 	// Weight is the frequency of the fault relative to others; 0 counts as 1.
 	Weight int

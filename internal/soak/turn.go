@@ -63,7 +63,7 @@ func (w *worker) adopt(ctx context.Context, k Key, t turn) {
 	}
 	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
 	t.evict, t.atLeast, t.limit = false, 0, 0
-	t.cool = 0 // the hold may be shared, and readers may enter during the cool-down of a reader
+	t.cool = 0 // after a shared hold, other readers may enter during the cool-down
 	begun := now()
 	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
 	if err != nil {

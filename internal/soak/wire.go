@@ -8,8 +8,8 @@ import (
 
 // The engine and a worker's process exchange an order in the environment (JSON), and then calls and
 // replies over a socket (gob). Workers of an older build use the same format. So fields may be
-// added but never renamed or removed. A new field's zero value must mean what was true before the
-// field existed. TestWire checks this.
+// added but never renamed or removed. The zero value of a new field must mean the behaviour from
+// before the field existed. TestWire checks this.
 
 // A call goes from a worker's process to the court. A call to log has no reply.
 type call struct {

@@ -126,7 +126,7 @@ func (w *worker) change(h *held) {
 		return
 	}
 	if h.pause && h.ttl > 0 {
-		time.Sleep(h.ttl + 200*time.Millisecond) // a pause that ignores the end of the context
+		time.Sleep(h.ttl + 200*time.Millisecond) // the worker pauses past the end of its lease
 	}
 	w.ref.Write(Write{Name: h.Name(), Fence: fence, Value: value, Until: until, Paused: h.pause, Worker: w.id, Hold: h.id})
 }
@@ -176,7 +176,7 @@ func (w *worker) begin(h *held, op Op) {
 	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
 }
 
-// release releases the lock. From the call on, the worker claims no window.
+// release releases the lock. From the beginning of the call, the worker claims no window.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
 	w.begin(h, Released)

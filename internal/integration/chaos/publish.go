@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// publish adds a line to the table of covered faults or of all faults, if -append is given. The end
-// of each table has a mark.
+// publish adds a line to one of the two tables in the page that -append names: the table of covered
+// faults or the table of all faults. A mark in the page stands at the end of each table.
 func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdict) error {
 	if s.append == "" {
 		return nil
@@ -33,7 +33,8 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
 }
 
-// The sum of a table is between the first two marks. The third mark begins that table.
+// The sum of the table of covered faults stands between the first two marks. The third mark stands
+// before the first line of that table.
 const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
 
 // summed updates the sum. It does not change a page without the marks.
@@ -79,7 +80,8 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// marks end the tables of covered and of all faults.
+// marks stand at the end of the two tables. The key is false for the table of covered faults, and
+// true for the table of all faults.
 var marks = map[bool]string{false: "<!-- end of covered -->", true: "<!-- end of all -->"}
 
 // done reports whether the table already has a line for this run.

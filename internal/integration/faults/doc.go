@@ -1,5 +1,5 @@
 // Package faults has only tests. They use quorums of real Redis servers through proxies that lose,
-// delay and cut connections. To run a named scenario, use -run with TRL1 to TRL5, or TC1. Those of
-// a single server are in redisstore: T-R1 TestLostReply, T-R2 TestRestartGuard, T-R4
-// TestEvictionPolicyIsRefused.
+// delay and cut connections. Each scenario has a name for -run: TRL1 to TRL5, and TC1. The
+// scenarios for a single server are tests in redisstore: T-R1 is TestLostReply, T-R2 is
+// TestRestartGuard, and T-R4 is TestEvictionPolicyIsRefused.
 package faults

@@ -1,10 +1,10 @@
 // Package linear checks whether the history of each name could come from a lock that does one
 // operation after another. The package cuts histories into pieces and defines what a lock may do. A
-// [Judge], such as porcupine, finds the order.
+// [Judge], such as porcupine, finds an order of the operations.
 //
 // The model has no time, but leases expire. So every hold whose release was not confirmed gets one
-// more operation: its end. No caller makes it, and it may happen at any time after the hold's
-// window, or never. Refused acquires are left out, because they change nothing.
+// more operation: its end. No caller makes this operation. It may happen at any time after the
+// hold's window, or never. Refused acquires are left out, because they change nothing.
 package linear
 
 import (
@@ -51,7 +51,7 @@ const (
 
 // A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
 // with the zero State. It takes about limit at most. If there is no such order, and picture is not
-// empty, it draws the operations in that file.
+// empty, it draws the operations in the file called picture.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check lets judge examine all names. Pictures of up to three illegal pieces are written to dir,
@@ -184,7 +184,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	end := h.Call // end of the window, after which the store may have ended the hold
+	end := h.Call // end of the window; from then on the store may end the hold
 	if n := len(h.Spans); n > 0 {
 		end = h.Spans[n-1].To
 	}
@@ -207,7 +207,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		case e.Op == soak.Evicted:
 			evicted = true
 			add(Op{action: release}, e.Call, e.At)
-		case e.Op == soak.Released && !evicted: // a release that was retried cannot know whether it was too late
+		case e.Op == soak.Released && !evicted: // a release that was retried does not show whether it came too late
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

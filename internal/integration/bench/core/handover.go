@@ -43,7 +43,7 @@ func handOver(p *plan) *measure.Experiment {
 }
 
 // drainChannel passes a turn to goroutines that wait for it in one channel, first come, first
-// served. The caller's turn comes last.
+// served. The turn reaches the caller last.
 func drainChannel(waiters int) (time.Duration, error) {
 	turn := make(chan struct{})
 	var asked atomic.Int64

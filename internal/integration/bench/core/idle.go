@@ -13,9 +13,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// idleHolds counts how often a process that only holds locks wakes up, because that drains the
-// battery of a laptop. It counts the context switches of all threads. The first 60 are not counted,
-// because the runtime causes them.
+// idleHolds counts how often a process that only holds locks wakes up. Each wake-up costs energy,
+// which matters for a laptop's battery. The measure is the number of context switches of all
+// threads. The first 60 are not counted, because the runtime causes them.
 func idleHolds(p *plan) *measure.Experiment {
 	const ours = "padlock over memstore"
 	return &measure.Experiment{

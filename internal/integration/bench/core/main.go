@@ -33,15 +33,15 @@ type plan struct {
 	runs        []int // numbers of "padlock run" that wait for one file
 }
 
-// Rounds are short and many, because a machine that other programs use too is quiet in some of
-// them.
+// There are many short rounds, so that some of them fall into times when other programs leave the
+// machine quiet.
 var full = plan{
 	rounds: 41, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
 	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
 	processes: []int{25, 100, 400}, runs: []int{25, 400},
 }
 
-// quick measures little. It only checks that every part works.
+// quick measures little. It only checks that every part of the benchmark works.
 var quick = plan{
 	rounds: 5, trial: 20 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
 	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,

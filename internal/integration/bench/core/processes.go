@@ -21,7 +21,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// waiterEnv makes this program a waiting process.
+// If the environment variable waiterEnv is set, this program is a waiting process.
 const waiterEnv = "PADLOCK_BENCH_WAITER"
 
 // waiterKinds are the kinds of waiting processes, by the value of waiterEnv.
@@ -67,8 +67,8 @@ func processes(p *plan) *measure.Experiment {
 	return e
 }
 
-// drainProcesses returns the time in which n processes, one after the other, got and released the
-// lock.
+// drainProcesses returns the time in which n processes got and released the lock, one after the
+// other.
 func drainProcesses(dir, kind string, n int) (took time.Duration, err error) {
 	ready, release, err := waiterKinds[kind].crowd(dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func beWaiter(kind, dir string) error {
 	return err
 }
 
-// stayed returns when the drain is over.
+// stayed waits until the drain is over.
 func stayed() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
 func waitInFlock(dir string, say func(string)) error {
@@ -191,7 +191,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
-	stayed() // as the other kinds do, so that the end of a process is not measured
+	stayed() // so that the end of a process is not measured; the other kinds do the same
 	return errors.Join(err, l.Close(context.Background()))
 }
 

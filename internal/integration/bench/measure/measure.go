@@ -50,8 +50,8 @@ type Result struct {
 	Errors     map[string]error     // the last error of each row that failed
 }
 
-// Run makes all trials: in each round, one of each row. Each round begins one row later than the
-// previous one. Run reports on progress which trial runs.
+// Run makes all trials. Each round has one trial of each row, and begins one row later than the
+// previous round. Run writes to progress which trial is running.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {

@@ -43,7 +43,7 @@ func (r *Result) line(row string) []string {
 	return append(cells, r.remark(row))
 }
 
-// remark returns the last cell: the row's targets, and the error if it failed.
+// remark returns the last cell of a row: its targets, and the error if the row failed.
 func (r *Result) remark(row string) string {
 	var parts []string
 	for _, t := range r.Experiment.Targets {
@@ -52,7 +52,7 @@ func (r *Result) remark(row string) string {
 		}
 	}
 	if err := r.Errors[row]; err != nil {
-		// only the first error of a trial, because progress has shown all of them
+		// only the first line of an error, because progress has shown the whole text
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		parts = append(parts, "FAILED: "+first)
 	}
@@ -100,8 +100,8 @@ func format(layout string, x float64) string {
 	return fmt.Sprintf(layout, x)
 }
 
-// printLines aligns the cells. The first line is the head. The first cells of a line, as many as
-// texts says, and the last one contain text; the others contain figures.
+// printLines aligns the cells. The first line is the head. In each line, the first cells (texts
+// says how many) and the last cell contain text. The cells between them contain figures.
 func printLines(w io.Writer, lines [][]string, texts int) {
 	width := make([]int, len(lines[0]))
 	for _, cells := range lines {

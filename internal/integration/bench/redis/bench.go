@@ -17,7 +17,7 @@ type plan struct {
 	trial   time.Duration // for uncontended
 	queued  time.Duration // how long waiters wait before a drain begins
 	steady  time.Duration // for steady and procs
-	grace   time.Duration // how long after the end a worker may still wait before it counts as stranded
+	grace   time.Duration // how long after the end of a trial a worker may still wait before it counts as stranded
 	blocked time.Duration
 	settle  time.Duration // how long blocked processes wait before they are measured
 

@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// playChild carries out the order in the environment and never returns. If there is no order, it
-// returns at once.
+// playChild carries out the order in the environment, and ends the process. If there is no order,
+// it returns at once.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {

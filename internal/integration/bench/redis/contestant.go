@@ -31,7 +31,7 @@ type scenario int
 
 const (
 	alone    scenario = 1 << iota // uncontended
-	oneDrain                      // drain, all waiters in one process
+	oneDrain                      // for drain, with all waiters in one process
 	eachDrain
 	steadily // steady and procs
 	blocked  // many processes that only wait
@@ -54,8 +54,8 @@ type opened struct {
 	lockers []Locker
 }
 
-// openFor opens a client. It locks and unlocks another name once, so that the connections exist and
-// the server knows the scripts.
+// openFor opens a client. It locks and unlocks the name warm once, so that the connections exist
+// and the server knows the scripts.
 func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*opened, error) {
 	cl, err := c.open(s)
 	if err != nil {

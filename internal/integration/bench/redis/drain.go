@@ -15,7 +15,7 @@ import (
 var drainColumns = append([]measure.Column{
 	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
-	{Name: "max/mean wait", Format: "%.2f"}, // 2 means exactly first come, first served
+	{Name: "max/mean wait", Format: "%.2f"}, // exactly 2 if the order is first come, first served
 	{Name: "violations", Format: "%.0f"},
 }, costColumns...)
 
@@ -83,7 +83,7 @@ func (d *drainTrial) open(b *bench, c *contestant, n int, each bool) error {
 	return nil
 }
 
-// close closes all clients at the same time, because some need a while.
+// close closes all clients at the same time, because some clients need a while to close.
 func (d *drainTrial) close() error {
 	errs := make([]error, len(d.clients))
 	var all sync.WaitGroup
@@ -94,7 +94,7 @@ func (d *drainTrial) close() error {
 	return errors.Join(errs...)
 }
 
-// run makes the drain after all waiters have waited for queued.
+// run makes the drain after all waiters have waited for the time queued.
 func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -125,8 +125,9 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	return f, nil
 }
 
-// awaitQueue returns when all waiters have waited for queued. If they still send many requests, it
-// waits a little longer. Waiters that poll never stop sending.
+// awaitQueue waits for the time queued, so that all waiters are in the queue. If the waiters still
+// send many requests then, it waits a little longer. It does not wait for ever, because waiters
+// that poll never stop sending.
 func (d *drainTrial) awaitQueue(queued time.Duration) {
 	time.Sleep(queued)
 	for range 10 {

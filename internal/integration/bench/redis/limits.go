@@ -72,8 +72,8 @@ func (b *blpop) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// hop passes a turn on with one PUBLISH to one subscriber, in an order that all parties know
-// before. It measures one way through the server and is not a lock.
+// hop passes a turn on with one PUBLISH to one subscriber. All parties know the order of turns
+// before the trial. hop measures one way through the server and is not a lock.
 type hop struct {
 	channel string
 	turns   []chan struct{} // turns[i] wakes party i

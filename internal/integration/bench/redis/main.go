@@ -24,7 +24,7 @@ var full = plan{
 	blockers: 50, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
 }
 
-// quick measures little. It only checks that every part works.
+// quick measures little. It only checks that every part of the benchmark works.
 var quick = plan{
 	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
 	blocked: time.Second, settle: 500 * time.Millisecond,

@@ -15,8 +15,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// The rows of padlock: the layout that PHP shares, or plain strings; with or without fences;
-// through package padlock, or through the store alone; with PassLocally.
+// The rows of padlock differ in three ways: in the layout (sorted sets as in PHP, or plain
+// strings), in whether there are fences, and in whether they use package padlock or only the store.
+// Some rows use PassLocally.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"
@@ -45,7 +46,7 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// These rows differ only in fences, and so show their cost.
+		// These rows differ only in their fences, so they show the cost of fences.
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing

@@ -16,12 +16,12 @@ import (
 const maxParties = 512
 
 // A page is memory that all workers of a trial share, within one process or mapped into several.
-// The owner of the lock writes its number into the page, and so a second owner is noticed at once.
-// Its times are those of now.
+// The owner of the lock writes its number into the page. So a second owner is noticed at once.
+// Times in the page are those of the function now.
 type page struct {
 	start, end atomic.Int64 // the time that counts
 	over       atomic.Int64 // after this time no worker waits any more
-	_          [40]byte     // separates the fields below, which change at every hand-over, from the cache line above
+	_          [40]byte     // keeps the fields below, which change at every hand-over, out of the cache line above
 
 	owner      atomic.Int32 // current owner of the lock; 0 if there is none
 	last       atomic.Int32 // previous owner

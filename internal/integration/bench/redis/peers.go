@@ -19,7 +19,7 @@ import (
 const allOfThem scenario = alone | oneDrain | eachDrain | steadily | blocked
 
 // peers returns the other libraries, used as their documentation shows. A library that polls has a
-// row with its default delay; redsync has another row with a shorter one.
+// row with its default delay. For redsync there is another row with a shorter delay.
 func peers() []contestant {
 	return []contestant{
 		{name: "redsync", in: allOfThem, open: openRedsync()},

@@ -55,7 +55,7 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 		return nil, err
 	}
 	after, err := b.rig.cost(t.page)
-	after.client.CPU = before.client.CPU // the CPU time of this process does not count
+	after.client.CPU = before.client.CPU // leaves out the CPU time of this process
 	for _, one := range tallies {
 		after.client.CPU += one.CPU
 	}
@@ -66,7 +66,7 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 type troop struct {
 	page     *page
 	file     *os.File
-	gate     *os.File // stdin of all processes; when it is closed, they start, or stop waiting
+	gate     *os.File // stdin of all processes; when it is closed, they begin to work, or stop waiting
 	children []*child
 }
 

@@ -48,8 +48,8 @@ func (r *resp) do(cmd []byte) (any, error) {
 	return r.read()
 }
 
-// until makes do fail when ctx ends. It only looks at the deadline of ctx, so it costs nothing if
-// that has not changed.
+// until makes do fail when ctx ends. It looks only at the deadline of ctx, so it costs nothing if
+// the deadline has not changed.
 func (r *resp) until(ctx context.Context) error {
 	d, _ := ctx.Deadline()
 	if d.Equal(r.deadline) {

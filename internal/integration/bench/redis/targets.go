@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// These are the targets that redisstore was built for. A target that names neither the store alone
-// nor package padlock applies to both.
+// These are the targets that redisstore was built for. Some targets are only for rows with the
+// store alone, or only for rows with package padlock. All others apply to both.
 
 func uncontendedTargets(n int) []measure.Target {
 	if n != 64 {

@@ -16,7 +16,7 @@ type tally struct {
 	Hands    measure.Times // how long these hand-overs took
 	Longest  int64         // longest wait for the lock, in nanoseconds
 	Stranded int           // 1 if it still waited at the end
-	CPU      time.Duration // CPU time of its process's commands; only a child sets it
+	CPU      time.Duration // CPU time of the process during the work; only a child sets it
 	Err      string
 }
 

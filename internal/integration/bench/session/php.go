@@ -28,14 +28,15 @@ func (b *builder) php() {
 	for _, locks := range []string{"off", "default", "patient"} {
 		b.add("phpredis, locks "+locks, peer, func() ([]string, error) { return []string{b.startPHP(phpLocks[locks])}, nil })
 	}
-	for _, locks := range []string{"off", "default"} { // with these, PHP loses its own writes, or those of Go
+	for _, locks := range []string{"off", "default"} { // with these settings, PHP loses its own writes or Go's
 		b.add("padlock Delta and PHP, locks "+locks, peer, func() ([]string, error) { return b.besidePHP(session.Delta, locks) })
 	}
 	b.add("padlock Delta and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Delta, "patient") })
 	b.add("padlock Exclusive and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Exclusive, "patient") })
 }
 
-// besidePHP starts a Go server and a PHP server for the same sessions. Requests go to them in turn.
+// besidePHP starts a Go server and a PHP server for the same sessions. It returns both addresses,
+// to which requests go in turn.
 func (b *builder) besidePHP(m session.Mode, locks string) ([]string, error) {
 	r, err := b.connect()
 	if err != nil {

@@ -46,8 +46,8 @@ func (b *builder) serve(h http.Handler) string {
 	return srv.URL
 }
 
-// options lets requests wait as long as a hundred of them may work, and sends the cookie over plain
-// HTTP.
+// options lets each request wait for the lock as long as a hundred requests work. It also allows
+// the cookie on plain HTTP.
 func options(l *padlock.Locker) []session.Option {
 	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }

@@ -23,9 +23,9 @@ type plan struct {
 	rounds  int
 	trial   time.Duration // how long a trial of pairs takes
 	waiters int           // waiters of a drain
-	queued  time.Duration // how long they wait before the drain starts
+	queued  time.Duration // how long waiters wait before the drain starts
 	many    int           // number of processes that wait
-	section time.Duration // how long each of them holds the lock
+	section time.Duration // how long each of these processes holds the lock
 	watched time.Duration
 }
 

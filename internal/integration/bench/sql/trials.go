@@ -80,8 +80,8 @@ func (b *bench) pair(e sqlstore.Engine, make func(*sql.DB) (func(context.Context
 	}, nil
 }
 
-// bareLease makes the smallest possible lease with a fence: two prepared statements that change one
-// row, by the server's clock.
+// bareLease makes the smallest possible lease with a fence. It uses two prepared statements that
+// change one row, and the server's clock.
 func bareLease(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error) {
 	clock, params := "(date_part('epoch', clock_timestamp()) * 1000000)::bigint", []any{"$1", "$2", "$3", "$4"}
 	blob := "bytea"

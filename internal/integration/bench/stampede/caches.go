@@ -76,7 +76,8 @@ func connect(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 50})
 }
 
-// getOrSet is the naive cache: GET, and SET on a miss.
+// getOrSet is the simplest cache. It sends GET, and if that finds no value, it makes the value and
+// sends SET.
 func getOrSet(client *redis.Client) getter {
 	return func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error) {
 		v, err := client.Get(ctx, key).Result()

@@ -23,7 +23,7 @@ const childVariable = "PADLOCK_BENCH_STAMPEDE"
 // An order is one line of input for a child.
 type order struct {
 	Key   string
-	Calls int           // number of calls at once; or
+	Calls int           // number of calls at once, if Rate is 0
 	Rate  int           // calls per second
 	Lasts time.Duration // for this time
 	Takes time.Duration // how long the function takes
@@ -33,7 +33,7 @@ type order struct {
 
 // A tally is the line that a child returns for an order.
 type tally struct {
-	Begun  bool // not a tally: the function has begun
+	Begun  bool // the function has begun; such a line is not a tally
 	Runs   int
 	Peak   int64    // the largest number of runs at the same time, over all processes
 	Values []string // the different values that calls returned

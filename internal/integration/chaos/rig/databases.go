@@ -167,7 +167,8 @@ func (d *database) lockTable(admin string) soak.Fault {
 	}}
 }
 
-// deleteRows deletes all rows, which nobody may do. All locks are free at once.
+// deleteRows deletes all rows, which no administrator is allowed to do. It makes all locks free at
+// once.
 func (d *database) deleteRows(admin string) soak.Fault {
 	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
 		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {

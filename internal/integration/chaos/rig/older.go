@@ -63,7 +63,8 @@ func git(args ...string) (string, error) {
 	return output(exec.Command("git", append([]string{"-c", "safe.directory=*"}, args...)...))
 }
 
-// output returns what a command prints. An error contains what the command printed about it.
+// output returns the text that a command prints on standard output. If the command fails, the error
+// contains what it printed on standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

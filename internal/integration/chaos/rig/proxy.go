@@ -50,8 +50,8 @@ func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 	}, nil
 }
 
-// ErrProxyStuck means that toxiproxy did not end a fault, because it sometimes deadlocks. The run
-// proves nothing and has to be repeated.
+// ErrProxyStuck means that toxiproxy did not end a fault. toxiproxy sometimes deadlocks. Then the
+// run proves nothing and has to be repeated.
 var ErrProxyStuck = errors.New("toxiproxy does not end a fault")
 
 // within reports whether f returns in time. If not, f continues in the background.

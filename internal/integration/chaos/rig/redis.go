@@ -86,7 +86,7 @@ func flush(servers []*server.Server) soak.Fault {
 }
 
 // jump sets the clock of all servers forward, with the shim under which they run. The clock is not
-// set back. If it were, leases would last longer than the run.
+// set back afterwards. If it were, leases would last longer than the run.
 func jump(file string) soak.Fault {
 	offset := int64(0)
 	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand, _ int) (func() error, error) {

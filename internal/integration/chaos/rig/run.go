@@ -15,7 +15,7 @@ type Options struct {
 	For     time.Duration
 	Tail    time.Duration
 	Every   time.Duration // mean time between faults
-	Lanes   int           // how many faults may be at work at once
+	Lanes   int           // how many faults may happen at once
 	Workers int
 	All     bool // all faults, not only the covered ones
 	Load    *soak.Load

@@ -75,7 +75,7 @@ func files(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
 }
 
-// semaphores has no fault of its own: the machine's other programs have semaphores, too.
+// semaphores causes no fault, because it would hit the semaphores of other programs on the machine.
 func semaphores(s *Site) (*setup, error) {
 	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
 	return &setup{stages: [][]string{config}, open: Open}, nil
