@@ -143,7 +143,7 @@ func (a *app) tellBroken(out broken, text string) error {
 	return err
 }
 
-// notThatOne is the failure to break a hold that has already ended.
+// notThatOne is the failure of break if the hold that the user named has already ended.
 func notThatOne(name string, fence uint64) *failure {
 	text := "its fence is a different one"
 	if fence != 0 {

@@ -34,7 +34,7 @@ func (s *seconds) Set(text string) error {
 	return nil
 }
 
-// aYear is the maximum of durations on the command line, so that none overflows.
+// aYear is the longest duration that the command line accepts, so that no duration overflows.
 const aYear = 366 * 24 * time.Hour
 
 func parseSeconds(text string) (time.Duration, error) {
@@ -139,8 +139,8 @@ func (s *signalFlag) Set(text string) error {
 // policyFlag is the flag --wait-policy.
 type policyFlag string
 
-// policySkip gives up at once if the holder plans to hold the lock longer than the caller would
-// wait.
+// With policySkip, padlock gives up at once if the holder plans to hold the lock for longer than
+// the caller would wait.
 const policySkip policyFlag = "skip"
 
 func (p *policyFlag) String() string { return string(*p) }

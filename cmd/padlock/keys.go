@@ -49,7 +49,7 @@ func keyText(file string) (text []byte, from string, err error) {
 			return []byte(env), "in PADLOCK_KEY", nil
 		}
 		if isTerminal(os.Stdin) {
-			return nil, "on standard input", nil // a person must not think that padlock hangs
+			return nil, "on standard input", nil // without this text, the user might think that padlock hangs
 		}
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
 		return text, "on standard input", err
@@ -68,8 +68,8 @@ func keyFlag(c *cobra.Command, file *string, what string) {
 	c.Flags().StringVar(file, "key-file", "", what)
 }
 
-// keyPlace is where the key of a new hold will be written. It is prepared before the lock is taken,
-// so that no lock is left behind without its key.
+// keyPlace is the place where the key of a new hold will be written. It is prepared before the lock
+// is taken. Otherwise a lock could be left behind without its key.
 type keyPlace struct {
 	file string
 	tmp  *os.File // nil means standard output
@@ -93,7 +93,7 @@ func newKeyPlace(file string) (*keyPlace, error) {
 }
 
 // regularFile follows links to the file for a key. It refuses a device, a pipe or a directory,
-// because the key would replace that.
+// because writing the key would replace it.
 func regularFile(file string) (string, error) {
 	st, err := os.Stat(file)
 	switch {
@@ -122,7 +122,7 @@ func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) err
 	if err != nil || key.UnmarshalText(bytes.TrimSpace(text)) != nil {
 		return nil // the file contains no key
 	}
-	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // this never shortens a lease
+	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // this never makes the lease shorter
 	if err != nil {
 		return nil
 	}

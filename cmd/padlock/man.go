@@ -9,7 +9,7 @@ import (
 )
 
 // The manual page consists of the help texts of the verbs and of the texts below. So the page and
-// the help cannot differ.
+// the help always say the same.
 
 const manEnvironment = `PADLOCK_STORE
 The URL of the store, unless --store is given. A URL with a password belongs here or into PADLOCK_STORE_FILE, not on the command line.

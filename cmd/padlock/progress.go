@@ -101,7 +101,8 @@ func (p *progress) ask(ctx context.Context) {
 	case len(s.Holds) > 0:
 		p.held = &padlock.HeldError{Holds: s.Holds}
 	}
-	// Waiters get the lock in order of arrival, so later waiters are never ahead.
+	// Waiters get the lock in order of arrival, so later waiters are never ahead. The number ahead
+	// can only become smaller.
 	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
 		p.ahead = s.Waiters - 1
 	}

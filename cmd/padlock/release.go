@@ -76,8 +76,8 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 }
 
 // usedKey is the file of a key that is about to become invalid. The file is moved away before the
-// lock is released, because the next holder may write its key to the same place. That new key must
-// stay.
+// lock is released. After the release, the next holder may write its key to the same place, and
+// that new key must stay.
 type usedKey struct{ file, aside string }
 
 // setAside moves the file of a key away. It follows links. A file that is not regular, such as

@@ -37,7 +37,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	a.json = asksForJSON(args) // errors may occur before the flags are parsed
 	err := root.ExecuteContext(context.Background())
 	var f *failure
-	var file *fs.PathError // this is a failed write, because verbs turn all other errors into failures
+	var file *fs.PathError // writing failed: verbs turn all other errors into failures
 	switch {
 	case err == nil:
 		return a.status

@@ -91,7 +91,7 @@ func (a *app) run(set *runFlags, args []string) error {
 	}
 	path, err := job.Find(command[0])
 	if err != nil {
-		return cannotRun(command[0], err) // this comes before the lock is taken
+		return cannotRun(command[0], err) // this error comes before padlock waits for the lock
 	}
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]

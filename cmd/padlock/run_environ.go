@@ -18,8 +18,8 @@ var ownVariables = map[string]bool{
 	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true,
 }
 
-// variables returns the variables that describe this lock. Secrets that the job would not have
-// otherwise are included only with --pass-key.
+// variables returns the variables that describe this lock. A secret that the job could not get in
+// another way is included only with --pass-key.
 func (f *front) variables() ([]string, error) {
 	store, err := f.storeVariable()
 	if err != nil {
@@ -45,8 +45,9 @@ func (f *front) variables() ([]string, error) {
 	return vars, nil
 }
 
-// storeVariable names the store to the job in the same way as the user named it to padlock. A
-// password in --store is included only with --pass-key.
+// storeVariable returns the variable that names the store to the job. If the user named a file that
+// contains the URL, the variable names that file. Otherwise it contains the URL. A password in
+// --store is included only with --pass-key.
 func (f *front) storeVariable() (string, error) {
 	if f.from() == open.EnvStoreFile {
 		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory
@@ -70,7 +71,7 @@ func exported(lock *padlock.Lock) (string, error) {
 }
 
 // withoutPassword returns the URL of a store without user, password and secret parameters. The
-// result stands for the same store or is no valid URL. It never stands for another store.
+// result is a URL of the same store, or no valid URL. It is never a URL of another store.
 func withoutPassword(store string) string {
 	name, _, _ := strings.Cut(store, ":")
 	u, s, err := open.Parse(store, schemes)

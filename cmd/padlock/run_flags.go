@@ -107,7 +107,7 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 		opts = append(opts, padlock.CoolDown(set.coolDown.d))
 	}
 	if set.atMost.given {
-		// The lock must last until the command is killed, which may be at the end of its grace.
+		// The lock must last until the command is killed. That may be only when its grace is over.
 		opts = append(opts, padlock.MaxHold(set.atMost.d+grace+time.Second))
 	}
 	return opts

@@ -90,8 +90,8 @@ func (f *front) run() error {
 	return nil
 }
 
-// ambiguous warns if the command itself exited with a status that padlock uses. Otherwise the user
-// would take it for padlock's status.
+// If the command itself exited with a status that padlock uses, ambiguous prints a warning.
+// Otherwise the user would take the status for padlock's own.
 func (f *front) ambiguous() {
 	flag, meaning := "-E", "the lock is held"
 	switch f.status {
@@ -240,7 +240,7 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	// This is done only now, because many padlocks may be waiting.
+	// This is not done earlier, because many padlocks may be waiting for the lock.
 	if err = errors.Join(limits.KeepThreads(ownThreads), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -250,7 +250,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		workInBackground()
 		if f.terminal.interactive() {
-			f.terminal.give(f.job.Group()) // a command that reads before this is stopped; padlock notices
+			f.terminal.give(f.job.Group()) // if the command reads before this, it is stopped, and padlock notices that
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))
@@ -305,8 +305,8 @@ const lateRelease = 500 * time.Millisecond
 
 var errNoAnswer = errors.New("there was no answer in time")
 
-// check asks a store without leases whether the lock was held until now. Its file may have been
-// removed or replaced. Other stores report that on release.
+// check asks a store without leases whether the lock was held until now. The file of the lock may
+// have been removed or replaced. Stores with leases report a lost lock when it is released.
 func (f *front) check() error {
 	if f.locker.Guarantees().Lease {
 		return nil

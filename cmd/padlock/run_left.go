@@ -46,7 +46,8 @@ func (l *left) names() string {
 	return text
 }
 
-// sentence names the processes that command has left running. them is the pronoun for them.
+// sentence returns a text that names the processes that command has left running. them is the
+// pronoun for these processes.
 func (l *left) sentence(command string) (text, them string) {
 	names := l.names()
 	switch {

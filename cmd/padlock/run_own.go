@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// ownLock reports whether the lock is held by a padlock run around this one. Then the environment
-// names the lock, and the fence in it is still the newest.
+// ownLock reports whether a padlock run around this one holds the lock. In that case the
+// environment names the lock, and the fence in the environment is still the newest fence.
 func (f *front) ownLock() bool {
 	fence, err := strconv.ParseUint(os.Getenv("PADLOCK_FENCE"), 10, 64)
 	if err != nil || os.Getenv("PADLOCK_NAME") != f.name {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// lossGrace is how long the command has to end when the lock is already lost and others may
-	// hold it.
+	// lossGrace is how long the command has to end when the lock is already lost. Other processes
+	// may hold the lock by then.
 	lossGrace = 500 * time.Millisecond
 	// stuckAfter is the time after KILL at which surviving processes are reported.
 	stuckAfter = 5 * time.Second
@@ -45,7 +45,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, supervisorLost = f.lastNews(low, supervisorLost) // Low and SupervisorLost know the reason
+			low, supervisorLost = f.lastNews(low, supervisorLost) // Low and SupervisorLost may have news about the reason
 			f.lockOver()
 		case <-supervisorLost:
 			supervisorLost = nil
@@ -190,7 +190,7 @@ func (f *front) commandEnded() bool {
 }
 
 // stopped is called when the command was stopped, by Ctrl-Z or because it does not have the
-// terminal. The shell must notice a Ctrl-Z.
+// terminal. After a Ctrl-Z the shell must notice the stop.
 func (f *front) stopped(sig syscall.Signal) {
 	switch {
 	case f.terminal == nil || !byTerminal(sig):
@@ -214,10 +214,10 @@ func (f *front) pause() {
 		}
 		f.heard(s, false)
 	}
-	f.resume() // before the next report that the job is stopped is read
+	f.resume() // this comes before the next report of a stop is read
 }
 
-// resume wakes the job if the lock has outlived the pause.
+// resume wakes the job, unless the lock ended during the pause.
 func (f *front) resume() {
 	if f.lock.Expired() {
 		f.killNow()

@@ -15,7 +15,8 @@ var signalNames = map[string]syscall.Signal{
 }
 
 // fromStart are the signals that padlock catches from its start. A broken pipe must not kill
-// padlock, and with it the command. The other two are passed to the command once it runs.
+// padlock, because that would end the command too. The other two signals are passed on to the
+// command once it runs.
 var fromStart = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
@@ -44,8 +45,8 @@ func ends(s os.Signal) bool {
 	return false
 }
 
-// forCommand reports whether a signal has a meaning only for one program. If it were sent to the
-// whole group, it would kill processes that do not expect it.
+// forCommand reports whether a signal has a meaning only for the program that expects it. If it
+// were sent to the whole group, it would kill the other processes.
 func forCommand(s os.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
 
 func isPipe(s os.Signal) bool     { return s == syscall.SIGPIPE }

@@ -86,7 +86,7 @@ func ownStore() []string {
 }
 
 // closePatience is how long a store that does not respond may delay the exit. Locks that are not
-// released by then end with their leases.
+// released in that time end with their leases.
 var closePatience = 5 * time.Second
 
 func (a *app) close(l *padlock.Locker) {

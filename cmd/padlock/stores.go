@@ -104,13 +104,13 @@ type promised struct {
 	URL      string    `json:"url,omitempty"`     // only for one store; without secrets
 	Store    string    `json:"store"`
 	Lease    bool      `json:"lease"`
-	EndsWith string    `json:"ends_with"`         // besides the lease: nothing, connection or process
+	EndsWith string    `json:"ends_with"`         // besides the end of its lease, what ends a hold: nothing, connection or process
 	Restart  string    `json:"survives_restart"`  // yes, partly or no
 	Failover string    `json:"survives_failover"` // yes, partly or no
 	ClockSet string    `json:"safe_clock_jump"`
 	Eviction string    `json:"safe_eviction"`
 	Fence    string    `json:"fence"`        // none, per session or durable
-	OneFence string    `json:"shared_fence"` // concurrent readers have the same fence: yes, partly or no
+	OneFence string    `json:"shared_fence"` // whether readers that hold the lock together have the same fence: yes, partly or no
 	Shared   bool      `json:"shared"`
 	Promote  string    `json:"promotion"` // none, re-grant or atomic
 	FIFO     bool      `json:"fifo"`

@@ -31,8 +31,8 @@ func (t *terminal) ours() bool {
 	return ok && group == syscall.Getpgrp()
 }
 
-// interactive reports whether the command reads and writes the terminal. In a pipeline other
-// programs use the terminal too, such as a pager. If the command got the terminal, these programs
+// interactive reports whether the command reads and writes the terminal. In a pipeline, other
+// programs such as a pager use the terminal too. If the command got the terminal, these programs
 // would be stopped.
 func (t *terminal) interactive() bool {
 	_, in := foreground(0)
@@ -63,8 +63,8 @@ func (t *terminal) takeBack() bool {
 	return had
 }
 
-// interruptGroup does what Ctrl-C does when padlock shares the foreground. It also ends the script
-// that runs padlock.
+// interruptGroup does what Ctrl-C does if padlock is in the foreground group. It also ends the
+// script that runs padlock.
 func interruptGroup() {
 	signal.Reset(syscall.SIGINT)
 	_ = syscall.Kill(0, syscall.SIGINT)
@@ -77,13 +77,13 @@ func (t *terminal) stopSelf() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// workInBackground lets this process write to the terminal, and take it back, while the command has
-// the foreground. Call it after the command has started, because the command would inherit the
-// setting.
+// workInBackground lets this process write to the terminal, and take the foreground back, while the
+// command has the foreground. Call it after the command has started, because the command would
+// inherit the setting.
 func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
-// foregroundOfParent returns a function to call after the parent has died. If another group has the
-// foreground by then, the function gives it back to the group in which the parent is now.
+// foregroundOfParent returns a function to call after the parent has died. If another group is in
+// the foreground by then, the function gives the foreground back to the parent's present group.
 func foregroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {

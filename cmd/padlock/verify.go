@@ -90,7 +90,7 @@ func verifyWorkerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(os.Interrupt) // a terminal sends it to all; verify ends the workers
+			signal.Ignore(os.Interrupt) // a terminal sends it to every process; verify itself ends the workers
 			soak.PlayWorker(openVerified)
 			return usage("%s is started by padlock verify only", workerVerb)
 		},
@@ -120,7 +120,7 @@ func (v *verification) do(ctx context.Context) error {
 	defer v.wires.close()
 	early, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(early, stop) // now a second signal ends the process and its workers
+	context.AfterFunc(early, stop) // from now on a second signal ends the process and its workers
 	v.run.Early = early
 	out, err := v.run.Do(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 	return f, v.keepHistory(f, out)
 }
 
-// reachable distinguishes a store that went away during the run from a store that broke its
+// reachable distinguishes a store that could not be reached any more from a store that broke its
 // guarantees.
 func (v *verification) reachable(ctx context.Context) error {
 	store, err := openVerified(ctx, v.url)
@@ -217,7 +217,7 @@ func (v *verification) reachable(ctx context.Context) error {
 		return err
 	}
 	if err == nil {
-		_ = lock.Release() // only whether the store can be reached matters
+		_ = lock.Release() // the result does not matter: the store could be reached
 	}
 	return nil
 }

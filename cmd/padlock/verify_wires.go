@@ -101,9 +101,9 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	name := v.run.Load.Prefix + "gate"
 	state, err := l.Inspect(ctx, name)
 	if state.Path == "" {
-		return nil // not a file store, or one that does not report its path
+		return nil // it is no file store, or it does not report its path
 	}
-	_ = err // the path is known even so
+	_ = err // the path is known even if there was an error
 	_, stem, _ := strings.Cut(filepath.Base(state.Path), ".")
 	stem, _, _ = strings.Cut(stem, "gate")
 	dir := filepath.Dir(state.Path)

@@ -93,7 +93,8 @@ const (
 	outage = 30 * time.Second
 )
 
-// free returns the last state that it saw. That is free, or still held if the time was over.
+// free returns the last state that it saw. In that state the name is free, or it is still held
+// because the time is over.
 func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 	first := true
 	for {

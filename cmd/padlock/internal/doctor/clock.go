@@ -12,15 +12,16 @@ import (
 )
 
 // A fence is the server's time, in microseconds since 1970, or the last fence plus one if that is
-// greater. So every lock that is taken reads the clock by which the server judges leases.
+// greater. So each time that a lock is taken, its fence shows the time of the server's clock. The
+// server judges leases by that clock.
 
 // closest returns the reading with the shortest round trip, which is the most precise one.
 func closest(seen []reading) reading {
 	return slices.MinFunc(seen, func(a, b reading) int { return cmp.Compare(a.trip(), b.trip()) })
 }
 
-// stuck reports whether the fences only count up, because the last fence is ahead of the server's
-// clock.
+// stuck reports whether each fence is only the last fence plus one, because the last fence is ahead
+// of the server's clock.
 func (c *clock) stuck() bool {
 	first, last := c.seen[0], c.seen[len(c.seen)-1]
 	return last.server()-first.server() < (last.sent-first.got)/2
@@ -33,7 +34,7 @@ const (
 	// driftMargin is the drift that holders allow for: 1 %.
 	driftMargin = 0.01
 	// driftLimit is more than a clock drifts by itself, and more than ntpd corrects (0.05 %). If a
-	// clock drifts faster, a program corrects it faster than ntpd, or sets it.
+	// clock drifts faster than that, a program other than ntpd corrects it, or sets it.
 	driftLimit = 0.001
 )
 

@@ -1,6 +1,6 @@
 package doctor
 
-// A setting is one of a database that matters for locks.
+// A setting is a setting of a database that matters for locks.
 type setting struct {
 	name string // as the store reports it
 	why  string

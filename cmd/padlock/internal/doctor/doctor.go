@@ -87,12 +87,12 @@ func (v *visit) one(ctx context.Context) error {
 // several examines a store made of others: each member, and the store as a whole.
 func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
-	first := map[string]string{} // by run id: the member that has it
+	first := map[string]string{} // by run id of a server: the member that reported it
 	same := ""
 	for _, m := range members {
 		o := v.Options
 		o.runs = map[string]bool{}
-		o.Name += "-member" // the whole store has other fences than a member
+		o.Name += "-member" // another name, because the whole store and its members use different fences
 		found, err := Examine(ctx, m, o)
 		if err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func (v *visit) several(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	v.of = open.Redacted(v.raw, v.Schemes)
-	if same != "" { // even if their URLs differ
+	if same != "" { // two members are the same server, even if their URLs differ
 		v.problem("members", same+" are one server", "one server then has two votes, and its loss counts twice", "name each server once")
 	} else {
 		v.members(members)

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// clock is a series of readings of the server's clock. They are compared with the monotonic clock
-// of this machine, by which holders judge their leases.
+// clock is a series of readings of the server's clock. The readings are compared with the monotonic
+// clock of this machine, by which holders judge their leases.
 type clock struct {
 	base  time.Time // local times are relative to base
 	seen  []reading

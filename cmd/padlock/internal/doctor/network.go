@@ -34,14 +34,15 @@ func (v *visit) network() {
 	}
 }
 
-// trusted says what to write instead of a parameter with which no certificate is checked.
+// trusted has parameters that switch the check of the certificate off. For each it says what to
+// write instead.
 var trusted = map[string]string{
 	"tls-verify=no":   "remove tls-verify=no from the URL; name your own certificate authority with ca=FILE",
 	"sslmode=require": "write sslmode=verify-full; name your own certificate authority with sslrootcert=FILE",
 	"tls=skip-verify": "write tls=true",
 }
 
-// unchecked returns the parameter with which no certificate is checked, or "".
+// unchecked returns the parameter that switches the check of the certificate off, or "".
 func unchecked(query url.Values) string {
 	for parameter := range trusted {
 		if name, value, _ := strings.Cut(parameter, "="); query.Get(name) == value {

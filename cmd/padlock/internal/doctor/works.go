@@ -34,7 +34,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // the store uses no other machine's clock, or it cannot be read
+		return // there is no other machine's clock, or it cannot be read
 	}
 	v.clocks(ctx, l, c)
 }

@@ -74,8 +74,8 @@ func (o *options) how() int {
 	return how
 }
 
-// take takes the lock. A system call that waits cannot be cancelled. At the end of --wait the
-// program ends, and so does the call.
+// take takes the lock. A system call that waits cannot be cancelled. When the time of --wait is
+// over, the program ends, which ends the call too.
 func (l *lock) take(o *options) error {
 	if o.timeout < 0 {
 		return fail(exitSystem, "invalid timeout: negative")
@@ -206,9 +206,9 @@ func cannotRun(command string, err error) error {
 	return fail(status, "failed to execute %s: %s", command, strerror(err))
 }
 
-// dieQuietly sets up signals that Go's runtime ignores, or that make it print a dump. They end this
-// program as they end flock(1). The command continues and keeps the lock. With a time-out, flock(1)
-// uses SIGALRM itself and does not end.
+// dieQuietly makes some signals end this program, as they end flock(1). Go's runtime would ignore
+// these signals, or print a dump. The command continues and keeps the lock. With a time-out,
+// SIGALRM does not end the program, because flock(1) uses SIGALRM itself.
 func dieQuietly(o *options) {
 	c := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE} {

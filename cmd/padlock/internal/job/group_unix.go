@@ -27,7 +27,7 @@ func (j *Job) signal(pid int, sig syscall.Signal) {
 }
 
 // signalUnreaped sends a signal to the command, or to its group, unless the command was reaped.
-// After that another process could have its number.
+// Once it is reaped, another process may get its number.
 func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

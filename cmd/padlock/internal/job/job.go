@@ -44,13 +44,13 @@ func (j *Job) Kill() {
 	j.killNow()
 }
 
-// settleTime is how long leftover processes have to end by themselves before they get a signal, as
-// the rest of a pipeline does.
+// settleTime is how long leftover processes have to end by themselves before they get a signal. The
+// rest of a pipeline, for example, ends by itself soon after the command.
 const settleTime = 30 * time.Millisecond
 
-// EndRest sends sig to the processes that the command left behind, until none is left. That
-// includes processes that appear later. After Kill it kills them. If found is not nil, it is called
-// with those processes before they get sig. Call EndRest once, after Done.
+// EndRest sends sig to the processes that the command left behind, until none is left. It includes
+// processes that appear later. If Kill was called, it kills them instead. If found is not nil, it
+// is called with those processes before they get sig. Call EndRest once, after Done.
 func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
 	go func() {
 		j.settle()
@@ -89,9 +89,9 @@ func (j *Job) goneWithin(d time.Duration) bool {
 	}
 }
 
-// endRound signals the leftover processes that have got no signal yet. It reports whether any may
-// be left. If the kernel reports when the last child is gone, only that report counts, because a
-// list of processes may hide those of other users.
+// endRound signals the leftover processes that have not got a signal yet. It reports whether any
+// process may be left. On systems where the kernel reports the end of the last child, only that
+// report counts, because a list of processes may hide those of other users.
 func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
 	if j.goneWithin(0) {
@@ -127,7 +127,7 @@ func Find(name string) (string, error) {
 	}
 	switch {
 	case errors.Is(err, exec.ErrDot):
-		return path, nil // with a dot in PATH, the user allows the current directory
+		return path, nil // a dot in PATH shows that the user allows the current directory
 	case errors.Is(err, exec.ErrNotFound):
 		return "", fs.ErrNotExist
 	case err != nil:

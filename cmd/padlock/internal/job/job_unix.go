@@ -16,8 +16,8 @@ func Start(s Spec) (*Job, error) {
 	j.adopt()
 	started := make(chan error)
 	go func() {
-		// The kernel ends the command when the thread that started it ends. So that thread must
-		// stay; it stays in wait.
+		// The kernel ends the command when the thread that started it ends. So that thread must not
+		// end. It runs wait.
 		runtime.LockOSThread()
 		err := j.start(&s)
 		started <- err
@@ -35,8 +35,8 @@ func (j *Job) start(s *Spec) error {
 	attr := &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithUs(attr.Sys)
 	if s.Keep != nil {
-		// A duplicate is not closed on exec. It gets a free number, so that descriptors that are
-		// passed through keep theirs.
+		// A duplicate is not closed on exec. Duplicate chooses a free number, so that descriptors
+		// that are passed on to the command keep their numbers.
 		fd, err := Duplicate(int(s.Keep.Fd()))
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(j.pid, sig) }
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
 func (j *Job) killNow() {
-	rest := j.Rest() // without the command, nobody knows whose children they are
+	rest := j.Rest() // once the command is dead, its children cannot be found any more
 	j.signalUnreaped(-j.pid, kill)
 	for _, pid := range append(rest, j.Rest()...) {
 		j.signal(pid, kill)

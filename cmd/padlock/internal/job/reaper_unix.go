@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// Reaper takes over a job when the process that started the job has died. That process is a child
-// of this one.
+// Reaper takes over a job when the process that started the job has died. The process that started
+// the job is a child of this process.
 type Reaper struct{ job *Job }
 
-// NewReaper must be called before that process is started, so that this process inherits what that
-// one leaves behind. leave is Leave in the job's Spec.
+// Call NewReaper before the process that will start the job is started. Then this process inherits
+// the processes that the other one leaves behind. leave is the field Leave of the job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -24,14 +24,15 @@ func NewReaper(leave bool) *Reaper {
 // them.
 func (r *Reaper) Rest() []int { return r.job.Rest() }
 
-// Group sets the command's process group. Without it, processes that can only be found through the
+// Group sets the command's process group. Without it, processes that can be found only through the
 // group are not ended.
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
 // TakeOver kills the remaining processes, and returns when none is left. The process that started
-// the job was already reaped. ended says that the command had ended before that. Then another
-// process may have its number, so its group is not signalled where it need not be: its leftover
-// processes are children of this process, or are to be left alone.
+// the job must have been reaped. ended says that the command had ended before that. Then another
+// process may have the command's number, so TakeOver avoids sending a signal to the command's
+// group. It sends one only if the leftover processes cannot be found as children of this process,
+// and Leave is not set.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)

@@ -31,8 +31,8 @@ func (j *Job) adopt() {
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // reap waits for a child of this process that has ended or was stopped. While it reaps a child, no
-// other goroutine sends a signal to the command, because from then on another process may get its
-// number.
+// other goroutine sends a signal to the command, because another process may get the command's
+// number as soon as the command is reaped.
 func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 	if err := awaitChild(whom); err != nil {
 		return 0, 0, err
@@ -62,8 +62,8 @@ func awaitChild(whom int) error {
 }
 
 // childless reports whether this process has no child, living or dead. Then it has no descendants
-// either, because it would have inherited them. This is fast, while the table of processes grows
-// with the whole machine.
+// either, because it would have inherited them. This call is fast, while reading the table of
+// processes takes longer the more processes the machine has.
 func childless() bool {
 	const all, exited, nowait, wall = 0, 0x4, 0x1000000, 0x40000000
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, exited|nowait|wall|syscall.WNOHANG, 0, 0)

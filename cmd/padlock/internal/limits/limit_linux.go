@@ -21,7 +21,7 @@ func userHas(n uint64) bool {
 		return true
 	case syscall.Getrlimit(rlimitNproc, &limit) != nil || syscall.Sysinfo(&info) != nil:
 		return true
-	case limit.Cur >= uint64(info.Procs)+n: // enough even if this user had all threads of the machine
+	case limit.Cur >= uint64(info.Procs)+n: // the limit is high enough even if all threads of the machine belong to this user
 		return true
 	}
 	return limit.Cur >= userThreads()+n

@@ -12,9 +12,9 @@ import (
 // Loss says which data a proxy loses.
 type Loss int
 
-// A proxy loses nothing, the server's answers, or everything in both directions. When a loss ends,
-// the connections that lost data are closed, because the rest of a stream makes no sense without
-// its beginning.
+// These are the losses of a proxy. It loses nothing, the server's answers, or everything in both
+// directions. When a loss ends, the connections that lost data are closed, because the rest of a
+// stream makes no sense without its beginning.
 const (
 	Nothing Loss = iota
 	Replies
@@ -132,8 +132,8 @@ func (p *Proxy) pass(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy forwards one direction until either side ends. Data are lost while the current loss is at
-// least least.
+// copy forwards one direction until either side ends. Data are lost if the current loss is least or
+// more.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.end()
 	buffer := make([]byte, 16<<10)

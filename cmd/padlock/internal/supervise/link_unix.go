@@ -53,7 +53,8 @@ func (p *process) open() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork passes descriptors on under free numbers, so that descriptors for the command keep theirs.
+// fork passes descriptors on under free numbers, so that the descriptors for the command keep their
+// numbers.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)

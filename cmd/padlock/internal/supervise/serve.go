@@ -19,16 +19,16 @@ const ownThreads = 8
 // that a Go program needs to start, and one for the command.
 const Threads = ownThreads + 7 + 1
 
-// nap is the longest pause while there is a lease, and so the longest time for which a suspend goes
-// unnoticed. Go's timers do not run during a suspend.
+// nap is the longest pause while there is a lease. Go's timers do not run during a suspend, so this
+// is also the longest time for which a suspend goes unnoticed.
 const nap = 300 * time.Millisecond
 
-// lateAfter is how late the supervisor may check the lease. If it is later, it was stopped or
-// starved, and the end of the lease that it knows may be out of date.
+// lateAfter is how late the supervisor may be with a check of the lease. If it is later than that,
+// it was stopped or starved. Then the end of the lease that it knows may be out of date.
 const lateAfter = 100 * time.Millisecond
 
-// answerTime is how long such a supervisor waits for the front's answer. After that it acts on the
-// end of the lease that it knows.
+// answerTime is how long a supervisor that was late waits for the front's answer. After that it
+// acts on the end of the lease that it knows.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
@@ -43,7 +43,7 @@ type server struct {
 	lease  *moment       // when the lock ends; nil if never
 	due    time.Duration // when the next look is due, by this process's clock
 	late   bool          // the supervisor was late since the front's last answer
-	asked  time.Duration // how long it waits for the front's answer; 0 if it did not ask
+	asked  time.Duration // until when it waits for the front's answer; 0 if it did not ask
 	ending bool          // the job was asked to end
 	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
 	killed bool          // the kill was reported to the front
@@ -245,17 +245,17 @@ func (s *server) look() {
 	}
 }
 
-// waitsForAnswer reports whether the lease may have a later end than is known here. A supervisor
-// that was stopped or starved has not read the front's messages yet. So it asks the front, and acts
-// on the answer, or on the end that it knows if no answer comes.
+// waitsForAnswer reports whether the supervisor waits for the front before it acts on the end of
+// the lease. A supervisor that was stopped or starved (late) has not read the front's messages yet,
+// so the lease may have a later end than the supervisor knows. Then it asks the front.
 //
-//	late | asked       | the supervisor
-//	no   | no          | acts on the end that it knows
-//	yes  | no          | asks, and waits
-//	yes  | in time     | waits
-//	yes  | no reply    | acts on the end that it knows
+//	late  the front's answer             the supervisor
+//	no    was not asked for              acts on the end that it knows
+//	yes   was not asked for              asks for it, and waits
+//	yes   was asked for, may still come  waits
+//	yes   did not come in time           acts on the end that it knows
 //
-// It waits past the known end of the lease only if that is already over.
+// If the known end of the lease is still to come, the supervisor stops waiting before that end.
 func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:

@@ -73,12 +73,12 @@ type link interface {
 	// takeOver ends the processes that the supervisor leaves running. Call it after join. ended
 	// says that the command had ended.
 	takeOver(group int, ended bool)
-	rest() []int // the living processes of the job, as far as they are known
+	rest() []int // the living processes of the job that can be found
 	open() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor and, under it, the job. Its error is that of exec, or ErrStart; after
-// an error nothing runs.
+// Start starts the supervisor and, under it, the job. Its error is that of exec, or ErrStart. After
+// an error no process is left.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -101,8 +101,8 @@ func Start(s Spec) (*Process, error) {
 // Group returns the process group of the command.
 func (p *Process) Group() int { return int(p.group.Load()) }
 
-// Done is closed when the command itself has ended. With Leave, the supervisor has ended too. Then
-// Exit is known.
+// Done is closed when the command itself has ended and Exit is known. With Leave, the supervisor
+// has ended too.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Exit returns how the command ended. Before Done it returns the zero Exit.
@@ -146,7 +146,8 @@ func (p *Process) SignalCommand(sig syscall.Signal) {
 	p.send(&order{Do: doSignalCommand, Signal: int(sig)})
 }
 
-// Continue wakes stopped processes. If nobody has read the report of a stop yet, it is withdrawn.
+// Continue wakes stopped processes. If a stop was reported and nobody has read the report yet, the
+// report is withdrawn.
 func (p *Process) Continue() {
 	p.waking.Add(1)
 	for {
@@ -183,11 +184,11 @@ func (p *Process) Kill() {
 	p.expectKill(0)
 }
 
-// slack is the extra time that a supervisor has to report that it has killed the job. After that it
-// counts as hung.
+// slack is the extra time in which the supervisor must report that it has killed the job. A
+// supervisor that takes longer counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill kills the supervisor if it hangs, and the job with it.
+// expectKill kills the supervisor if it hangs. Then the job is killed too.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {
@@ -263,7 +264,7 @@ func (p *Process) hear(n *news) {
 	}
 }
 
-// tell passes a signal on, unless too many earlier ones are unread.
+// tell passes a signal on. If too many earlier signals are unread, it drops the signal.
 func tell(c chan<- syscall.Signal, sig int) {
 	select {
 	case c <- syscall.Signal(sig):
@@ -280,7 +281,7 @@ func (p *Process) commandEnded() bool {
 	}
 }
 
-// inherit is called when the supervisor has died before its job. It ends the job.
+// inherit is called when the supervisor has died before its job has ended. It ends the job.
 func (p *Process) inherit() {
 	if !p.hung.Load() {
 		close(p.supervisorLost)
