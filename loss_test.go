@@ -208,6 +208,29 @@ func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 	})
 }
 
+// The connection ends while the release is under way, and the store does not find the hold any
+// more. Then the lock may have been lost before the release, and another client may have had it.
+func TestAReleaseOverAConnectionThatEnded(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			bound, hangUp := context.WithCancelCause(context.Background())
+			defer hangUp(errReset)
+			store.grant = func(g *driver.Grant) { g.Bound, g.TTL = bound, 0 }
+			store.reply("release", first(1, func(context.Context, int) error {
+				if ended {
+					hangUp(errReset)
+				}
+				return driver.ErrUncertain
+			}))
+			err := acquire(t, newLocker(t, store), "job").Release()
+			if lost := errors.Is(err, padlock.ErrLost); lost != ended || err != nil && !lost {
+				t.Errorf("the connection ended: %v; Release: %v", ended, err)
+			}
+		})
+	}
+}
+
 // The machine was suspended: time has passed and no timer fired. A method of the lock notices that
 // at once, and the context ends within a nap of the clock.
 func TestSuspendedTimeCounts(t *testing.T) {

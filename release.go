@@ -83,7 +83,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // the renewal found that the lock is lost
 		}
 	}
-	next := h.nextInLine(keep)
+	next, bound := h.nextInLine(keep), h.bound
 	l.end(h, ErrReleased)
 	exported := h.exported
 	l.unlock()
@@ -98,8 +98,8 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if !p.done {
 		out, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
 	}
-	if before == nil && unsure && l.clock.Now() >= usable {
-		before = ErrLost // the lease may have ended before the lock was released
+	if before == nil && unsure && (l.clock.Now() >= usable || bound != nil && bound.Err() != nil) {
+		before = ErrLost // the lease or the connection may have ended before the lock was released
 	}
 	err = verdict(before, out, unsure && !exported, err)
 	if h.events != nil {
@@ -185,8 +185,9 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && before == nil):
-		// Within the lease no other client can have taken the lock, unless it was exported. So
-		// after a lost reply, Gone means that the first request released the lock.
+		// Within the lease, or while the connection of the lock is there, no other client can have
+		// taken the lock, unless it was exported. So after a lost reply, Gone means that the first
+		// request released the lock.
 		return ErrLost
 	case errors.Is(before, ErrMaxHold):
 		return ErrMaxHold

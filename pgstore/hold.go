@@ -20,7 +20,8 @@ type id struct{ name, token string }
 //	none      nothing is known about the token
 //	reserved  a waiter was granted the lock and has not claimed it yet
 //	held      the session of c has the lock, as long as c is alive
-//	unsure    c ended while the store asked for the lock, so the session of c may have the lock
+//	unsure    c ended while the store asked for the lock or released it, so the session of c may
+//	          have the lock
 type state int
 
 const (

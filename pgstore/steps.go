@@ -126,7 +126,7 @@ func (s *Store) withdraw(h *hold) error {
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	if h.intent {
 		if err := s.withdraw(h); err != nil && !h.c.alive() {
-			s.clear(h)
+			s.forfeit(h)
 			return driver.Gone, failure(err)
 		}
 	}
@@ -144,8 +144,16 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	case c.alive():
 		c.lose(err)
 	}
-	s.clear(h)
+	s.forfeit(h)
 	return driver.Gone, failure(&connError{err: err})
+}
+
+// forfeit does what clear does for a hold whose connection ended while the lock was released. The
+// session may still be there and have the lock, so the next Release makes sure that it is gone.
+func (s *Store) forfeit(h *hold) {
+	c := h.c
+	s.clear(h)
+	s.holds.change(func() { h.state, h.c = unsure, c })
 }
 
 // clear forgets the hold of h.

@@ -15,16 +15,28 @@ import (
 // returns a DSN for the Go driver. env is added to the server's environment.
 func MariaDB(t testing.TB, env ...string) *Server {
 	t.Helper()
+	return MariaDBWith(t, MariaDBOptions{Env: env})
+}
+
+// MariaDBOptions are the settings of a MariaDB server.
+type MariaDBOptions struct {
+	Env  []string // added to the server's environment
+	Args []string // further arguments of mariadbd; they override the others
+}
+
+// MariaDBWith does what MariaDB does, with more settings.
+func MariaDBWith(t testing.TB, o MariaDBOptions) *Server {
+	t.Helper()
 	return Start(t, Spec{
 		Name: "mariadb", Package: "mariadb-server", Binary: []string{"mariadbd", "/usr/sbin/mariadbd", "mysqld"},
-		Env: env, Timeout: 3 * time.Minute,
+		Env: o.Env, Timeout: 3 * time.Minute,
 		Prepare: func(ctx context.Context, p Place) error {
-			return p.Run(ctx, "mariadb-install-db", asRoot("--no-defaults", "--datadir="+p.Path("data"),
-				"--auth-root-authentication-method=normal", "--skip-test-db")...)
+			return p.Run(ctx, "mariadb-install-db", asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"),
+				"--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)...)...)
 		},
 		Args: func(p Place) []string {
-			return asRoot("--no-defaults", "--datadir="+p.Path("data"), "--port="+strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
-				"--socket="+p.Path("s.sock"), "--pid-file="+p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--max-connections=300")
+			return asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--port=" + strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
+				"--socket=" + p.Path("s.sock"), "--pid-file=" + p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--max-connections=300"}, o.Args...)...)
 		},
 		Ready: mariaReady,
 		URL:   func(p Place) string { return "root@tcp(" + p.Addr() + ")/mysql" },

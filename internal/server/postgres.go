@@ -16,7 +16,8 @@ import (
 // needs no password and nothing is synced to disk. The data then survive a crash of the server, but
 // not of the machine.
 type PostgresOptions struct {
-	Args []string // further arguments of postgres ("-c", "max_connections=20"); they override the others
+	Args   []string // further arguments of postgres ("-c", "max_connections=20"); they override the others
+	Within string   // the directory for the data directory, which the user postgres must be able to reach
 }
 
 // Postgres starts a PostgreSQL server with its own data directory. Its unix socket is in
@@ -32,6 +33,7 @@ func postgresSpec(o PostgresOptions) Spec {
 		Package: "postgresql",
 		Binary:  []string{"/usr/lib/postgresql/*/bin/postgres", "postgres"},
 		RunAs:   "postgres",
+		Within:  o.Within,
 		Prepare: initdb,
 		Ready:   postgresReady,
 		Args: func(p Place) []string {

@@ -75,7 +75,7 @@ func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 // Other users cannot read t.TempDir, and the server may run as another user. Also, if the test has
 // a long name, the paths are too long for a unix socket.
 func (s *Server) settle(binary string) error {
-	root, err := os.MkdirTemp("", "padlock-"+s.spec.Name+"-")
+	root, err := os.MkdirTemp(s.spec.Within, "padlock-"+s.spec.Name+"-")
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type Spec struct {
 	Prepare func(context.Context, Place) error
 
 	URL        func(Place) string // returns the result of Server.URL; if nil, that is tcp://HOST:PORT
+	Within     string             // the directory for the data directory; the one for temporary files if empty
 	Env        []string           // "KEY=value", added to the test's own environment
 	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root
 	ExtraPorts int                // number of ports in addition to the first; see Place.Extra

@@ -164,7 +164,32 @@ var stories = []struct {
 	{"released by a majority, while all servers answered", []string{"I8"}, func(s []Event) []Event {
 		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
 	}},
+	{"granted shortly before the holder learned of its loss", []string{"I1"}, func(s []Event) []Event { return lostAt(s, 80*ms) }},
+	{"granted shortly before the holder learned of its loss, which may be late", nil, func(s []Event) []Event {
+		return append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+	}},
+	{"granted long before the holder learned of its loss, which may be late", []string{"I1"}, func(s []Event) []Event {
+		return append(lostAt(s, 380*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+	}},
+	{"granted while a holder that may learn of its loss late had not lost it", []string{"I1"}, func(s []Event) []Event {
+		s[3].At = 19 * ms
+		return append(s, Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+	}},
+	{"granted before a call of a holder that lost it later succeeded", []string{"I1"}, func(s []Event) []Event {
+		s = append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		s[1].Call, s[1].At = 40*ms, 41*ms
+		return s
+	}},
+	{"rejected by the register before it learned of its loss", nil, func(s []Event) []Event {
+		return append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}, Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
+	}},
 	{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
+}
+
+// lostAt makes the first holder learn of a loss instead of releasing the lock.
+func lostAt(s []Event, at int64) []Event {
+	s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: at, Err: "lost"}
+	return s
 }
 
 func TestCheck(t *testing.T) {

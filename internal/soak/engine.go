@@ -121,6 +121,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Guarantees.FIFO {
 		r.court.Log(Event{Op: Ordered, Worker: engine, At: now()})
 	}
+	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
+		r.court.Log(Event{Op: LearnsLate, Worker: engine, At: now(), TTL: int64(d)})
+	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.court, engine, 0)

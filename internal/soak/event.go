@@ -59,6 +59,9 @@ const (
 	Ordered Op = "ordered"
 	// Several is among the first events if the store is made of other stores.
 	Several Op = "several"
+	// LearnsLate is among the first events if a holder may learn TTL late that its hold ended, as
+	// with a hold that ends with a connection.
+	LearnsLate Op = "learns late"
 	// Broken: the worker or the court noticed a violation. Err begins with the invariant.
 	Broken Op = "broken"
 )
@@ -169,8 +172,13 @@ func WriteHistory(w io.Writer, events []Event) error {
 // store.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
-		if e.Op == Killed || e.Op == Regrants || e.Op == Ordered || e.Op == Several || e.Op == Voting || slices.Contains(names, e.Name) {
+		switch e.Op {
+		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate:
 			out = append(out, e)
+		default:
+			if slices.Contains(names, e.Name) {
+				out = append(out, e)
+			}
 		}
 	}
 	return out

@@ -23,6 +23,7 @@ type Hold struct {
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
+	Doubt  int64 // the store may have ended the hold since then, and its worker did not know yet; 0 if there is no such time
 	Events []Event
 	// Begun is the time at which the worker had begun to release or demote, if it was killed during
 	// that call. BegunOp says which call it was. If there was none, Begun is 0.
@@ -75,8 +76,10 @@ func Holds(events []Event) []*Hold {
 			}
 		}
 	}
+	late := delayOf(events)
 	for _, h := range all {
 		h.close(math.MaxInt64)
+		late.doubt(h)
 	}
 	return all
 }

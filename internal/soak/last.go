@@ -170,11 +170,14 @@ func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlo
 // machine is busy.
 const answerPatience = 30 * time.Second
 
-// nothingLeft looks for holds that belong to no worker and do not expire.
+// nothingLeft looks for holds and waiters that belong to no worker and do not expire. A store may
+// keep the place of a waiter whose process was killed for longer than any lease, but that waiter
+// must not be in the way. So the names that have only waiters are taken once, and then have none.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})
 	}
+	taken := false
 	for begun := now(); ; pause(ctx, 50*time.Millisecond) {
 		left, err := r.left(ctx, l)
 		waited := time.Duration(now() - begun)
@@ -184,10 +187,22 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 		case err != nil && waited > answerPatience:
 			broken("", "List: "+err.Error())
 			return
+		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second) && !taken:
+			taken = true
+			r.takeAll(ctx, l, left)
 		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second):
 			for _, s := range left {
 				broken(s.Name, fmt.Sprintf("%d holds and %d waiters are left", len(s.Holds), s.Waiters))
 			}
+			return
+		}
+	}
+}
+
+// takeAll takes the names that nobody holds, as a waiter would.
+func (r *Run) takeAll(ctx context.Context, l *padlock.Locker, left []padlock.State) {
+	for _, s := range left {
+		if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, now()) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,37 +22,65 @@ import (
 
 // A database is a kind of database in which the locks of a row are.
 type database struct {
-	start func(*Site) *server.Server // nil if the database is a file
-	// url returns the URL of the database at an address, or in a directory.
-	url func(at string) string
-	// open opens the database as an administrator.
-	open func(url string) (*sql.DB, sqlstore.Listener, error)
-
+	start func(*Site, string) *server.Server // in a directory, or anywhere if it is ""; nil if the database is a file
+	// url returns the URL of the locks in the database at an address, or in a directory. admin
+	// returns the URL for open, which connects as an administrator.
+	url, admin   func(at string) string
+	open         func(url string) (*sql.DB, sqlstore.Listener, error)
 	kill         string // SQL that ends all other connections
+	table        string // the table of which all rows are deleted
 	lock, unlock []string
+	disk         disk
 }
 
 var (
 	postgreSQL = database{
-		start: func(s *Site) *server.Server { return server.Postgres(&s.host, server.PostgresOptions{}) },
-		url:   func(at string) string { return "postgres://postgres@" + at + "/postgres?sslmode=disable" },
-		open:  postgres.Open,
-		kill:  "SELECT 'SELECT pg_terminate_backend(' || pid || ')' FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
-		lock:  []string{"BEGIN", "LOCK TABLE public.padlock_locks IN ACCESS EXCLUSIVE MODE"}, unlock: []string{"ROLLBACK"},
+		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, kill: killPostgres,
+		table: "public.padlock_locks",
+		lock:  lockPostgres("public.padlock_locks"), unlock: []string{"ROLLBACK"},
+		disk: disk{size: 192, after: "SELECT pg_switch_wal()"},
+	}
+	advisory = database{
+		start: postgresServer, admin: postgresURL, open: postgres.Open, kill: killPostgres,
+		url: func(at string) string {
+			return "postgres+advisory://" + strings.TrimPrefix(postgresURL(at), "postgres://") + "&loss-delay=2s"
+		},
+		table: "public.padlock_fences",
+		lock:  lockPostgres("public.padlock_fences"), unlock: []string{"ROLLBACK"},
+		disk: disk{size: 192, after: "SELECT pg_switch_wal()"},
 	}
 	mariaDB = database{
-		start: func(s *Site) *server.Server { return server.MariaDB(&s.host) },
-		url:   func(at string) string { return "mysql://root@" + at + "/mysql" },
-		open:  mysql.Open,
+		start: func(s *Site, _ string) *server.Server {
+			return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
+		},
+		admin: mariaURL, url: mariaURL, open: mysql.Open,
 		kill:  "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'",
+		table: "padlock_locks",
 		lock:  []string{"LOCK TABLES padlock_locks WRITE, padlock_grants WRITE"}, unlock: []string{"UNLOCK TABLES"},
 	}
 	sqliteFile = database{
-		url:  func(dir string) string { return "sqlite://" + filepath.Join(dir, "locks.db") },
-		open: sqlite.Open,
-		lock: []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
+		admin: sqliteURL, url: sqliteURL, open: sqlite.Open,
+		table: "padlock_locks",
+		lock:  []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
+		disk: disk{size: 16, before: "PRAGMA wal_checkpoint(TRUNCATE)"},
 	}
 )
+
+const killPostgres = "SELECT 'SELECT pg_terminate_backend(' || pid || ')' FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+
+func lockPostgres(table string) []string {
+	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
+}
+
+// postgresServer starts a server with little room for its log of changes, so that it fits on a
+// small disk.
+func postgresServer(s *Site, dir string) *server.Server {
+	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}})
+}
+
+func postgresURL(at string) string { return "postgres://postgres@" + at + "/postgres?sslmode=disable" }
+func mariaURL(at string) string    { return "mysql://root@" + at + "/mysql" }
+func sqliteURL(dir string) string  { return "sqlite://" + filepath.Join(dir, "locks.db") }
 
 // tableLocked is how long an administrator locks the table. It delays every statement, but is
 // shorter than the leases.
@@ -60,13 +89,15 @@ const tableLocked = 700 * time.Millisecond
 // inDatabase returns a row whose locks are in a database.
 func inDatabase(d database) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
+		dir, err := s.smallDisk(d.disk.size)
+		if err != nil {
+			return nil, err
+		}
 		if d.start == nil {
-			url := d.url(s.dir)
-			faults := []soak.Fault{d.lockTable(url), d.deleteRows(url)}
-			return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}, d.prepare(url)
+			return d.inFile(s, dir)
 		}
 		var srv *server.Server
-		if err := try(func() { srv = d.start(s) }); err != nil {
+		if err := try(func() { srv = d.start(s, dir) }); err != nil {
 			return nil, err
 		}
 		links, err := s.links([]*server.Server{srv})
@@ -77,10 +108,38 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 		for _, worker := range links {
 			stage = append(stage, d.url(worker[0].Listen))
 		}
-		admin := d.url(srv.Addr())
-		faults := append(networkFaults(links), d.serverFaults(srv, admin)...)
-		return &setup{stages: [][]string{stage}, open: Open, faults: faults}, d.prepare(admin)
+		faults := append(networkFaults(links), explained(srv, d.serverFaults(srv, dir))...)
+		return &setup{stages: [][]string{stage}, open: Open, faults: faults}, d.prepare(d.url(srv.Addr()))
 	}
+}
+
+// explained adds what the server said last to the error of a fault that could not be caused.
+func explained(srv *server.Server, faults []soak.Fault) []soak.Fault {
+	for i := range faults {
+		begin := faults[i].Begin
+		faults[i].Begin = func(dice *rand.Rand, on int) (func() error, error) {
+			undo, err := begin(dice, on)
+			if err != nil {
+				log := srv.Log()
+				err = fmt.Errorf("%w; the server said: %s", err, log[max(0, len(log)-4000):])
+			}
+			return undo, err
+		}
+	}
+	return faults
+}
+
+func (d *database) inFile(s *Site, dir string) (*setup, error) {
+	disk := dir != ""
+	if !disk {
+		dir = s.dir
+	}
+	url := d.url(dir)
+	faults := []soak.Fault{d.lockTable(url), d.deleteRows(url)}
+	if disk {
+		faults = append(faults, d.fill(url, dir, nil))
+	}
+	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}, d.prepare(url)
 }
 
 // prepare creates the tables.
@@ -92,15 +151,24 @@ func (d *database) prepare(url string) error {
 	return store.Close()
 }
 
-func (d *database) serverFaults(srv *server.Server, admin string) []soak.Fault {
+func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
+	admin := d.admin(srv.Addr())
 	const grace = 6 * time.Second // the server has to recover, and calls give up after 4.5 s
 	on := soak.Targets(serverTarget, 1)
 	fault := func(kind string, weight int, last time.Duration, begin func() (func() error, error)) soak.Fault {
 		return soak.Fault{Kind: kind, On: on, Last: last, Grace: grace, Weight: weight, Begin: func(*rand.Rand, int) (func() error, error) { return begin() }}
 	}
-	locked, deleted := d.lockTable(admin), d.deleteRows(admin)
-	locked.On, deleted.On = on, on
-	return []soak.Fault{
+	alone := []soak.Fault{d.lockTable(admin), d.deleteRows(admin)}
+	switch {
+	case dir != "":
+		alone = append(alone, d.fill(admin, dir, srv))
+	case d.start != nil && d.disk.size == 0:
+		alone = append(alone, d.fillTable(admin))
+	}
+	for i := range alone {
+		alone[i].On = on
+	}
+	return append(alone,
 		restart("restart with data", []*server.Server{srv}, true, grace),
 		fault("immediate shutdown", 1, 300*time.Millisecond, func() (func() error, error) {
 			p, err := os.FindProcess(srv.Pid())
@@ -113,8 +181,7 @@ func (d *database) serverFaults(srv *server.Server, admin string) []soak.Fault {
 			return func() error { return try(srv.Resume) }, try(srv.Pause)
 		}),
 		fault("connections killed", 5, 0, func() (func() error, error) { return nil, d.killOthers(admin) }),
-		locked, deleted,
-	}
+	)
 }
 
 // killOthers ends the connections of all workers in the server.
@@ -172,39 +239,7 @@ func (d *database) lockTable(admin string) soak.Fault {
 func (d *database) deleteRows(admin string) soak.Fault {
 	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
 		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-			return execute(ctx, conn, []string{"DELETE FROM padlock_locks"})
+			return execute(ctx, conn, []string{"DELETE FROM " + d.table})
 		})
 	}}
-}
-
-// administer calls f with a connection to the server itself.
-func (d *database) administer(url string, f func(ctx context.Context, conn *sql.Conn) error) error {
-	db, _, err := d.open(url)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return f(ctx, conn)
-}
-
-func execute(ctx context.Context, conn *sql.Conn, statements []string) error {
-	for _, text := range statements {
-		for {
-			_, err := conn.ExecContext(ctx, text)
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil || text != "BEGIN IMMEDIATE" {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -1,0 +1,100 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/soak"
+)
+
+// Every fault of a database can be caused and ended, and locks are granted afterwards. On a full
+// disk the database refuses to grant locks.
+func TestDatabaseFaults(t *testing.T) {
+	t.Parallel()
+	for _, row := range Rows() {
+		if !strings.Contains(row.Name, "SQL") && !strings.Contains(row.Name, "MariaDB") {
+			continue
+		}
+		t.Run(row.Name, func(t *testing.T) {
+			t.Parallel()
+			site := place(t)
+			set, err := row.build(site)
+			if err != nil && os.Getenv("CI") != "true" {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			full := false
+			for _, f := range set.faults {
+				switch {
+				case len(f.On) > 0 && strings.HasPrefix(f.On[0], "link"):
+				case f.Kind == diskFull:
+					full = true
+					onFullDisk(t, set.stages[0][0], f)
+				default:
+					once(t, f)
+				}
+				if err := grants(t, set.stages[0][0], "after "+f.Kind, 20*time.Second); err != nil {
+					t.Errorf("after %s: %v", f.Kind, err)
+				}
+			}
+			if !full {
+				t.Log("this process may not mount a small disk")
+			}
+		})
+	}
+}
+
+// onFullDisk takes new names on a full disk until the database has no room for another one.
+func onFullDisk(t *testing.T, config string, f soak.Fault) {
+	t.Helper()
+	undo, err := f.Begin(rand.New(rand.NewPCG(1, 1)), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	for i := 0; i < 3000 && !refused; i++ {
+		err := grants(t, config, fmt.Sprint("on a full disk ", i), 0)
+		if refused = err != nil; refused && !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("on a full disk: %v", err)
+		}
+	}
+	if !refused {
+		t.Error("the database did not notice that its disk is full")
+	}
+	if err := undo(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// grants returns nil if the store grants a name within the given time.
+func grants(t *testing.T, config, name string, within time.Duration) error {
+	t.Helper()
+	for end := time.Now().Add(within); ; {
+		err := grantOnce(t.Context(), config, name)
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func grantOnce(ctx context.Context, config, name string) error {
+	s, err := Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Acquire(ctx, driver.Request{Name: name, Token: name, TTL: time.Second})
+	if errors.Is(err, driver.ErrUncertain) || err == nil {
+		_, _ = s.Release(ctx, name, name, 0) // the error of the grant is the one to return
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/internal/soak"
+)
+
+// A disk says how small the disk of a database is.
+type disk struct {
+	size int // in MB; 0 means that the database has no disk of its own
+	// before and after are SQL that is run before the disk is filled and, sometimes, afterwards.
+	// They make the database need room for its next change.
+	before, after string
+}
+
+// smallDisk mounts a file system of that many MB in memory and returns its directory. It returns ""
+// if size is 0 or this process may not mount. The row then goes without a full disk.
+func (s *Site) smallDisk(size int) (string, error) {
+	if size == 0 || runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return "", nil
+	}
+	dir := filepath.Join(s.dir, "disk")
+	if err := errors.Join(os.Chmod(s.dir, 0o711), os.Mkdir(dir, 0o711)); err != nil {
+		return "", err
+	}
+	if err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=711", size), "padlock-chaos", dir).Run(); err != nil {
+		return "", nil // a container without the right to mount
+	}
+	s.host.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() }) // what stays is in memory
+	return dir, nil
+}
+
+const diskFull = "disk full"
+
+// fill leaves no room on the disk, and gives it back later. A server may end itself without room.
+// Then it is started again. srv is nil if the database is a file.
+func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
+	ballast := filepath.Join(dir, "ballast")
+	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 8 * time.Second, Weight: 2, Begin: func(dice *rand.Rand, _ int) (func() error, error) {
+		d.say(admin, d.disk.before)
+		undo := func() error {
+			err := os.Remove(ballast)
+			if srv == nil || err != nil {
+				return err
+			}
+			return d.revive(admin, srv)
+		}
+		if err := fillFile(ballast); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		if dice.IntN(2) == 0 {
+			d.say(admin, d.disk.after)
+		}
+		return undo, nil
+	}}
+}
+
+// say runs SQL that may fail, because the disk is full or others write.
+func (d *database) say(admin, text string) {
+	if text == "" {
+		return
+	}
+	_ = d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, text)
+		return err
+	})
+}
+
+// fillFile writes a file until the disk is full.
+func fillFile(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 16
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revive starts the server again if it does not answer.
+func (d *database) revive(admin string, srv *server.Server) error {
+	for range 3 {
+		if d.administer(admin, func(ctx context.Context, conn *sql.Conn) error { return conn.PingContext(ctx) }) == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return try(func() { srv.Kill(); srv.Restart(true) })
+}
+
+// fillTable fills the file in which the server keeps all tables with rows of another table. That
+// file has a limit, so the server has no room for any change then.
+func (d *database) fillTable(admin string) soak.Fault {
+	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
+		undo := func() error {
+			return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+				return execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast"})
+			})
+		}
+		err := d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+			err := execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast", "CREATE TABLE ballast (x varbinary(7000)) ENGINE=InnoDB"})
+			for rows := 512; rows > 0 && err == nil; {
+				if _, bad := conn.ExecContext(ctx, fmt.Sprintf("INSERT INTO ballast SELECT REPEAT('x', 7000) FROM seq_1_to_%d", rows)); bad != nil {
+					rows /= 4
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		return undo, nil
+	}}
+}

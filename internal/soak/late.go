@@ -1,0 +1,49 @@
+package soak
+
+import "slices"
+
+// A delay says how late workers learn that a hold ended. The zero delay stands for stores whose
+// holders know the end of their holds in advance.
+type delay struct {
+	most   int64
+	stalls map[int]spells // when each worker or the engine stood still
+}
+
+func delayOf(events []Event) delay {
+	i := slices.IndexFunc(events, func(e Event) bool { return e.Op == LearnsLate })
+	if i < 0 {
+		return delay{}
+	}
+	d := delay{most: events[i].TTL + int64(catchUp), stalls: map[int]spells{}}
+	for _, e := range events {
+		if e.Op == Stalled {
+			d.stalls[e.Worker] = append(d.stalls[e.Worker], [2]int64{e.Call, e.At})
+		}
+	}
+	for w, list := range d.stalls {
+		d.stalls[w] = list.merged()
+	}
+	return d
+}
+
+// doubt shortens a hold whose release was not confirmed. The hold may have ended before its worker
+// learned of that. Until the last call that succeeded the hold was certainly there.
+func (d *delay) doubt(h *Hold) {
+	n := len(h.Spans)
+	if d.most == 0 || h.Ends != 0 || n == 0 {
+		return
+	}
+	last := &h.Spans[n-1]
+	from := last.To - d.most
+	from -= d.stalls[h.Worker].within(from, last.To) + d.stalls[engine].within(from, last.To)
+	for _, e := range h.Events {
+		if e.Err == "" && (e.Op == Verified || e.Op == Promoted || e.Op == Demoted) {
+			from = max(from, min(e.Call, last.To))
+		}
+	}
+	h.Doubt = max(from, h.Call)
+	last.To = h.Doubt
+}
+
+// doubted reports whether the store may have ended a hold before the given time.
+func (h *Hold) doubted(at int64) bool { return h.Doubt != 0 && at >= h.Doubt }
