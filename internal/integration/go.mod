@@ -12,7 +12,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open/all v0.0.0
-	github.com/padlock-go/padlock/pgstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/pgstore v0.0.0
 	github.com/padlock-go/padlock/redisstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79

@@ -84,8 +84,8 @@ type process struct {
 	locker *padlock.Locker
 }
 
-func (b *bench) process(push bool) (*process, error) {
-	db, err := b.open(sqlstore.PostgreSQL, 4)
+func (b *bench) process(e sqlstore.Engine, push bool) (*process, error) {
+	db, err := b.open(e, 4)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b *bench) process(push bool) (*process, error) {
 	if push {
 		opts = append(opts, sqlstore.Notify(listener(b.pg)))
 	}
-	s, err := sqlstore.Open(context.Background(), db, sqlstore.PostgreSQL, opts...)
+	s, err := sqlstore.Open(context.Background(), db, e, opts...)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

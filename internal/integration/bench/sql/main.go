@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command sql measures locks in tables of PostgreSQL and SQLite. For comparison, it also measures
-// the bare statements that such a lock needs at least. It starts the server itself. Package bench
-// describes the method; `make bench-sql` runs the command.
+// Command sql measures locks in tables of PostgreSQL and SQLite, and advisory locks of PostgreSQL.
+// For comparison, it also measures the bare statements that such a lock needs at least. It starts
+// the server itself. Package bench describes the method; `make bench-sql` runs the command.
 package main
 
 import (
@@ -27,11 +27,12 @@ type plan struct {
 	many    int           // number of processes that wait
 	section time.Duration // how long each of these processes holds the lock
 	watched time.Duration
+	holds   int // advisory locks that are held at once
 }
 
 var (
-	full  = plan{5, time.Second, 64, time.Second, 50, 2 * time.Second, 30 * time.Second}
-	quick = plan{1, 300 * time.Millisecond, 16, 500 * time.Millisecond, 10, 500 * time.Millisecond, 3 * time.Second}
+	full  = plan{5, time.Second, 64, time.Second, 50, 2 * time.Second, 30 * time.Second, 1000}
+	quick = plan{1, 300 * time.Millisecond, 16, 500 * time.Millisecond, 10, 500 * time.Millisecond, 3 * time.Second, 100}
 )
 
 func main() {
@@ -73,8 +74,8 @@ func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON b
 			continue
 		}
 		rounds := b.plan.rounds
-		if e.Name == waiting {
-			rounds = 1 // this experiment takes long, and its figures are means
+		if e.Name == waiting || e.Name == files {
+			rounds = 1 // these experiments take long, and their figures are means
 		}
 		r := e.Run(rounds, progress)
 		results = append(results, r)

@@ -16,13 +16,13 @@ import (
 func TestFigures(t *testing.T) {
 	h := &host.Host{}
 	defer h.End()
-	tiny := plan{1, 20 * time.Millisecond, 4, 100 * time.Millisecond, 3, 30 * time.Millisecond, 300 * time.Millisecond}
+	tiny := plan{1, 20 * time.Millisecond, 4, 100 * time.Millisecond, 3, 30 * time.Millisecond, 300 * time.Millisecond, 20}
 	var out bytes.Buffer
 	t.Setenv("TMPDIR", t.TempDir())
 	if err := (&bench{plan: tiny}).run(h, &out, io.Discard, "", false); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "| processes: "); n < 3 || strings.Contains(out.String(), "NaN") {
+	if n := strings.Count(out.String(), "| processes: "); n < 4 || strings.Contains(out.String(), "NaN") {
 		t.Errorf("figures are missing:\n%s", out.String())
 	}
 }

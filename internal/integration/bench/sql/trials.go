@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,12 +21,13 @@ const (
 	bare    = "two statements"
 	ours    = "sqlstore"
 	waiting = "waiting, without notifications"
+	files   = "waiting, SQLite"
 )
 
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
-		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite),
-		b.drains(), b.waiting(),
+		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(),
+		b.drains(), b.waiting(), b.waitingForFiles(),
 	}
 }
 
@@ -34,16 +36,20 @@ func (b *bench) pairs(e sqlstore.Engine) *measure.Experiment {
 	row := func(name string, make func(*sql.DB) (func(context.Context) error, error)) measure.Row {
 		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(e, make) }}
 	}
-	return &measure.Experiment{
+	x := &measure.Experiment{
 		Name:    "pair, " + e.String(),
 		Columns: []measure.Column{{Name: "us", Format: "%.1f"}, {Name: "p50 us", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}},
 		Rows: []measure.Row{
-			row(bare, func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e) }),
+			row(bare, func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e, false) }),
 			row(ours, func(db *sql.DB) (func(context.Context) error, error) { return oursPair(db, e) }),
 		},
 		Base: bare, Ratio: "p50 us",
 		Targets: []measure.Target{{Row: ours, Column: "p50 us", Base: bare, AtMost: 1.3}},
 	}
+	if e == sqlstore.PostgreSQL {
+		x.Rows = append(x.Rows, row("SKIP LOCKED by hand", func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e, true) }))
+	}
+	return x
 }
 
 func (b *bench) pair(e sqlstore.Engine, make func(*sql.DB) (func(context.Context) error, error)) (f measure.Figures, err error) {
@@ -56,65 +62,7 @@ func (b *bench) pair(e sqlstore.Engine, make func(*sql.DB) (func(context.Context
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	for range 50 {
-		if err := once(ctx); err != nil {
-			return nil, err
-		}
-	}
-	var times measure.Times
-	before, start := measure.Used(), time.Now()
-	for last := start; time.Since(start) < b.plan.trial; {
-		if err := once(ctx); err != nil {
-			return nil, err
-		}
-		now := time.Now()
-		times = append(times, int64(now.Sub(last)))
-		last = now
-	}
-	took, n := time.Since(start), float64(len(times))
-	return measure.Figures{
-		"us": float64(took.Microseconds()) / n, "p50 us": times.Micros(0.5),
-		"client us": float64((measure.Used().CPU - before.CPU).Microseconds()) / n,
-	}, nil
-}
-
-// bareLease makes the smallest possible lease with a fence. It uses two prepared statements that
-// change one row, and the server's clock.
-func bareLease(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error) {
-	clock, params := "(date_part('epoch', clock_timestamp()) * 1000000)::bigint", []any{"$1", "$2", "$3", "$4"}
-	blob := "bytea"
-	if e == sqlstore.SQLite {
-		clock, params, blob = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000", []any{"?1", "?2", "?3", "?4"}, "blob"
-	}
-	for _, text := range []string{
-		"CREATE TABLE IF NOT EXISTS bare (name " + blob + " PRIMARY KEY, fence bigint NOT NULL, token " + blob + " NOT NULL, ends bigint NOT NULL, holder text NOT NULL)",
-		"INSERT INTO bare VALUES ('name', 0, '', 0, '') ON CONFLICT (name) DO NOTHING",
-	} {
-		if _, err := db.Exec(text); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := db.Exec(fmt.Sprintf("UPDATE bare SET token = %[1]s, name = %[2]s", params...), []byte{}, []byte("name")); err != nil {
-		return nil, err
-	}
-	take, err := db.Prepare(fmt.Sprintf("UPDATE bare SET fence = fence + 1, token = %[1]s, ends = "+clock+" + %[2]s, holder = %[3]s WHERE name = %[4]s AND length(token) = 0 RETURNING fence", params...))
-	if err != nil {
-		return nil, err
-	}
-	give, err := db.Prepare(fmt.Sprintf("UPDATE bare SET token = %[1]s, ends = 0, holder = '' WHERE name = %[2]s AND token = %[3]s AND ends > "+clock, params[:3]...))
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		var fence int64
-		if err := take.QueryRowContext(ctx, []byte("token"), int64(60_000_000), "host.example 4711", []byte("name")).Scan(&fence); err != nil {
-			return err
-		}
-		_, err := give.ExecContext(ctx, []byte{}, []byte("name"), []byte("token"))
-		return err
-	}, nil
+	return b.time(once)
 }
 
 func oursPair(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error) {
@@ -145,10 +93,14 @@ func (b *bench) drains() *measure.Experiment {
 	for _, n := range []int{1, 16} {
 		name := fmt.Sprintf("processes: %d", n)
 		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) {
-			return b.contend(n, true, b.plan.waiters, 0, b.plan.queued)
+			return b.contend(crowd{engine: sqlstore.PostgreSQL, processes: n, push: true, waiters: b.plan.waiters}, b.plan.queued)
 		}})
 		e.Targets = append(e.Targets, measure.Target{Row: name, Column: "statements", AtMost: 4})
 	}
+	for _, n := range []int{2, 16} {
+		e.Rows = append(e.Rows, measure.Row{Name: hop(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
+	}
+	e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hop(2), AtMost: 1.5})
 	return e
 }
 
@@ -159,14 +111,29 @@ func (b *bench) waiting() *measure.Experiment {
 		Name:    waiting,
 		Columns: []measure.Column{{Name: "gap_ms", Format: "%.1f"}, {Name: "polls/s", Format: "%.1f"}},
 		Rows: []measure.Row{{Name: name, Run: func() (measure.Figures, error) {
-			return b.contend(b.plan.many, false, b.plan.many, b.plan.section, b.plan.watched)
+			return b.contend(crowd{engine: sqlstore.PostgreSQL, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
 		}}},
 		Targets: []measure.Target{{Row: name, Column: "gap_ms", AtMost: 50}, {Row: name, Column: "polls/s", AtMost: 25}},
 	}
 }
 
+// waitingForFiles measures the same on SQLite. The figures are the mean gap, the share of one
+// processor that all processes use together, and the writes to the row per hand-over.
+func (b *bench) waitingForFiles() *measure.Experiment {
+	name := fmt.Sprintf("processes: %d", b.plan.many)
+	return &measure.Experiment{
+		Name:    files,
+		Columns: []measure.Column{{Name: "gap_ms", Format: "%.1f"}, {Name: "cpu %", Format: "%.1f"}, {Name: "writes", Format: "%.1f"}},
+		Rows: []measure.Row{{Name: name, Run: func() (measure.Figures, error) {
+			return b.contend(crowd{engine: sqlstore.SQLite, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
+		}}},
+	}
+}
+
 // A contest is a number of waiters for one name.
 type contest struct {
+	all      sync.WaitGroup // the waiters
+	began    time.Time
 	mu       sync.Mutex
 	released time.Time
 	hands    measure.Times
@@ -197,70 +164,167 @@ func (c *contest) turn(ctx context.Context, p *process, name string) {
 	c.err = errors.Join(c.err, lock.Release())
 }
 
-// contend lets n processes contend for a name. waiters is the number of waiters of all processes
-// together. Without sections, contend runs until each waiter has had the name once. With sections,
-// it runs for span.
-func (b *bench) contend(n int, push bool, waiters int, section, span time.Duration) (measure.Figures, error) {
+// A crowd is a number of processes that contend for a name.
+type crowd struct {
+	engine    sqlstore.Engine
+	processes int
+	push      bool          // the database wakes waiters
+	waiters   int           // of all processes together
+	section   time.Duration // how long each waiter holds the lock
+}
+
+// contend lets a crowd contend for a name. Without sections, contend runs until each waiter has had
+// the name once. With sections, it runs for span.
+func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	ps, err := b.processes(n+1, push)
+	n := cr.processes
+	ps, err := b.processes(n+1, cr)
 	defer closeAll(ps)
 	if err != nil {
 		return nil, err
 	}
-	name := b.name()
-	first, err := ps[n].locker.Acquire(ctx, name)
+	for range warmUps {
+		if cr.section > 0 {
+			break
+		}
+		if _, err := b.drain(ctx, ps, cr, 0); err != nil {
+			return nil, err
+		}
+	}
+	if cr.section == 0 {
+		return b.drain(ctx, ps, cr, span)
+	}
+	c, name, before, err := b.begin(ctx, ps, cr, span)
 	if err != nil {
 		return nil, err
 	}
-	c := &contest{section: section}
-	var all sync.WaitGroup
-	for i := range waiters {
-		all.Go(func() { c.turn(ctx, ps[i%n], name) })
-	}
-	time.Sleep(max(2*section, min(span, time.Second)))
-	before, err := b.calls()
+	time.Sleep(span)
+	f, err := b.gaps(c, ps[n].db, cr, name, before)
+	cancel()
+	c.all.Wait()
+	return f, err
+}
+
+// warmUps is the number of drains before the one that is measured. In the first five executions of
+// a statement on a connection, PostgreSQL makes a plan each time.
+const warmUps = 2
+
+// begin lets the waiters of a crowd queue up for at least span, behind a holder that then releases
+// the name.
+func (b *bench) begin(ctx context.Context, ps []*process, cr crowd, span time.Duration) (c *contest, name string, before counts, err error) {
+	last := ps[cr.processes]
+	name = b.name()
+	first, err := last.locker.Acquire(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, "", before, err
 	}
-	start := time.Now()
+	c = &contest{section: cr.section}
+	for i := range cr.waiters {
+		c.all.Go(func() { c.turn(ctx, ps[i%cr.processes], name) })
+	}
+	time.Sleep(max(2*cr.section, min(span, time.Second)))
+	if err := b.queued(ctx, last.db, cr, name); err != nil {
+		return nil, "", before, err
+	}
+	if before, err = b.count(last.db, cr.engine, name); err != nil {
+		return nil, "", before, err
+	}
 	c.mu.Lock()
-	c.released = start
-	err = first.Release()
-	c.mu.Unlock()
-	if section > 0 {
-		time.Sleep(span)
-		c.mu.Lock()
-		hands := slices.Clone(c.hands)
-		c.mu.Unlock()
-		f, err := b.gaps(hands, before, time.Since(start), err)
-		cancel()
-		all.Wait()
-		return f, err
+	defer c.mu.Unlock()
+	c.began = time.Now()
+	c.released = c.began
+	return c, name, before, first.Release()
+}
+
+// drain lets each waiter of a crowd have the name once.
+func (b *bench) drain(ctx context.Context, ps []*process, cr crowd, span time.Duration) (measure.Figures, error) {
+	c, name, before, err := b.begin(ctx, ps, cr, span)
+	if err != nil {
+		return nil, err
 	}
-	all.Wait()
-	took := time.Since(start)
-	after, bad := b.calls()
+	c.all.Wait()
+	took := time.Since(c.began)
+	after, err := b.count(ps[cr.processes].db, cr.engine, name)
 	return measure.Figures{
-		"total_ms": float64(took.Microseconds()) / 1000, "hand p50 us": c.hands.Micros(0.5), "statements": (after - before) / float64(waiters),
-	}, errors.Join(err, bad, c.err)
+		"total_ms": float64(took.Microseconds()) / 1000, "hand p50 us": c.hands.Micros(0.5),
+		"statements": (after.calls - before.calls) / float64(cr.waiters),
+	}, errors.Join(err, c.err)
+}
+
+// queued waits until each process has a place in the queue of the name.
+func (b *bench) queued(ctx context.Context, db *sql.DB, cr crowd, name string) error {
+	query := "SELECT more FROM padlock_locks WHERE name = $1"
+	for ctx.Err() == nil {
+		var text string
+		if err := db.QueryRowContext(ctx, query, []byte(name)).Scan(&text); err != nil {
+			return err
+		}
+		var more struct {
+			Queue []struct {
+				Channel string `json:"p"`
+			} `json:"queue"`
+		}
+		if text != "" {
+			if err := json.Unmarshal([]byte(text), &more); err != nil {
+				return err
+			}
+		}
+		ready := 0
+		for _, place := range more.Queue {
+			if !cr.push || place.Channel != "" {
+				ready++
+			}
+		}
+		if ready == min(cr.processes, cr.waiters) {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// counts are the counters of a contest at one moment.
+type counts struct {
+	at    time.Time
+	calls float64 // statements for locks that PostgreSQL has run
+	cpu   time.Duration
+	row   float64 // changes of the name's row
+}
+
+func (b *bench) count(db *sql.DB, e sqlstore.Engine, name string) (c counts, err error) {
+	if err := db.QueryRow("SELECT version FROM padlock_locks WHERE name = $1", []byte(name)).Scan(&c.row); err != nil {
+		return c, err
+	}
+	if e == sqlstore.PostgreSQL {
+		c.calls, err = b.calls()
+	}
+	c.cpu, c.at = measure.Used().CPU, time.Now()
+	return c, err
 }
 
 // gaps returns the figures for waiters that poll. For each hand-over, the release reads and writes
 // the row, and the claim writes it. All other statements count as polling.
-func (b *bench) gaps(hands measure.Times, before float64, took time.Duration, err error) (measure.Figures, error) {
-	after, bad := b.calls()
+func (b *bench) gaps(c *contest, db *sql.DB, cr crowd, name string, before counts) (measure.Figures, error) {
+	c.mu.Lock()
+	hands := slices.Clone(c.hands)
+	c.mu.Unlock()
+	after, err := b.count(db, cr.engine, name)
+	n := float64(len(hands))
 	gap := 0.0
 	for _, h := range hands {
-		gap += float64(h) / 1e6 / float64(len(hands))
+		gap += float64(h) / 1e6 / n
 	}
-	polls := after - before - 3*float64(len(hands))
-	return measure.Figures{"gap_ms": gap, "polls/s": polls / took.Seconds()}, errors.Join(err, bad)
+	took := after.at.Sub(before.at)
+	return measure.Figures{
+		"gap_ms": gap, "polls/s": (after.calls - before.calls - 3*n) / took.Seconds(),
+		"cpu %": 100 * (after.cpu - before.cpu).Seconds() / took.Seconds(), "writes": (after.row - before.row) / n,
+	}, err
 }
 
-func (b *bench) processes(n int, push bool) (ps []*process, err error) {
+func (b *bench) processes(n int, cr crowd) (ps []*process, err error) {
 	for range n {
-		p, err := b.process(push)
+		p, err := b.process(cr.engine, cr.push)
 		if err != nil {
 			return ps, err
 		}
