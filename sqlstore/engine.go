@@ -2,7 +2,8 @@ package sqlstore
 
 import (
 	"strconv"
-	"strings"
+
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
 // Engine is the kind of database.
@@ -46,20 +47,18 @@ type dialect struct {
 
 var dialects = map[Engine]*dialect{
 	PostgreSQL: {
-		now:     "(date_part('epoch', clock_timestamp()) * 1000000)::bigint",
+		now:     dbms.Clock[dbms.PostgreSQL],
 		numbers: true, grants: true, nowait: " FOR UPDATE NOWAIT", minPool: 2,
 		binary: "bytea", text: "text",
 	},
 	MySQL: {
-		// UTC, so that the result depends neither on the time zone of the session nor on the hour
-		// that is repeated at the end of summer time.
-		now:    "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+		now:    dbms.Clock[dbms.MySQL],
 		grants: true, nowait: " FOR UPDATE NOWAIT", share: "LOCK IN SHARE MODE", minPool: 2,
 		binary: "varbinary(1024)", text: "mediumtext",
 		suffix: " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
 	},
 	SQLite: {
-		now:     "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+		now:     dbms.Clock[dbms.SQLite],
 		minPool: 1,
 		binary:  "blob", text: "text",
 		suffix: " WITHOUT ROWID",
@@ -79,15 +78,5 @@ func (d *dialect) bind(query string) string {
 	if !d.numbers {
 		return query
 	}
-	var b strings.Builder
-	n := 0
-	for part := range strings.SplitAfterSeq(query, "?") {
-		text, found := strings.CutSuffix(part, "?")
-		b.WriteString(text)
-		if found {
-			n++
-			b.WriteString("$" + strconv.Itoa(n))
-		}
-	}
-	return b.String()
+	return dbms.Number(query)
 }

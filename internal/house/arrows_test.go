@@ -54,7 +54,7 @@ func readStores() []string {
 		}
 	}
 	if slices.ContainsFunc(stores, isDriver) {
-		stores = append(stores, "sqlstore") // its drivers are opened
+		stores = append(stores, "sqlstore", "sqlstore/lockkeys") // their drivers are opened
 	}
 	slices.Sort(stores)
 	return slices.Compact(stores)
@@ -113,7 +113,7 @@ func storeRows() []arrowRow {
 	rows := []arrowRow{{dir: "sqlstore/drivers/internal"}}
 	for _, store := range everyStore {
 		if isDriver(store) {
-			rows = append(rows, arrowRow{dir: store, code: []string{"driver", "sqlstore", "sqlstore/drivers/internal/login"}, tests: storeTests})
+			rows = append(rows, arrowRow{dir: store, code: []string{"driver", "sqlstore", "sqlstore/lockkeys", "sqlstore/drivers/internal/login"}, tests: storeTests})
 			continue
 		}
 		tests := storeTests
@@ -122,8 +122,11 @@ func storeRows() []arrowRow {
 			tests = append(slices.Clone(tests), "memstore")
 		}
 		code := []string{"driver"}
-		if store == "redisstore" {
+		switch store {
+		case "redisstore":
 			code = append(code, "internal/redisconn")
+		case "sqlstore/lockkeys": // another table in the same databases
+			code = append(code, "sqlstore", "sqlstore/internal/dbms")
 		}
 		rows = append(rows, arrowRow{dir: store, code: code, tests: tests})
 	}

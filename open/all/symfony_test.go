@@ -32,7 +32,17 @@ func TestSymfonyDSN(t *testing.T) {
 		"redis://a:1/2?host[b:1]&sentinel_master=main":    "redis+sentinel://a:1,b:1/main/2",
 		"redis://localhost?lazy=1&timeout=5&persistent=1": "redis://localhost:6379/",
 		"flock:///var/lib/locks":                          "file:///var/lib/locks",
-		"flock:///var/lib/my locks%20":                    "file:///var/lib/my%20locks%2520",
+
+		"pgsql:host=h;port=5;dbname=d;user=u;password=a?b;layout=symfony": "postgres://h:5/d",
+		"pgsql:host=/run/pg;dbname=d?layout=symfony":                      "postgres:///d",
+		"pgsql://u:p%40@h/d?serverVersion=15&layout=symfony73":            "postgres://h/d",
+		"postgresql://u@h:5/d?layout=symfony":                             "postgres://h:5/d",
+		"mysql:host=h;dbname=d?layout=symfony&db_table=l":                 "mysql://h/d",
+		"mysql2://u:p@h:33/d?charset=utf8mb4&layout=symfony73":            "mysql://h:33/d",
+		"pdo-mysql://h/d?layout=symfony":                                  "mysql://h/d",
+		"sqlite:/var/lib/shop.db?layout=symfony73":                        "sqlite:///var/lib/shop.db",
+		"sqlite:////var/lib/shop.db?layout=symfony73":                     "sqlite:///var/lib/shop.db",
+		"flock:///var/lib/my locks%20":                                    "file:///var/lib/my%20locks%2520",
 	} {
 		if got := open.Redacted("symfony+"+dsn, every()); strings.TrimSuffix(got, "/") != strings.TrimSuffix(want, "/") {
 			t.Errorf("symfony+%s is %s, want %s", dsn, got, want)
@@ -42,12 +52,23 @@ func TestSymfonyDSN(t *testing.T) {
 
 func TestSymfonyErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"":                                           "it can share symfony+flock: or symfony+pgsql+advisory: or",
+		"":                                           "it can share symfony+flock: or symfony+mysql",
 		"flock+remove:///d":                          "give PHP flock:///DIRECTORY",
 		"mysql+advisory://host/db":                   "in MySQL",
 		"semaphore":                                  "symfony+semaphore:?hash=xxh128",
 		"dynamodb://host/table":                      "in DynamoDB",
-		"pgsql://host/db":                            "can share symfony+flock: or",
+		"pgsql://host/db":                            "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4",
+		"mysql:host=h;dbname=d":                      "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4",
+		"sqlite:/x.db?layout=symfony74":              "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4",
+		"sqlite:///x.db?layout=symfony":              "write four slashes",
+		"sqlite::memory:?layout=symfony":             "does not begin at the root",
+		"mysql:host=h;secret?layout=symfony":         "not NAME=VALUE",
+		"mysql://u:s/e@h/d?layout=symfony":           "written %2F",
+		"mysql://h/d?layout=symfony&db_table=x;y":    "cannot be read",
+		"mysql://h/d?layout=symfony&db_table=x-y":    "cannot be the name of a table",
+		"mysql://h/d?layout=symfony&colour=red":      `there is no parameter "colour"`,
+		"mysql://h/d?layout=symfony&schema=x":        "schema does not go with this layout",
+		"oci8://h/d":                                 "in Oracle",
 		"in-memory":                                  "no other process sees",
 		"flock://locks":                              "begin at the root",
 		"flock:///locks?colour=red":                  `unknown parameter "colour"`,

@@ -15,6 +15,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/sqlstore"
 	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
+	"github.com/padlock-go/padlock/sqlstore/lockkeys"
 )
 
 // parameters lists socket and those parameters of go-sql-driver/mysql that do not change the
@@ -54,7 +55,7 @@ func Opener() sqlstore.Opener {
 }
 
 // Scheme describes the URLs, for package open.
-func Scheme() driver.Scheme { return Opener().Scheme() }
+func Scheme() driver.Scheme { return lockkeys.Scheme(Opener()) }
 
 // Open returns a pool for a URL, for a program that keeps its own data in the same database. The
 // Listener is nil.

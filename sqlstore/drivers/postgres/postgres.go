@@ -14,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/sqlstore"
 	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
+	"github.com/padlock-go/padlock/sqlstore/lockkeys"
 )
 
 // parameters lists parameters of pgx and libpq. Settings of the session are written as options=-c….
@@ -51,7 +52,7 @@ func Opener() sqlstore.Opener {
 }
 
 // Scheme describes the URLs, for package open.
-func Scheme() driver.Scheme { return Opener().Scheme() }
+func Scheme() driver.Scheme { return lockkeys.Scheme(Opener()) }
 
 // Open returns a pool for a URL, and the Listener for sqlstore.Notify. It is for a program that
 // keeps its own data in the same database. The URL may have only parameters of libpq.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/lockkeys"
 )
 
 // Opener opens URLs of the form
@@ -36,7 +37,7 @@ func Opener() sqlstore.Opener {
 }
 
 // Scheme describes the URLs, for package open.
-func Scheme() driver.Scheme { return Opener().Scheme() }
+func Scheme() driver.Scheme { return lockkeys.Scheme(Opener()) }
 
 // Open returns a pool for a URL, for a program that keeps its own data in the same file. The
 // Listener is nil.

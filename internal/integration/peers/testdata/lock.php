@@ -1,20 +1,29 @@
 <?php
-// Symfony's locks in Redis, driven by the Go tests beside this file: one JSON
-// object per line comes in, one goes out.
+// Symfony's locks, driven by the Go tests beside this file: one JSON object per
+// line comes in, one goes out.
 //
-//   php lock.php HOST PORT PREFIX
-//   php lock.php DSN
+//   php lock.php HOST PORT PREFIX   in Redis
+//   php lock.php DSN                as Symfony makes the store of that DSN
+//   php lock.php DSN TABLE          in a table: with Doctrine if the DSN has //, else with PDO
 
 require '/usr/share/php/Symfony/Component/Lock/autoload.php';
 @include '/usr/share/php/Symfony/Component/Cache/autoload.php'; // of DSNs
+@include '/usr/share/php/Doctrine/DBAL/autoload.php'; // of DSNs with //
 
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\Lock;
+use Symfony\Component\Lock\Store\DoctrineDbalStore;
+use Symfony\Component\Lock\Store\PdoStore;
 use Symfony\Component\Lock\Store\RedisStore;
 use Symfony\Component\Lock\Store\StoreFactory;
 
 if (2 === count($argv)) {
     $store = StoreFactory::createStore($argv[1]);
+} elseif (3 === count($argv)) {
+    [, $dsn, $table] = $argv;
+    $class = str_contains($dsn, '//') ? DoctrineDbalStore::class : PdoStore::class;
+    $user = str_starts_with($dsn, 'pgsql') ? 'postgres' : 'root'; // of PDO
+    $store = new $class($dsn, ['db_table' => $table, 'db_username' => $user], 0);
 } else {
     [, $host, $port, $prefix] = $argv;
     $redis = new Redis();
@@ -28,7 +37,7 @@ function create(object $in, $store): array
 {
     $key = new Key(base64_decode($in->name));
     if ('' !== $in->token) {
-        $key->setState(RedisStore::class, $in->token);
+        $key->setState(get_class($store), $in->token);
     }
 
     return [$key, new Lock($key, $store, $in->ttl, false)];
@@ -62,6 +71,7 @@ while (false !== $line = fgets(STDIN)) {
             'release' => $lock->release(),
             'held' => $lock->isAcquired(),
             'save' => $store->save($key), // the first half of acquire
+            'create' => $store->createTable(),
             'work' => work($in, $lock),
         };
         $out['ok'] = $said ?? true;
@@ -70,6 +80,6 @@ while (false !== $line = fgets(STDIN)) {
         $out['error'] = get_class($e);
     }
     $out['ok'] = (bool) $out['ok'];
-    $out['token'] = $key->hasState(RedisStore::class) ? $key->getState(RedisStore::class) : '';
+    $out['token'] = $key->hasState(get_class($store)) ? $key->getState(get_class($store)) : '';
     echo json_encode($out), "\n";
 }

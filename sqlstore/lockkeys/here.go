@@ -1,0 +1,182 @@
+package lockkeys
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// here has what this process knows about its own holds and waiters. The table has no room for it.
+type here struct {
+	mu      sync.Mutex
+	holds   map[string]hold            // by id
+	waits   map[string][]chan struct{} // by id
+	doubts  map[string]time.Time       // tokens with a statement of unknown outcome, and since when
+	streaks map[string]streak          // by id
+}
+
+// A hold is one of this process.
+type hold struct {
+	token  string
+	holder driver.Holder
+	since  time.Time
+}
+
+// most is how many entries are kept of each kind before old ones are removed.
+const most = 4096
+
+// took notes a hold of this process.
+func (h *here) took(id, token string, r *driver.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds == nil {
+		h.holds = map[string]hold{}
+	}
+	if len(h.holds) >= most {
+		old := time.Now().Add(-driver.MaxTTL)
+		maps.DeleteFunc(h.holds, func(_ string, o hold) bool { return o.since.Before(old) })
+	}
+	if was := h.holds[id]; was.token != token && len(h.holds) < most {
+		h.holds[id] = hold{token, r.Holder, time.Now()}
+	}
+}
+
+// own returns the hold of a token, if it is one of this process.
+func (h *here) own(id, token string) (hold, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o, ok := h.holds[id]
+	return o, ok && o.token == token
+}
+
+// gave notes that a token was released, and wakes the waiters of this process.
+func (h *here) gave(id, token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o, ok := h.holds[id]; ok && o.token == token {
+		delete(h.holds, id)
+		h.noteGiven(id, o.since)
+	}
+	h.wakeLocked(id)
+}
+
+// doubt notes that the outcome of a statement for a token is not known.
+func (h *here) doubt(token string, err error) {
+	if !errors.Is(err, driver.ErrUncertain) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.doubts == nil {
+		h.doubts = map[string]time.Time{}
+	}
+	if len(h.doubts) >= most {
+		old := time.Now().Add(-time.Minute)
+		maps.DeleteFunc(h.doubts, func(_ string, t time.Time) bool { return t.Before(old) })
+	}
+	h.doubts[token] = time.Now()
+}
+
+// doubted reports whether doubt was called for a token, and forgets it.
+func (h *here) doubted(token string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, yes := h.doubts[token]
+	delete(h.doubts, token)
+	return yes
+}
+
+// wait returns a channel that is signaled when this process releases a name, until remove is
+// called.
+func (h *here) wait(id string) (released chan struct{}, remove func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waits == nil {
+		h.waits = map[string][]chan struct{}{}
+	}
+	c := make(chan struct{}, 1)
+	h.waits[id] = append(h.waits[id], c)
+	return c, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		left := slices.DeleteFunc(h.waits[id], func(x chan struct{}) bool { return x == c })
+		if h.waits[id] = left; len(left) == 0 {
+			delete(h.waits, id)
+		}
+	}
+}
+
+func (h *here) wake(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wakeLocked(id)
+}
+
+func (h *here) wakeLocked(id string) {
+	for _, c := range h.waits[id] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// A streak is a time in which this process has had a name again and again, with pauses too short
+// for programs that poll.
+type streak struct {
+	since time.Time // of the first hold
+	given time.Time // the end of the last hold
+}
+
+const (
+	// gap is how long a name stays free for programs that poll. PHP looks every 90 to 110 ms.
+	gap = 130 * time.Millisecond
+	// longest is how long this process may have a name before it has to leave a gap.
+	longest = time.Second
+)
+
+// noteGiven notes the end of a hold.
+func (h *here) noteGiven(id string, since time.Time) {
+	if h.streaks == nil {
+		h.streaks = map[string]streak{}
+	}
+	now := time.Now()
+	if len(h.streaks) >= most {
+		maps.DeleteFunc(h.streaks, func(_ string, s streak) bool { return now.Sub(s.given) > gap })
+	}
+	if s, ok := h.streaks[id]; ok && since.Sub(s.given) < gap {
+		since = s.since
+	}
+	if len(h.streaks) < most {
+		h.streaks[id] = streak{since, now}
+	}
+}
+
+// leaveGap waits until other programs had a chance to take the name, if this process has had it for
+// long. It returns the error of ctx if that ends first.
+func (h *here) leaveGap(ctx context.Context, id, token string) error {
+	h.mu.Lock()
+	s, ok := h.streaks[id]
+	now := time.Now()
+	left := gap - now.Sub(s.given)
+	if ok && left <= 0 {
+		delete(h.streaks, id)
+	}
+	h.mu.Unlock()
+	if !ok || left <= 0 || now.Sub(s.since) < longest {
+		return nil
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,192 @@
+package lockkeys
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// seconds returns the number that is added to the server's clock, in whole seconds, for a lease of
+// ttl. The clock is rounded down, so the lease lasts at least ttl, for every version of PHP.
+func (s *Store) seconds(ttl time.Duration) int64 {
+	n := int64((ttl+time.Second-1)/time.Second) + 1
+	if dialects[s.engine].early > 0 {
+		n++
+	}
+	return n
+}
+
+// grant returns the Grant of the hold in a row. The time left counts to the earliest instant at
+// which some program may take the name over.
+func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
+	if r.endless {
+		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
+	}
+	return driver.Grant{TTL: max((r.end - dialects[s.engine].early).until(r.now), time.Microsecond)}
+}
+
+// Acquire implements driver.Store.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.validate(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer done()
+	id, token := s.layout.id(s.engine, r.Name), stored(r.Token)
+	if r.Replaces != "" {
+		return s.replace(ctx, id, token, &r)
+	}
+	if err := s.here.leaveGap(ctx, id, token); err != nil {
+		return driver.Grant{}, err
+	}
+	is, err := s.write(ctx, id, s.sql.take, id, token, s.seconds(r.TTL))
+	switch {
+	case err != nil:
+		s.here.doubt(token, err)
+		return driver.Grant{}, err
+	case is.token == token && is.live():
+		s.here.took(id, token, &r)
+		s.pruneSometimes()
+		return s.grant(&is, r.TTL), nil
+	}
+	return driver.Grant{}, s.held(id, &is)
+}
+
+// replace lets a token take over the live hold of another token.
+func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
+	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, stored(r.Replaces))
+	if err == nil && is.token == token && is.live() { // if Replaces held nothing, this is a repeat
+		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
+	}
+	switch {
+	case err != nil:
+		s.here.doubt(token, err)
+		return driver.Grant{}, err
+	case is.token == token && is.live():
+		s.here.took(id, token, r)
+		return s.grant(&is, r.TTL), nil
+	}
+	return driver.Grant{}, driver.ErrLost
+}
+
+// Extend implements driver.Store.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	err := cmp.Or(s.checkName(name), driver.CheckHold(name, token, &s.promises))
+	if err == nil && ttl != 0 {
+		err = driver.CheckTTL("TTL", ttl, &s.promises)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer done()
+	id := s.layout.id(s.engine, name)
+	var is row
+	if ttl == 0 {
+		is, err = s.look(ctx, id)
+	} else {
+		is, err = s.write(ctx, id, s.sql.extend, s.seconds(ttl), id, stored(token))
+	}
+	switch {
+	case err != nil:
+		return driver.Grant{}, err
+	case is.token != stored(token):
+		return driver.Grant{}, driver.ErrLost
+	case !is.live(): // nobody had the name since, or its row had another token
+		return driver.Grant{}, driver.ErrExpired
+	}
+	return s.grant(&is, ttl), nil
+}
+
+// Release implements driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	err := cmp.Or(s.checkName(name), driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
+	if err != nil {
+		return driver.Gone, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Gone, err
+	}
+	defer done()
+	id, own := s.layout.id(s.engine, name), stored(token)
+	removed, err := s.remove(ctx, s.sql.release, id, own)
+	outcome := driver.Released
+	if err == nil && !removed {
+		outcome = driver.Expired // nobody had the name since, or its row had another token
+		removed, err = s.remove(ctx, s.sql.clear, id, own)
+	}
+	if err != nil {
+		return driver.Gone, err
+	}
+	s.here.gave(id, own)
+	s.settle(id, own)
+	if !removed {
+		return driver.Gone, nil
+	}
+	return outcome, nil
+}
+
+// settle removes what a statement of unknown outcome may still write for a token that was released.
+func (s *Store) settle(id, token string) {
+	if !s.here.doubted(token) {
+		return
+	}
+	s.work.Go(func() {
+		for _, d := range lateness {
+			if !s.sleep(d) {
+				break
+			}
+			s.removeLate(id, token)
+		}
+		s.removeLate(id, token) // once more before Close returns
+	})
+}
+
+// lateness has the pauses after which the row of a released token is removed again. A statement
+// waits for a row for at most 3 s if FromURL has opened the pool, and for 50 s with the defaults of
+// MySQL.
+var lateness = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}
+
+func (s *Store) removeLate(id, token string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if removed, err := s.remove(ctx, s.sql.clear, id, token); removed && err == nil {
+		s.here.wake(id)
+	}
+}
+
+// held returns the refusal for a name whose row is is. The row may be that of a lease that ends at
+// this moment.
+func (s *Store) held(id string, is *row) error {
+	err := &driver.HeldError{Waiters: -1}
+	if is.live() {
+		err.Holds = append(err.Holds, s.hold(id, is))
+		err.Until = err.Holds[0].Until
+	}
+	return err
+}
+
+// hold returns the hold in a row. The table does not say who holds a name, so only the holds of
+// this process are known not to be foreign.
+func (s *Store) hold(id string, is *row) driver.Hold {
+	h := driver.Hold{Foreign: true}
+	if own, ok := s.here.own(id, is.token); ok {
+		h = driver.Hold{Holder: own.holder, Since: own.since}
+		if own.holder.Plan > 0 {
+			h.PlannedEnd = own.since.Add(own.holder.Plan)
+		}
+	}
+	if !is.endless {
+		h.Until = time.Now().Add(is.end.until(is.now))
+	}
+	return h
+}

@@ -1,0 +1,81 @@
+package lockkeys
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore"
+)
+
+// maxPlain is the length from which on Symfony stores the hash of a name.
+const maxPlain = 64
+
+// id returns the text that stands for a name in the table. PHP cannot store some names as they are.
+// They are stored as their hash, so that padlock can lock them.
+func (l Layout) id(e sqlstore.Engine, name string) string {
+	if l == Symfony && len(name) < maxPlain && storable(e, name) {
+		return name
+	}
+	return hashed(name)
+}
+
+func hashed(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
+}
+
+// storable reports whether the engine accepts the bytes of a name as text.
+func storable(e sqlstore.Engine, name string) bool {
+	switch e {
+	case sqlstore.PostgreSQL:
+		return utf8.ValidString(name) && !strings.Contains(name, "\x00")
+	case sqlstore.MySQL:
+		return utf8.ValidString(name)
+	}
+	return true
+}
+
+// checkName returns the error for a name that the store cannot lock. MySQL ignores spaces at the
+// end of a text, so such a name would share its lock with the name without them.
+func (s *Store) checkName(name string) error {
+	if err := driver.CheckName(name, &s.promises); err != nil {
+		return err
+	}
+	if s.engine == sqlstore.MySQL && strings.HasSuffix(s.layout.id(s.engine, name), " ") {
+		return invalid("name: it ends with a space, which MySQL ignores")
+	}
+	return nil
+}
+
+// maxStored is the size of the column of the token in PHP's table.
+const maxStored = 44
+
+// stored returns the text that stands for a token in the table. Tokens of padlock and of PHP are 44
+// characters long and are stored as they are. Any other token may be too long for the column, or no
+// text at all, so its hash is stored.
+func stored(token string) string {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(token) <= maxStored && !strings.ContainsFunc(token, odd) {
+		return token
+	}
+	sum := sha256.Sum256([]byte(token))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// validate checks a request.
+func (s *Store) validate(r *driver.Request) error {
+	if err := cmp.Or(s.checkName(r.Name), r.Validate(&s.promises)); err != nil {
+		return err
+	}
+	if r.Shared {
+		return fmt.Errorf("Symfony's table has no shared locks: %w", errors.ErrUnsupported)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package lockkeys
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
+)
+
+const (
+	pruneOdds  = 100       // one of that many grants removes old rows, as in PHP
+	pruneBatch = "100"     // rows at a time
+	pruneAfter = time.Hour // since the end of the lease
+)
+
+// pruneSometimes removes old rows in the background, now and then. PHP removes expired rows with
+// one DELETE within somebody's request; this removes them by their keys, and nobody waits for it.
+func (s *Store) pruneSometimes() {
+	if rand.IntN(pruneOdds) == 0 {
+		s.work.Go(func() { _, _ = s.pruneOnce(s.closing, pruneAfter) }) // the next time is another try
+	}
+}
+
+// pruneOnce removes rows whose leases ended longer ago than that.
+func (s *Store) pruneOnce(ctx context.Context, after time.Duration) (removed int, err error) {
+	ctx, cancel := dbms.Bound(ctx)
+	defer cancel()
+	rows, err := s.db.QueryContext(ctx, s.sql.old, after.Microseconds())
+	if err != nil {
+		return 0, err
+	}
+	var old [][2]string
+	for rows.Next() {
+		var r [2]string
+		if err = rows.Scan(&r[0], &r[1]); err != nil {
+			break
+		}
+		old = append(old, r)
+	}
+	if err = cmp.Or(err, rows.Err(), rows.Close()); err != nil {
+		return 0, err
+	}
+	for _, r := range old {
+		ok, err := s.remove(ctx, s.sql.prune, r[0], r[1])
+		if err != nil {
+			return removed, err
+		}
+		if ok {
+			removed++
+		}
+	}
+	return removed, nil
+}

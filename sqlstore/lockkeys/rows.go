@@ -1,0 +1,46 @@
+package lockkeys
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// micros is a time by the server's clock: microseconds since 1970.
+type micros int64
+
+// until returns the time from now to t.
+func (t micros) until(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
+
+// A row is the row of a name. The zero row means that there is none.
+type row struct {
+	token   string // as it is stored
+	end     micros // of the lease
+	endless bool
+	now     micros // when it was read
+}
+
+// live reports whether somebody holds the name.
+func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
+
+// scan reads a row. If the statement has other columns before those of the row, scan stores them in
+// first.
+func scan(from interface{ Scan(dest ...any) error }, first ...any) (row, error) {
+	var r row
+	var end sql.NullFloat64 // PHP's leases in SQLite may end between two seconds
+	if err := from.Scan(append(first, &r.token, &end, &r.now)...); err != nil {
+		return row{}, err
+	}
+	r.end, r.endless = micros(end.Float64*1e6), !end.Valid
+	return r, nil
+}
+
+// read reads the row of a name.
+func (s *Store) read(ctx context.Context, id string) (row, error) {
+	r, err := scan(s.db.QueryRowContext(ctx, s.sql.read, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return row{}, nil
+	}
+	return r, err
+}

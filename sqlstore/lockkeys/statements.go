@@ -1,0 +1,131 @@
+package lockkeys
+
+import (
+	"strings"
+
+	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
+)
+
+// The table has one row for each name that is held.
+//
+//	key_id          the name, or its SHA-256 in hexadecimal digits; see Layout
+//	key_token       of the hold
+//	key_expiration  the second since 1970 in which the lease ends
+//
+// Any program may take a row over from that second on. Versions of PHP judge it differently:
+//
+//	PostgreSQL, Symfony up to 7.3.1   half a second early: they round the clock to whole seconds
+//	any other                         at that second
+//
+// So a lease of padlock's ends, for its holder, at the earlier of the two times, and padlock takes
+// another program's lease over at the later one. A lease in SQLite may end between two seconds, if
+// PHP asked for a fractional TTL. NULL never ends.
+//
+// A row that has the token of a hold proves that nobody else had the name since, even after the
+// end of the lease, because every take-over writes the token.
+
+// A dialect holds the differences between the engines.
+type dialect struct {
+	now     string // the server's clock, microseconds since 1970
+	seconds string // the server's clock, whole seconds
+	numbers bool   // placeholders are $1, $2, …
+	returns bool   // a statement that writes can return the row
+	early   micros // how much earlier than at the stored second PHP may end a lease
+	greater string // the function for the greater of two numbers
+	wide    string // casts the column of the end to a type that has room for microseconds
+	take    string // takes a name that is free, or makes the lease of its own hold last longer
+
+	create string // makes the table as PHP does
+}
+
+var dialects = map[sqlstore.Engine]*dialect{
+	sqlstore.PostgreSQL: {
+		now: dbms.Clock[dbms.PostgreSQL], seconds: dbms.Clock[dbms.PostgreSQL] + " / 1000000",
+		numbers: true, returns: true, early: 500_000, greater: "GREATEST", wide: "::bigint",
+		take:   upsert,
+		create: "CREATE TABLE {table} ({id} VARCHAR(64) NOT NULL PRIMARY KEY, {token} VARCHAR(64) NOT NULL, {end} INTEGER)",
+	},
+	sqlstore.MySQL: {
+		now: dbms.Clock[dbms.MySQL], seconds: dbms.Clock[dbms.MySQL] + " DIV 1000000",
+		greater: "GREATEST",
+		// {token} comes first, so the condition on {end} sees who has the row from now on.
+		take: "INSERT INTO {table} ({id}, {token}, {end}) VALUES (?, ?, {seconds} + ?) ON DUPLICATE KEY UPDATE " +
+			"{token} = IF(CAST({token} AS BINARY) = CAST(VALUES({token}) AS BINARY) OR " + over + ", VALUES({token}), {token}), " +
+			"{end} = IF(CAST({token} AS BINARY) = CAST(VALUES({token}) AS BINARY), GREATEST({end}, VALUES({end})), {end})",
+		create: "CREATE TABLE {table} ({id} VARCHAR(64) NOT NULL PRIMARY KEY, {token} VARCHAR(44) NOT NULL, {end} INTEGER UNSIGNED NOT NULL) COLLATE utf8mb4_bin, ENGINE = InnoDB",
+	},
+	sqlstore.SQLite: {
+		now: dbms.Clock[dbms.SQLite], seconds: dbms.Clock[dbms.SQLite] + " / 1000000",
+		returns: true, greater: "MAX",
+		take:   upsert,
+		create: "CREATE TABLE {table} ({id} TEXT NOT NULL PRIMARY KEY, {token} TEXT NOT NULL, {end} INTEGER)",
+	},
+}
+
+// upsert is take for engines that have ON CONFLICT.
+const upsert = "INSERT INTO {table} AS l ({id}, {token}, {end}) VALUES (?, ?, {seconds} + ?) ON CONFLICT ({id}) DO UPDATE SET " +
+	"{token} = excluded.{token}, " +
+	"{end} = CASE WHEN l.{token} = excluded.{token} THEN {greater}(l.{end}, excluded.{end}) ELSE excluded.{end} END " +
+	"WHERE l.{token} = excluded.{token} OR l.{end}{wide} * 1000000 <= {now}"
+
+// exact makes a comparison of texts exact. Doctrine makes its table on MySQL with a collation that
+// ignores the case of letters.
+func (d *dialect) exact(text string) string {
+	if d == dialects[sqlstore.MySQL] {
+		return "CAST(" + text + " AS BINARY)"
+	}
+	return text
+}
+
+// statements holds the SQL texts of one store.
+type statements struct {
+	create              string // the table
+	read                string // the row of a name
+	take, extend, adopt string // write the row of a hold
+	release             string // removes the row of a live hold
+	clear               string // removes the row of a hold, whether it is live or not
+	evict               string // removes the row of a name
+	list, old, prune    string
+}
+
+// The conditions on a row.
+const (
+	live = "({end} IS NULL OR {end}{wide} * 1000000 > {now})"
+	over = "{end}{wide} * 1000000 <= {now}"
+	mine = "{id} = ? AND {exact token} = {exact ?}"
+)
+
+func newStatements(d *dialect, c *config) statements {
+	fill := strings.NewReplacer(
+		"{table}", c.table, "{id}", c.id, "{token}", c.token, "{end}", c.expiration,
+		"{exact token}", d.exact(c.token), "{exact ?}", d.exact("?"), "{wide}", d.wide,
+		"{now}", d.now, "{seconds}", d.seconds, "{greater}", d.greater,
+	)
+	text := func(parts ...string) string {
+		query := fill.Replace(strings.Join(parts, ""))
+		if d.numbers {
+			query = dbms.Number(query)
+		}
+		return query
+	}
+	row := "{token}, {end}, {now}"
+	returning := ""
+	if d.returns {
+		returning = " RETURNING " + row
+	}
+	st := statements{
+		create:  text(d.create),
+		read:    text("SELECT ", row, " FROM {table} WHERE {id} = ?"),
+		take:    text(d.take, returning),
+		extend:  text("UPDATE {table} SET {end} = {greater}({end}, {seconds} + ?) WHERE ", mine, " AND ", live, returning),
+		adopt:   text("UPDATE {table} SET {token} = ?, {end} = {greater}({end}, {seconds} + ?) WHERE ", mine, " AND ", live, returning),
+		release: text("DELETE FROM {table} WHERE ", mine, " AND ", live),
+		clear:   text("DELETE FROM {table} WHERE ", mine),
+		evict:   text("DELETE FROM {table} WHERE {id} = ?"),
+		list:    text("SELECT {id}, ", row, " FROM {table} WHERE ", live, " ORDER BY {id}"),
+		old:     text("SELECT {id}, {token} FROM {table} WHERE {end}{wide} * 1000000 + ? <= {now} LIMIT ", pruneBatch),
+		prune:   text("DELETE FROM {table} WHERE ", mine, " AND ", over),
+	}
+	return st
+}

@@ -1,0 +1,90 @@
+package lockkeys
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
+)
+
+// write carries out a statement that may write the row of a name, and returns the row as it is
+// afterwards. So the row alone says what the statement has done. An error after which the statement
+// may have been carried out is driver.ErrUncertain.
+func (s *Store) write(ctx context.Context, id, text string, args ...any) (r row, err error) {
+	err = s.retry(ctx, func() error {
+		if !dialects[s.engine].returns {
+			_, err := s.db.ExecContext(ctx, text, args...)
+			return err
+		}
+		r, err = scan(s.db.QueryRowContext(ctx, text, args...))
+		return err
+	})
+	nothing := errors.Is(err, sql.ErrNoRows)
+	switch {
+	case err == nil && r.token != "":
+		return r, nil
+	case err != nil && !nothing:
+		return row{}, dbms.Failure(ctx, err, true)
+	}
+	r, err = s.read(ctx, id)
+	switch {
+	case err == nil:
+		return r, nil
+	case nothing:
+		return row{}, dbms.Failure(ctx, err, false)
+	}
+	return row{}, errors.Join(driver.ErrUncertain, fmt.Errorf("reading the row afterwards: %w", err))
+}
+
+// remove carries out a statement that removes a row, and reports whether it did.
+func (s *Store) remove(ctx context.Context, text string, args ...any) (removed bool, err error) {
+	err = s.retry(ctx, func() error {
+		res, err := s.db.ExecContext(ctx, text, args...)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		removed = n > 0
+		return err
+	})
+	return removed, dbms.Failure(ctx, err, true)
+}
+
+// retry repeats a statement that changed nothing and may succeed the next time. It makes the table
+// again if it was removed.
+func (s *Store) retry(ctx context.Context, statement func() error) error {
+	made := false
+	for try := 0; ; try++ {
+		err := statement()
+		switch v := dbms.Judge(err); {
+		case err == nil || errors.Is(err, sql.ErrNoRows):
+			return err
+		case v == dbms.NoTable && !made:
+			made = true
+			if _, err := s.prepare(ctx); err != nil {
+				return err
+			}
+		case v != dbms.Again || !pause(ctx, try):
+			return err
+		}
+	}
+}
+
+// glance reads the row of a name, within the time that a call may take.
+func (s *Store) glance(ctx context.Context, id string) (row, error) {
+	ctx, cancel := dbms.Bound(ctx)
+	defer cancel()
+	return s.look(ctx, id)
+}
+
+// look reads the row of a name.
+func (s *Store) look(ctx context.Context, id string) (is row, err error) {
+	err = s.retry(ctx, func() error {
+		is, err = s.read(ctx, id)
+		return err
+	})
+	return is, dbms.Failure(ctx, err, false)
+}
