@@ -51,7 +51,8 @@ func (s *Store) verify(h *hold) error {
 	return nil
 }
 
-// undo releases a lock that the session may have, and returns why.
+// undo releases a lock that the session may have. It returns why, the error that made this
+// necessary.
 func (s *Store) undo(c *conn, key int64, shared int, why error) error {
 	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
 		c.lose(err)

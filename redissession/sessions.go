@@ -263,8 +263,8 @@ func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) 
 }
 
 // ended returns the error of a context that has ended or whose deadline has passed. On a busy
-// machine the timer that ends a context runs after its deadline, and the client looks at the
-// deadline itself.
+// machine, the timer that ends a context may run after the deadline. The client compares the
+// deadline with the clock, so ended does the same.
 func ended(ctx context.Context) error {
 	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
 		return context.DeadlineExceeded

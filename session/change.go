@@ -50,7 +50,9 @@ func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 	return values, nil
 }
 
-// checkSize returns ErrTooLarge if a session may not change its size from was to now bytes.
+// checkSize returns ErrTooLarge if a change would make a session larger than limit. was and now are
+// the sizes of the session before and after the change, in bytes. A session that is already too
+// large may shrink.
 func checkSize(was, now, limit int) error {
 	if limit == 0 || now <= limit || now <= was {
 		return nil

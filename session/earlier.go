@@ -7,7 +7,7 @@ package session
 type earlier struct {
 	was    map[string]Condition
 	absent bool            // Keys was called; a key that is not in the map above was seen to be absent
-	again  map[string]bool // if absent is true: keys that were read again, so at ignores what was seen before
+	again  map[string]bool // with absent: the keys that were read again, for which absent does not count
 }
 
 // add notes which values v has read since its last load. It is called before the session is loaded

@@ -31,7 +31,8 @@ func tooOld(rec Record) bool {
 	return !rec.Deadline.IsZero() && !time.Now().Before(rec.Deadline)
 }
 
-// alive reports whether a session lives at key, or at the key that it moved to from there.
+// alive reports whether a session lives at key. If the session at key has moved, alive looks at its
+// new key.
 func (m *Manager) alive(ctx context.Context, key string) (bool, error) {
 	for range maxHops {
 		rec, err := m.store.Load(ctx, key)

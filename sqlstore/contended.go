@@ -15,16 +15,18 @@ import (
 // the server, so that no other process can change the row between a read and a write. They exist on
 // PostgreSQL only, whose NOTIFY makes hand-overs frequent:
 //
-//	statement  step of state.go               it changes nothing, and state.go decides, unless
-//	handOver   release, then handOver         the token has a live exclusive hold; no transaction keeps
-//	                                          the name; and the first in the queue is a live writer that
-//	                                          the database wakes
-//	enqueue    join, for a new place          another token has a live exclusive hold or a reservation
+//	statement  step of state.go          makes the step if
+//	handOver   release, then handOver    the token has a live exclusive hold; no transaction keeps
+//	                                     the name; and the first waiter in the queue is a live writer
+//	                                     that the database wakes
+//	enqueue    join, for a new place     another token has a live exclusive hold or a reservation
 //
-// Like all statements that grant, handOver locks the row FOR UPDATE and skips it if a transaction
-// that checks or holds the lock has locked it. It first locks the row as an UPDATE does. So it
-// waits for a process that is just writing to the row, and skips the row only because of such a
-// transaction.
+// In all other cases the statement changes nothing, and the caller uses state.go.
+//
+// Like all statements that grant, handOver locks the row FOR UPDATE, and skips it if a transaction
+// that checks or holds the lock has locked it. Before that, handOver locks the row as an UPDATE
+// does. So it waits for a process that is just writing to the row, and does not skip the row
+// because of it.
 type contendedStatements struct{ handOver, enqueue string }
 
 func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
@@ -35,8 +37,9 @@ func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 	return st
 }
 
-// lockForGrant makes a CTE g with the row of a name, which it locks for a grant. It waits for other
-// writers, and not for transactions that check or hold the lock: then g is empty.
+// lockForGrant makes a CTE called g, which locks the row of a name for a grant and returns it. g
+// waits for other writers. It does not wait for a transaction that checks or holds the lock; then g
+// is empty.
 func lockForGrant(t tables, columns string) string {
 	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"

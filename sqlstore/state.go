@@ -133,23 +133,25 @@ func (s *state) ahead(token opaque) int {
 	return len(s.queue)
 }
 
-// turn reports whether a waiter with ahead others before it may take the name. The first waiter
-// may, and so may a reader that has only readers before it. If the name is free and the first
-// waiter does not take it, the process of that waiter may be dead or stopped. Then the second
-// waiter may take the name after driver.MaxReservation, the third after twice that time, and so on.
+// turn reports whether a waiter may take the name. ahead is the number of waiters before it. The
+// first waiter may, and so may a reader that has only readers before it. If the name is free and
+// the first waiter does not take it, the process of that waiter may be dead or stopped. Then the
+// second waiter may take the name after driver.MaxReservation, the third after twice that time, and
+// so on.
 func (s *state) turn(ahead int, now micros) bool {
 	return s.reads(ahead) || s.late(ahead, now)
 }
 
-// reads reports whether a waiter with ahead others before it is the first, or is one of the readers
-// at the head of the queue. Those readers hold the lock together, so none of them waits for
-// another.
+// reads reports whether a waiter is the first, or is one of the readers at the head of the queue.
+// ahead is the number of waiters before it. Those readers hold the lock together, so none of them
+// waits for another.
 func (s *state) reads(ahead int) bool {
 	writes := func(p place) bool { return !p.Shared }
 	return ahead == 0 || ahead < len(s.queue) && !slices.ContainsFunc(s.queue[:ahead+1], writes)
 }
 
-// late reports whether the waiters ahead have failed to take the name in time.
+// late reports whether the waiters before a waiter have failed to take the name in time. ahead is
+// the number of these waiters.
 func (s *state) late(ahead int, now micros) bool {
 	return s.free > 0 && s.free.add(time.Duration(ahead)*driver.MaxReservation) <= now
 }
@@ -194,7 +196,8 @@ func (s *state) drop(keep func(hold) bool) {
 	})
 }
 
-// evict ends all holds and the cool-down if the fence is still seen, and mints a new fence.
+// evict ends all holds and the cool-down, and mints a new fence. It does so only if the fence of
+// the name still equals seen.
 func (s *state) evict(seen uint64, now micros) (uint64, error) {
 	if s.fence != seen || seen == 0 {
 		return 0, driver.ErrLost

@@ -38,7 +38,7 @@ import (
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
-	acquire, acquireBoth                                            string // the statements called …Both write to both tables
+	acquire, acquireBoth                                            string // the statements whose names end with Both write to both tables
 	claim, pass, extend, release                                    string
 	notify                                                          [3]string // by the number of notifications
 	contended                                                       contendedStatements

@@ -70,9 +70,9 @@ func FromURL(ctx context.Context, u *url.URL, o Opener, opts ...Option) (*Store,
 	return s, nil
 }
 
-// Pool opens the pool that a URL names, for a store with tables of its own. Of the parameters, it
-// knows pool and password-file, and those of the driver; any other one is an error. It need not
-// contact the server.
+// Pool opens the pool that a URL names, for a store that has its own tables. It accepts the
+// parameters pool and password-file, and those of the driver. Any other parameter is an error. Pool
+// need not contact the server.
 func (o Opener) Pool(u *url.URL) (*sql.DB, error) {
 	for _, name := range []string{"schema", "notify", "lazy"} {
 		if u.Query().Has(name) {

@@ -203,10 +203,10 @@ const (
 	lastPause = 12 * time.Second       // longest pause of all other waiters
 )
 
-// pause returns how long a waiter sleeps if ahead other waiters are before it. The first waiter
-// looks often. The others look often enough to notice that they have become the first. They look
-// less often the further back they are, and the longer one step takes. No waiter sleeps past the
-// end of the lease that it waits for.
+// pause returns how long a waiter sleeps. ahead is the number of waiters before it. The first
+// waiter looks often. The others look often enough to notice that they have become the first. They
+// look less often the further back they are, and the longer one step takes. No waiter sleeps past
+// the end of the lease that it waits for.
 func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	if ahead != w.at || w.moved.IsZero() {
 		if steps := w.at - ahead; steps > 0 {

@@ -48,7 +48,7 @@ func (c *core) fromLocal(name string) (any, bool) {
 }
 
 // toLocal keeps v as a local copy, unless the key was invalidated since gen. It keeps v for the
-// time that Local allows, and at most for left.
+// time that Local allows, but not for longer than left.
 func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {

@@ -139,8 +139,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock could not be taken, extended or released. deed is the word for
-// that.
+// unsuccessful explains why a lock could not be taken, extended or released. deed is one of these
+// three words.
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):

@@ -75,7 +75,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
-	var any, writer span // of the spans seen so far, the span and the exclusive span that end last
+	var any, writer span // the span that ends last so far, and the exclusive span that does
 	for _, s := range spans {
 		before := writer
 		if !s.Shared {

@@ -51,13 +51,14 @@ const (
 	Ended   Op = "ended"
 	// Other: another program than this one runs the worker's process with this Life.
 	Other Op = "other program"
-	// Voting is the first event if a majority of several servers decides.
+	// Voting: a majority of several servers decides. If so, this is the first event of the history.
 	Voting Op = "voting"
-	// Regrants is among the first events if another holder may get the lock during a conversion.
+	// Regrants: another holder may get the lock during a conversion. If so, this is among the first
+	// events.
 	Regrants Op = "regrants"
-	// Ordered is among the first events if waiters get a name in order of arrival.
+	// Ordered: waiters get a name in order of arrival. If so, this is among the first events.
 	Ordered Op = "ordered"
-	// Several is among the first events if the store is made of other stores.
+	// Several: the store is made of other stores. If so, this is among the first events.
 	Several Op = "several"
 	// LearnsLate is among the first events if a holder may learn TTL late that its hold ended, as
 	// with a hold that ends with a connection.

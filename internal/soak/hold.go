@@ -19,7 +19,7 @@ type Hold struct {
 	Ends   int64  // when the release was confirmed; 0 if it was not
 	Lost   int64  // when its context ended without a release; 0 if it did not
 	Cause  string // class of the error with which the context ended
-	Until  int64  // the last claim: the end of the holder's window
+	Until  int64  // the end of the holder's window, by its last claim
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release

@@ -53,7 +53,8 @@ func within(stack []uintptr, functions []string) bool {
 	}
 }
 
-// Beyond describes what n has more than before. It returns "" if there is nothing.
+// Beyond describes the descriptors and goroutines that n has in addition to those of before. It
+// returns "" if there are none.
 func (n Inventory) Beyond(before Inventory) string {
 	switch {
 	case n.Descriptors > before.Descriptors:

@@ -121,7 +121,7 @@ func (r *Run) names() (names []string) {
 	return names
 }
 
-// lookAt reports whether a name is free, as it must be.
+// lookAt checks that a name is free, logs a violation if it is not, and reports whether it is.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
 	call := now()
@@ -148,7 +148,7 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 }
 
 // answer calls ask until the store grants the lock. It gives up when the store has reported for the
-// time held that the name is held. Times in which this process stood still do not count. If the
+// given time that the name is held. Times in which this process stood still do not count. If the
 // outcome is unknown, answer calls ask again for a while.
 func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := now(), now()

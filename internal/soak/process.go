@@ -21,7 +21,8 @@ type process struct {
 	err    error
 }
 
-// start starts life number life of worker id. r.mu is held, except for the first life.
+// start starts the process of worker id. life is the number of processes that the worker had
+// before. r.mu is held, except for the first process.
 func (r *Run) start(id, life int) error {
 	program, err := r.program(id, life)
 	if err != nil {

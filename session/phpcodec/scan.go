@@ -312,7 +312,7 @@ func (s *scanner) reference() error {
 // whole checks that data is one value.
 func whole(data []byte) (*scanner, error) { return wholeIn(data, 0) }
 
-// wholeIn is whole for a value that is inside of depth arrays.
+// wholeIn is whole for a value inside of nested arrays. depth is the number of these arrays.
 func wholeIn(data []byte, depth int) (*scanner, error) {
 	s := &scanner{data: data, depth: depth}
 	if err := s.value(); err != nil {

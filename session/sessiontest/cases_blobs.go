@@ -52,7 +52,7 @@ func swapChanged(c *blobCheck) {
 	}
 }
 
-// swapEmpty: a PHP session without keys has no bytes, and must be kept all the same.
+// swapEmpty: a PHP session without keys has no bytes, and must still be kept.
 func swapEmpty(c *blobCheck) {
 	for i, empty := range [][]byte{nil, {}} {
 		key := fmt.Sprint(c.key, i)

@@ -132,7 +132,7 @@ type rows struct {
 	sweeping  atomic.Bool
 }
 
-// until returns the SQL for the column expires of a row that lives for ttl from now.
+// until returns the SQL for the column expires of a row. The row lives for ttl from now.
 func (r *rows) until(ttl time.Duration) string {
 	if ttl <= 0 {
 		return "0"

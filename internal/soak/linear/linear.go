@@ -157,7 +157,8 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets for each grant of a piece the fence that comes before its own.
+// ordered sets the field before of each operation of a piece that has a fence. before is the next
+// lower fence in the piece.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {

@@ -127,7 +127,7 @@ func Failure(ctx context.Context, err error, sent bool) error {
 		return over
 	}
 	if context.Cause(ctx) == errSilent {
-		err = errSilent // the deadline was set by begin, not by the caller, so do not report it
+		err = errSilent // the deadline was set by Bound, not by the caller, so do not report it
 	}
 	if open {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)

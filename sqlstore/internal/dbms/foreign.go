@@ -16,7 +16,7 @@ func mysqlNumber(err error) uint64 {
 }
 
 // sqliteCode returns the result code of an error of a SQLite driver. The errors of
-// modernc.org/sqlite and ncruces/go-sqlite3 have a method for it, those of mattn/go-sqlite3 a
+// modernc.org/sqlite and ncruces/go-sqlite3 have a method for it. Those of mattn/go-sqlite3 have a
 // field.
 func sqliteCode(err error) (int, bool) {
 	var coded interface{ Code() int }

@@ -132,8 +132,8 @@ func (p *Proxy) pass(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy forwards one direction until either side ends. Data are lost if the current loss is least or
-// more.
+// copy forwards one direction until either side ends. least is the smallest Loss that loses the
+// data of this direction.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.end()
 	buffer := make([]byte, 16<<10)

@@ -17,7 +17,7 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// until returns the moment after left, or nil if left is Forever.
+// until returns the moment when the time left is over, or nil if left is Forever.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil

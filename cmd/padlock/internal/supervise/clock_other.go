@@ -19,7 +19,7 @@ var start = time.Now()
 
 func now() time.Duration { return time.Since(start) }
 
-// until returns the moment after left, or nil if left is Forever.
+// until returns the moment when the time left is over, or nil if left is Forever.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil

@@ -274,7 +274,7 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 	return true
 }
 
-// leaseLow ends the job, because only enough of the lease is left for that.
+// leaseLow ends the job, because the rest of the lease is only just long enough for that.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
 		s.tell(&news{Is: isLow})

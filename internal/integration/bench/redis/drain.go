@@ -94,7 +94,7 @@ func (d *drainTrial) close() error {
 	return errors.Join(errs...)
 }
 
-// run makes the drain after all waiters have waited for the time queued.
+// run makes the drain. Before that, all waiters wait for the given time.
 func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -125,9 +125,9 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	return f, nil
 }
 
-// awaitQueue waits for the time queued, so that all waiters are in the queue. If the waiters still
-// send many requests then, it waits a little longer. It does not wait for ever, because waiters
-// that poll never stop sending.
+// awaitQueue gives the waiters time to join the queue. queued is that time. If they still send many
+// requests then, it waits a little longer. It does not wait for ever, because waiters that poll
+// never stop sending.
 func (d *drainTrial) awaitQueue(queued time.Duration) {
 	time.Sleep(queued)
 	for range 10 {

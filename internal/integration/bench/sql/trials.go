@@ -173,8 +173,8 @@ type crowd struct {
 	section   time.Duration // how long each waiter holds the lock
 }
 
-// contend lets a crowd contend for a name. Without sections, contend runs until each waiter has had
-// the name once. With sections, it runs for span.
+// contend lets a crowd contend for a name. If cr.section is 0, contend runs until each waiter has
+// had the name once. Otherwise it runs for as long as span says.
 func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
