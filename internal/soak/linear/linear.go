@@ -185,9 +185,11 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	end := h.Call // end of the window; from then on the store may end the hold
+	// end is the end of the window, after which the store may have ended the hold. It comes after
+	// the call for the grant, so that both are in one piece.
+	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {
-		end = h.Spans[n-1].To
+		end = max(end, h.Spans[n-1].To)
 	}
 	evicted := false
 	for _, e := range h.Events {

@@ -108,25 +108,9 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 		for _, worker := range links {
 			stage = append(stage, d.url(worker[0].Listen))
 		}
-		faults := append(networkFaults(links), explained(srv, d.serverFaults(srv, dir))...)
-		return &setup{stages: [][]string{stage}, open: Open, faults: faults}, d.prepare(d.url(srv.Addr()))
+		faults := append(networkFaults(links), d.serverFaults(srv, dir)...)
+		return &setup{stages: [][]string{stage}, open: Open, faults: faults, log: srv.Log}, d.prepare(d.url(srv.Addr()))
 	}
-}
-
-// explained adds what the server said last to the error of a fault that could not be caused.
-func explained(srv *server.Server, faults []soak.Fault) []soak.Fault {
-	for i := range faults {
-		begin := faults[i].Begin
-		faults[i].Begin = func(dice *rand.Rand, on int) (func() error, error) {
-			undo, err := begin(dice, on)
-			if err != nil {
-				log := srv.Log()
-				err = fmt.Errorf("%w; the server said: %s", err, log[max(0, len(log)-4000):])
-			}
-			return undo, err
-		}
-	}
-	return faults
 }
 
 func (d *database) inFile(s *Site, dir string) (*setup, error) {

@@ -68,6 +68,10 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		}
 	}
 	out, err = r.Do(ctx)
+	if err != nil && set.log != nil {
+		said := set.log()
+		err = fmt.Errorf("%w; the server said: %s", err, said[max(0, len(said)-4000):])
+	}
 	if err == nil && len(set.programs) > 0 {
 		if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {
 			err = fmt.Errorf("%d grants went to this padlock and %d to the older one: the two did not meet", this, older)

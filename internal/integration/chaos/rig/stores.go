@@ -32,7 +32,8 @@ type setup struct {
 	programs [][]string // by stage and worker, as in soak.Run
 	open     soak.Opener
 	faults   []soak.Fault
-	voting   bool // a majority of servers decides
+	voting   bool          // a majority of servers decides
+	log      func() string // returns what the server said; may be nil
 }
 
 // Rows returns the table of stores. For a new store, add a line.
