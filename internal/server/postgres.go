@@ -47,15 +47,37 @@ func postgresSpec(o PostgresOptions) Spec {
 	}
 }
 
-// initdb creates a new cluster. The program is in the same directory as postgres, even if postgres
-// was found through a link.
+// PostgresStandby starts a server that follows primary by streaming replication, with a copy of its
+// data. Its name in synchronous_standby_names is "standby". To promote it, call pg_promote() there.
+func PostgresStandby(t testing.TB, primary *Server, o PostgresOptions) *Server {
+	t.Helper()
+	o.Args = append([]string{"-c", "cluster_name=standby", "-c", "wal_retrieve_retry_interval=100ms"}, o.Args...)
+	spec := postgresSpec(o)
+	spec.Prepare = func(ctx context.Context, p Place) error {
+		binary, err := sibling(p.Binary, "pg_basebackup")
+		if err != nil {
+			return err
+		}
+		return p.Run(ctx, binary, "-D", p.Path("data"), "-d", primary.URL(), "-R", "-c", "fast", "-X", "stream", "--no-sync")
+	}
+	return Start(t, spec)
+}
+
+// initdb creates a new cluster.
 func initdb(ctx context.Context, p Place) error {
-	binary, err := filepath.EvalSymlinks(p.Binary)
+	binary, err := sibling(p.Binary, "initdb")
 	if err != nil {
 		return err
 	}
-	return p.Run(ctx, filepath.Join(filepath.Dir(binary), "initdb"), "-D", p.Path("data"),
+	return p.Run(ctx, binary, "-D", p.Path("data"),
 		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
+}
+
+// sibling returns the path of a program in the directory of another one, even if that was found
+// through a link.
+func sibling(binary, name string) (string, error) {
+	binary, err := filepath.EvalSymlinks(binary)
+	return filepath.Join(filepath.Dir(binary), name), err
 }
 
 // postgresReady opens a session. An open port is not enough: PostgreSQL refuses sessions until it

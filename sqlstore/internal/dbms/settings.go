@@ -50,6 +50,17 @@ var questions = map[string][]question{
 			advice: unless("locks of the last moments are lost in a crash; set synchronous_commit = on", "on", "remote_apply", "remote_write", "local"),
 		},
 		{name: "synchronous_standby_names", sql: "SHOW synchronous_standby_names"},
+		{
+			name: "standbys", sql: "SELECT CASE WHEN count(*) = 0 THEN 'none'" +
+				" WHEN current_setting('synchronous_standby_names') = '' OR current_setting('synchronous_commit') IN ('off', 'local') THEN count(*) || ', asynchronous'" +
+				" ELSE count(*) || ', synchronous' END FROM pg_stat_replication",
+			advice: func(value string) string {
+				if strings.Contains(value, "asynchronous") {
+					return "if one of them becomes the primary, locks of the last moments are lost: two holders are possible; set synchronous_standby_names"
+				}
+				return ""
+			},
+		},
 		{name: "isolation", sql: "SHOW default_transaction_isolation"},
 	},
 	MySQL: {
