@@ -139,7 +139,7 @@ type Value struct {
 	codec Codec
 }
 
-// Decode decodes the value into the variable that to points to.
+// Decode decodes the value. to is a pointer to the variable that gets the result.
 func (v Value) Decode(to any) error { return v.codec.Unmarshal(v.raw, to) }
 
 // Bytes returns the value as it is stored.

@@ -14,8 +14,8 @@ const (
 	keptOfName   = 200  // bytes of a name that is too long
 )
 
-// lockName returns name. If name is longer than the store of l allows, its end is replaced by a
-// hash. If there is no room for the hash either, the store refuses name.
+// lockName returns name. If name is too long for the store of l, lockName replaces the end of name
+// by a hash. If the store has no room even for the hash, it will refuse the name.
 func lockName(l *padlock.Locker, name string) string {
 	most := l.Guarantees().MaxName
 	if most == 0 {

@@ -65,8 +65,8 @@ func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s", ErrType, v.Type())
 }
 
-// marshalOwn serialises values whose types are treated in a special way. done reports whether v is
-// one.
+// marshalOwn serialises values whose types are treated in a special way. done reports whether v has
+// such a type.
 func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, done bool, err error) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return nil, false, nil

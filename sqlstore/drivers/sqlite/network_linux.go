@@ -2,7 +2,7 @@ package sqlite
 
 import "syscall"
 
-// networkKinds has the file systems that another machine keeps, by the f_type of statfs.
+// networkKinds has the file systems whose files are on another machine, by the f_type of statfs.
 var networkKinds = map[uint32]string{
 	0x6969:     "nfs",
 	0x517B:     "smb",

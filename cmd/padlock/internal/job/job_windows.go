@@ -61,7 +61,7 @@ func (j *Job) SignalCommand(syscall.Signal) { j.killNow() }
 // Continue does nothing.
 func (j *Job) Continue() {}
 
-// Rest returns the command while any process of the tree lives.
+// Rest returns the command's process number as long as any process of the tree lives.
 func (j *Job) Rest() []int {
 	if j.object.active() == 0 {
 		return nil

@@ -15,8 +15,8 @@ type Spec struct {
 	Env  []string
 	Keep *os.File // stays open in the command; may be nil
 
-	// Leave leaves processes alone that the command leaves behind. Then the job ends with the
-	// command.
+	// With Leave, the processes that the command leaves behind continue to run. Then the job ends
+	// with the command.
 	Leave bool
 }
 

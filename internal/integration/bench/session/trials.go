@@ -161,7 +161,7 @@ func (b *bench) set(s *stack, p load.Plan) (load.Report, int, error) {
 	return r, kept, err
 }
 
-// without measures how long a plan takes at the moment without sessions.
+// without measures how long a plan takes now on a server without sessions.
 func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
