@@ -89,6 +89,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},
 		arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},

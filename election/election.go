@@ -1,0 +1,256 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+var (
+	// ErrNotLeader means that this candidate does not lead.
+	ErrNotLeader = errors.New("election: this candidate is not the leader")
+	// ErrNoLeader means that nobody leads at the moment.
+	ErrNoLeader = errors.New("election: there is no leader")
+	// ErrResigned is the cause of the end of the function's context after Resign.
+	ErrResigned = errors.New("election: the leader has resigned")
+	// ErrRunning means that Run was called while another Run of the same Election is under way.
+	ErrRunning = errors.New("election: Run is under way already")
+	// ErrStop, returned or wrapped by the function, ends Run. Run returns the function's error.
+	ErrStop = errors.New("election: stop")
+)
+
+// Defaults of the options.
+const (
+	DefaultBackOff    = time.Second
+	DefaultMaxBackOff = 30 * time.Second
+	DefaultLookEvery  = time.Second
+)
+
+// An Election is one candidate for the lead on one name. Its methods are safe for concurrent use.
+type Election struct {
+	locker *padlock.Locker
+	name   string
+	set    settings
+
+	mu      sync.Mutex
+	running bool
+	trouble error         // why the last try to become the leader failed; nil if it did not
+	term    *term         // nil unless this candidate leads
+	changed chan struct{} // closed, and made again, when term changes
+}
+
+// A term is the time from one election of this candidate to the end of its lead.
+type term struct {
+	lock   *padlock.Lock
+	resign context.CancelCauseFunc // ends the context of the function
+	over   chan struct{}           // closed when the lock is released
+}
+
+// New returns a candidate for the lead on name. Candidates with the same store and the same name
+// elect one leader among them. New sends no request.
+func New(l *padlock.Locker, name string, opts ...Option) *Election {
+	e := &Election{locker: l, name: name, changed: make(chan struct{})}
+	e.set = settings{backOff: DefaultBackOff, maxBackOff: DefaultMaxBackOff, lookEvery: DefaultLookEvery, onError: func(error) {}}
+	for _, o := range opts {
+		o(&e.set)
+	}
+	e.set.maxBackOff = max(e.set.backOff, e.set.maxBackOff)
+	return e
+}
+
+// Run campaigns for the lead, and calls lead whenever this candidate has become the leader. The
+// context of lead ends when ctx ends, when the lock is lost, or after Resign; context.Cause tells
+// which. Run releases the lock when lead has returned, however long that takes, and even if lead
+// panics. After lead has returned, Run goes on as follows:
+//
+//	lead returned                     Run
+//	nil, and its context had ended    waits for the back-off, and campaigns again
+//	nil, and its context had not      returns nil: the work is finished
+//	an error that is ErrStop          returns that error
+//	the error of its ended context    the same as nil
+//	another error                     calls OnError, waits for the back-off, and campaigns again
+//
+// If the store cannot be reached, Run calls OnError and campaigns again after the back-off. The
+// back-off grows from BackOff to MaxBackOff, with jitter, and begins again when lead has lasted
+// longer than MaxBackOff.
+//
+// Run returns when ctx ends, with the error of ctx. It also returns errors that no repetition can
+// change: padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported, and
+// ErrRunning.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	if !e.begin() {
+		return ErrRunning
+	}
+	defer e.end()
+	pause := pacer{first: e.set.backOff, most: e.set.maxBackOff}
+	for {
+		began := time.Now()
+		led, wait, err := e.campaign(ctx, lead)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errFinished):
+			return nil
+		case errors.Is(err, ErrStop) || final(err) && !led:
+			return err
+		case err != nil:
+			e.note(err, led)
+			wait = true
+		}
+		if led && time.Since(began) > e.set.maxBackOff {
+			pause.reset()
+		}
+		if wait && !sleep(ctx, pause.next()) {
+			return ctx.Err()
+		}
+	}
+}
+
+// errFinished means that lead returned nil although its context had not ended.
+var errFinished = errors.New("election: the work is finished")
+
+// final reports whether a repetition cannot change err.
+func final(err error) bool {
+	return errors.Is(err, padlock.ErrInvalid) || errors.Is(err, padlock.ErrClosed) ||
+		errors.Is(err, padlock.ErrAlreadyHeld) || errors.Is(err, errors.ErrUnsupported)
+}
+
+func (e *Election) begin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		return false
+	}
+	e.running, e.trouble = true, nil
+	return true
+}
+
+func (e *Election) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = false
+}
+
+// note keeps an error for Ready, and passes it to OnError.
+func (e *Election) note(err error, led bool) {
+	e.mu.Lock()
+	if !led {
+		e.trouble = err
+	}
+	e.mu.Unlock()
+	e.set.onError(err)
+}
+
+// campaign waits for the lead once, and calls lead. led reports whether this candidate was the
+// leader, and wait whether others shall have a chance before it campaigns again.
+func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, wait bool, err error) {
+	opts := append(e.set.lock, padlock.Wait(1<<63-1))
+	lock, err := e.locker.Acquire(ctx, e.name, opts...)
+	if err != nil {
+		return false, true, err
+	}
+	inside, resign := context.WithCancelCause(lock.Context())
+	stop := context.AfterFunc(ctx, func() { resign(context.Cause(ctx)) })
+	t := &term{lock: lock, resign: resign, over: make(chan struct{})}
+	e.setTerm(t)
+	defer func() { // runs after a panic or Goexit of lead, too
+		stop()
+		ended := context.Cause(inside)
+		released := lock.Release()
+		e.setTerm(nil)
+		close(t.over)
+		resign(nil)
+		switch {
+		case err == nil && ended == nil && released == nil:
+			err = errFinished
+		case err == nil && ended == nil: // the lock was lost, and lead has not noticed it
+			err = fmt.Errorf("election: the work was not protected until its end: %w", released)
+		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
+			err = nil // lead returns the error of its context
+		}
+		wait = ended != nil
+	}()
+	return true, false, lead(inside)
+}
+
+func (e *Election) setTerm(t *term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.term = t
+	if t != nil {
+		e.trouble = nil
+	}
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+func (e *Election) current() *term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.term
+}
+
+// Resign gives the lead up, if this candidate has it. It ends the context of the function, and
+// waits until the function has returned and the lock is released, or until ctx ends. Run then waits
+// for the back-off before it campaigns again, so that another candidate can take over. If this
+// candidate does not lead, Resign returns ErrNotLeader. The function must not call Resign and wait
+// for it; it returns instead.
+func (e *Election) Resign(ctx context.Context) error {
+	t := e.current()
+	if t == nil {
+		return ErrNotLeader
+	}
+	t.resign(ErrResigned)
+	select {
+	case <-t.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// IsLeader returns nil if this candidate leads. It asks the store. ErrNotLeader means that the
+// candidate does not lead. After any other error it is not known. The reply may be outdated when it
+// arrives, so rely on the context of the function, and on the fence.
+func (e *Election) IsLeader(ctx context.Context) error {
+	t := e.current()
+	if t == nil {
+		return ErrNotLeader
+	}
+	err := t.lock.Check(ctx)
+	switch {
+	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrReleased), errors.Is(err, padlock.ErrMaxHold):
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	return err
+}
+
+// A pacer makes the pauses between campaigns.
+type pacer struct {
+	first, most, last time.Duration
+}
+
+func (p *pacer) reset() { p.last = 0 }
+
+// next returns a pause between half and the whole of the current step, and doubles the step.
+func (p *pacer) next() time.Duration {
+	p.last = min(p.most, max(p.first, 2*p.last))
+	return p.last/2 + rand.N(p.last/2+1)
+}
+
+// sleep waits for d. It returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,98 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// Leader describes the leader, as Leader.Label and the others told the store. It is not verified.
+type Leader struct {
+	Host  string
+	PID   int
+	Label string
+	Since time.Time // when it became the leader; zero if unknown
+	Until time.Time // when its lease ends if it is not renewed; zero if unknown
+	Fence uint64    // 0 if the store has no fences
+}
+
+// Leader asks the store for the leader. It works without Run, so a process that is no candidate can
+// use it. ErrNoLeader means that nobody leads. A store that cannot tell returns
+// errors.ErrUnsupported. The reply may be outdated when it arrives.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	state, err := e.locker.Inspect(ctx, e.name)
+	if err != nil {
+		return Leader{}, err
+	}
+	for _, h := range state.Holds {
+		if !h.Cooling {
+			return Leader{h.Host, h.PID, h.Label, h.Since, h.Until, state.Fence}, nil
+		}
+	}
+	return Leader{}, ErrNoLeader
+}
+
+// same reports whether l and m are the same term of the same leader. A renewal changes Until only.
+func (l Leader) same(m Leader) bool {
+	if l.Fence != 0 || m.Fence != 0 {
+		return l.Fence == m.Fence
+	}
+	return l.Host == m.Host && l.PID == m.PID && l.Since.Equal(m.Since)
+}
+
+// Changes returns an iterator over the leaders: first the present one, and then each new one. While
+// nobody leads, the error is ErrNoLeader. Each other error is yielded once, until the store replies
+// again. The iteration ends with ctx.
+//
+// Changes asks the store every LookEvery, and at once when this candidate becomes the leader or
+// stops to be it. So a leader that led for a shorter time than LookEvery may be missed. Each
+// iteration asks for itself.
+func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		var last Leader
+		var lastErr error
+		for first := true; ; first = false {
+			e.mu.Lock()
+			changed := e.changed
+			e.mu.Unlock()
+			now, err := e.Leader(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if first || !now.same(last) || !alike(err, lastErr) {
+				if !yield(now, err) {
+					return
+				}
+			}
+			last, lastErr = now, err
+			if !e.look(ctx, changed) {
+				return
+			}
+		}
+	}
+}
+
+// look waits for the next look at the store.
+func (e *Election) look(ctx context.Context, changed <-chan struct{}) bool {
+	timer := time.NewTimer(e.set.lookEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// alike reports whether two errors need not both be yielded.
+func alike(a, b error) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return errors.Is(a, ErrNoLeader) == errors.Is(b, ErrNoLeader) && errors.Is(a, padlock.ErrUnavailable) == errors.Is(b, padlock.ErrUnavailable)
+}

@@ -1,0 +1,59 @@
+package election
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// Option sets how a candidate campaigns.
+type Option func(*settings)
+
+type settings struct {
+	lock                []padlock.Option
+	backOff, maxBackOff time.Duration
+	lookEvery           time.Duration
+	onError             func(error)
+}
+
+// LockOptions sets how the lock is taken. TTL is how long a dead leader keeps the lead. Label
+// appears in Leader. MaxHold makes the lead go round: after that time the function's context ends.
+// Wait has no effect. Shared and Slots make several candidates lead at the same time, so do not use
+// them.
+func LockOptions(opts ...padlock.Option) Option {
+	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
+}
+
+// BackOff sets the pause before the first new campaign after an error, and the longest pause. Each
+// pause has a random part. The defaults are DefaultBackOff and DefaultMaxBackOff. Times of 0 or
+// less leave the defaults.
+func BackOff(first, most time.Duration) Option {
+	return func(s *settings) {
+		if first > 0 {
+			s.backOff = first
+		}
+		if most > 0 {
+			s.maxBackOff = most
+		}
+	}
+}
+
+// LookEvery sets how often Changes asks the store, if d is above 0. The default is
+// DefaultLookEvery.
+func LookEvery(d time.Duration) Option {
+	return func(s *settings) {
+		if d > 0 {
+			s.lookEvery = d
+		}
+	}
+}
+
+// OnError makes Run call f for each error of the function, and for each campaign that failed. Run
+// waits for f. If f is nil, OnError does nothing.
+func OnError(f func(error)) Option {
+	return func(s *settings) {
+		if f != nil {
+			s.onError = f
+		}
+	}
+}
