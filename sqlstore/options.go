@@ -86,8 +86,11 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 		return nil, err
 	}
 	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t), make: s.prepare}
-	if s.cfg.listener != nil {
+	switch {
+	case s.cfg.listener != nil:
 		s.waits.channel = newChannel()
+	case canWatch(e, db):
+		s.cfg.listener = fileWatch{s}
 	}
 	s.closing, s.end = context.WithCancel(context.Background())
 	if s.cfg.lazy {

@@ -41,7 +41,7 @@ type Opener struct {
 //
 //	schema=NAME          InSchema (PostgreSQL, MySQL)
 //	notify=no            waiters poll (PostgreSQL)
-//	pool=N               at most N connections; 8 is the default, and 2 with SQLite
+//	pool=N               at most N connections; 8 is the default, and 3 with SQLite
 //	password-file=FILE   the password, read again for each connection
 //	lazy=yes             Lazy
 //
@@ -95,7 +95,7 @@ func (o Opener) Pool(u *url.URL) (*sql.DB, error) {
 func limit(db *sql.DB, e Engine, most int) {
 	if most == 0 {
 		if most = 8; e == SQLite {
-			most = 2
+			most = watchPool
 		}
 	}
 	db.SetMaxOpenConns(most)

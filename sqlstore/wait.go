@@ -214,17 +214,12 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 		}
 		w.at, w.moved = ahead, time.Now()
 	}
-	if w.push != "" {
-		// The first waiter looks when the lease that it waits for ends. The others look from time
-		// to time, since a holder may have died or a notification may have been lost.
-		d := lastPause
-		if ahead == 0 {
-			d = pushPause
-		}
-		if end := st.nextEnd(now); end != 0 {
-			d = min(d, end.until(now)+time.Duration(ahead)*driver.MaxReservation+time.Millisecond)
-		}
-		return max(d, headPause)
+	w.s.waits.stands(w.waiting, ahead)
+	switch {
+	case w.push != "":
+		return max(w.wokenPause(st, ahead, now), headPause)
+	case w.s.waits.watched():
+		return max(w.wokenPause(st, ahead, now), time.Millisecond)
 	}
 	if ahead == 0 {
 		d := headPause
@@ -242,6 +237,25 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	}
 	step := max(w.step, time.Since(w.moved))
 	return min(max(time.Duration(ahead)*step/3, headPause), most)
+}
+
+// wokenPause returns how long a waiter sleeps that the database wakes. The first waiter looks when
+// the lease that it waits for ends. The others look when the waiters before them have missed their
+// turn. All look from time to time, since a holder may have died or a notification may have been
+// lost.
+func (w *wait) wokenPause(st *state, ahead int, now micros) time.Duration {
+	d := lastPause
+	if ahead == 0 {
+		d = pushPause
+	}
+	missed := time.Duration(ahead) * driver.MaxReservation
+	if end := st.nextEnd(now); end != 0 {
+		d = min(d, end.until(now)+missed+time.Millisecond)
+	}
+	if st.free != 0 {
+		d = min(d, st.free.until(now)+missed+time.Millisecond)
+	}
+	return d
 }
 
 // leave gives up the place in the queue, with a context of its own. It tries again while the server

@@ -58,6 +58,11 @@ type waiting struct {
 	look  chan struct{} // signals that the waiter has to look
 	to    chan uint64   // gets the fence of a reservation for the waiter
 	next  chan struct{} // signals that the waiter before this one has a reservation
+
+	// For a fileWatch, guarded by waits.mu:
+	ahead   int       // how many others were ahead at the last look
+	stale   bool      // the file has changed since the waiter was woken
+	stirred time.Time // when the waiter was woken last
 }
 
 // add registers a call of Wait until remove is called.
@@ -67,7 +72,7 @@ func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
 	if w.byName == nil {
 		w.byName, w.byToken, w.claims = map[string][]*waiting{}, map[string]*waiting{}, map[string]time.Time{}
 	}
-	one = &waiting{token, make(chan struct{}, 1), make(chan uint64, 1), make(chan struct{}, 1)}
+	one = &waiting{token: token, look: make(chan struct{}, 1), to: make(chan uint64, 1), next: make(chan struct{}, 1)}
 	w.byName[name] = append(w.byName[name], one)
 	if token != "" {
 		w.byToken[token.hash()] = one

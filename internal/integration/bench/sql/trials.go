@@ -27,7 +27,7 @@ const (
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
 		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(),
-		b.drains(), b.waiting(), b.waitingForFiles(),
+		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(),
 	}
 }
 
@@ -128,6 +128,20 @@ func (b *bench) waitingForFiles() *measure.Experiment {
 			return b.contend(crowd{engine: sqlstore.SQLite, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
 		}}},
 	}
+}
+
+// drainsOfFiles measures on SQLite what drains measures on PostgreSQL.
+func (b *bench) drainsOfFiles() *measure.Experiment {
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("drain, SQLite, %d waiters", b.plan.waiters),
+		Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "hand p50 us", Format: "%.0f"}},
+	}
+	for _, n := range []int{1, 16} {
+		e.Rows = append(e.Rows, measure.Row{Name: fmt.Sprintf("processes: %d", n), Run: func() (measure.Figures, error) {
+			return b.contend(crowd{engine: sqlstore.SQLite, processes: n, waiters: b.plan.waiters}, b.plan.queued)
+		}})
+	}
+	return e
 }
 
 // A contest is a number of waiters for one name.

@@ -1,0 +1,185 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A file answers the two pragmas that a fileWatch asks.
+type file struct {
+	mode    string
+	version atomic.Int64
+	asked   atomic.Int64
+	broken  atomic.Bool
+}
+
+func (f *file) Connect(context.Context) (driver.Conn, error) { return fileConn{f}, nil }
+func (f *file) Driver() driver.Driver                        { return nil }
+
+type fileConn struct{ f *file }
+
+func (c fileConn) Prepare(query string) (driver.Stmt, error) { return fileStmt{c.f, query}, nil }
+func (c fileConn) Close() error                              { return nil }
+func (c fileConn) Begin() (driver.Tx, error)                 { return nil, errors.ErrUnsupported }
+
+type fileStmt struct {
+	f     *file
+	query string
+}
+
+func (s fileStmt) Close() error                               { return nil }
+func (s fileStmt) NumInput() int                              { return 0 }
+func (s fileStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
+
+func (s fileStmt) Query([]driver.Value) (driver.Rows, error) {
+	if s.f.broken.Load() {
+		return nil, errors.New("the disk is gone")
+	}
+	if strings.Contains(s.query, "journal_mode") {
+		return &fileRow{value: s.f.mode}, nil
+	}
+	s.f.asked.Add(1)
+	return &fileRow{value: s.f.version.Load()}, nil
+}
+
+type fileRow struct {
+	value any
+	done  bool
+}
+
+func (r *fileRow) Columns() []string { return []string{"value"} }
+func (r *fileRow) Close() error      { return nil }
+
+func (r *fileRow) Next(dest []driver.Value) error {
+	if r.done {
+		return io.EOF
+	}
+	r.done, dest[0] = true, r.value
+	return nil
+}
+
+// woken reports whether a waiter has been woken, and forgets it.
+func woken(one *waiting) bool {
+	select {
+	case <-one.look:
+		return true
+	default:
+		return false
+	}
+}
+
+// pass lets time pass in a bubble of synctest.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// watching runs f while a fileWatch watches, with a first waiter and one that has four ahead.
+func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting)) {
+	synctest.Test(t, func(t *testing.T) {
+		db := sql.OpenDB(disk)
+		defer db.Close()
+		s, err := Open(t.Context(), db, SQLite, Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		defer s.listen()()
+		first, remove := s.waits.add("name", "first")
+		defer remove()
+		fifth, remove := s.waits.add("name", "fifth")
+		defer remove()
+		s.waits.stands(fifth, 4)
+		synctest.Wait()
+		f(s, first, fifth)
+	})
+}
+
+func TestFileWatch(t *testing.T) {
+	disk := &file{mode: "wal"}
+	watching(t, disk, func(s *Store, first, fifth *waiting) {
+		if !s.waits.watched() || s.waits.pushed() != "" {
+			t.Fatal("the file is not watched, or places have a channel")
+		}
+		pass(time.Second)
+		woken(first)
+		woken(fifth)
+		pass(time.Second)
+		if woken(first) || woken(fifth) {
+			t.Error("waiters look without a change")
+		}
+		disk.version.Add(1)
+		pass(nearPause)
+		if !woken(first) || !woken(fifth) {
+			t.Error("waiters do not look after a change")
+		}
+		disk.version.Add(1)
+		pass(nearPause)
+		if !woken(first) || woken(fifth) {
+			t.Error("want that the first looks again, and the fifth not yet")
+		}
+		pass(4 * restTime)
+		if woken(first) || !woken(fifth) {
+			t.Error("want that the fifth looks later, and the first not again")
+		}
+	})
+	if n := disk.asked.Load(); n > 420 {
+		t.Errorf("asked %d times in two seconds", n)
+	}
+}
+
+// If nobody is near the head of a queue, the watch asks less often.
+func TestFarFromTheHead(t *testing.T) {
+	disk := &file{mode: "wal"}
+	watching(t, disk, func(s *Store, first, fifth *waiting) {
+		s.waits.stands(first, 9)
+		s.waits.stands(fifth, 20)
+		pass(time.Second)
+	})
+	if n := disk.asked.Load(); n > 30 {
+		t.Errorf("asked %d times in a second", n)
+	}
+}
+
+// A connection that fails is replaced, and waiters poll until then.
+func TestFileWatchFails(t *testing.T) {
+	disk := &file{mode: "wal"}
+	watching(t, disk, func(s *Store, first, _ *waiting) {
+		disk.broken.Store(true)
+		pass(time.Second)
+		if s.waits.watched() || !woken(first) {
+			t.Error("the watch is lost and the waiters do not poll")
+		}
+		disk.broken.Store(false)
+		pass(10 * time.Second)
+		if !s.waits.watched() {
+			t.Error("no other connection watches")
+		}
+	})
+}
+
+// The watch needs a write-ahead log, and a pool that can spare a connection.
+func TestNoFileWatch(t *testing.T) {
+	watching(t, &file{mode: "delete"}, func(s *Store, _, _ *waiting) {
+		pass(time.Second)
+		if s.waits.watched() {
+			t.Error("a file without a write-ahead log is watched")
+		}
+	})
+	db := sql.OpenDB(&file{mode: "wal"})
+	defer db.Close()
+	for most, want := range map[int]bool{0: true, 1: false, 2: false, 3: true} {
+		db.SetMaxOpenConns(most)
+		if canWatch(SQLite, db) != want || canWatch(PostgreSQL, db) {
+			t.Errorf("a pool of %d", most)
+		}
+	}
+}
