@@ -3,7 +3,9 @@ package pgstore
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
+	"strconv"
 )
 
 // A keyring turns names into the numbers that PostgreSQL locks.
@@ -36,3 +38,13 @@ func (k *keyring) hash(kind, name string) int64 {
 	sum := sha256.Sum256(append(text, name...))
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
+
+func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+func parse(b []byte) uint64 {
+	n, _ := strconv.ParseUint(string(b), 10, 64)
+	return n
+}
+
+// bytea returns s as a parameter of type bytea.
+func bytea(s string) []byte { return hex.AppendEncode([]byte(`\x`), []byte(s)) }

@@ -73,11 +73,7 @@ func schemaOf(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// schemaVersion is the version of the table. There has been only one version so far, so the table
-// does not record it.
-const schemaVersion = 1
-
-// upgrade creates the table if it is missing.
+// upgrade creates the table if it is missing, and notes its version if it does not have one.
 func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	s, err := FromURL(ctx, u, Lazy())
 	if err != nil {
@@ -87,20 +83,21 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	if s.cfg.noFences {
 		return schemaVersion, schemaVersion, nil
 	}
-	there, err := do(ctx, s, func() (bool, error) {
+	from, err = do(ctx, s, func() (int, error) {
 		c, err := s.pool.any()
 		if err != nil {
-			return false, err
+			return 0, err
 		}
-		_, err = c.exec(&s.sql.fence, number(0))
-		if hasCode(err, undefinedTable) {
-			return false, s.prepare()
+		from, err := versionOf(c, &s.sql.fence)
+		if err != nil {
+			return from, err
 		}
-		return true, failure(err)
+		missing := s.sql.makeTable
+		if from > 0 {
+			missing = missing[1:] // the table is there, and has no version perhaps
+		}
+		return from, makeTable(c, missing)
 	})
-	if err == nil && there {
-		from = schemaVersion
-	}
 	return from, schemaVersion, err
 }
 

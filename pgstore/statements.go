@@ -18,38 +18,10 @@ type statements struct {
 	fence     statement
 	names     statement // $1 a prefix
 	makeTable []string
+	sweep     sweepStatements
 }
 
 const maxFence = "9007199254740992"
-
-// Schema returns the statements that create the table of fences in a schema ("" for public). The
-// store runs them itself if the table is missing and its user may create tables. Afterwards, a user
-// needs SELECT, INSERT and UPDATE on the table.
-func Schema(schema string) ([]string, error) {
-	if schema == "" {
-		schema = "public"
-	}
-	table, err := fenceTable(schema)
-	if err != nil {
-		return nil, err
-	}
-	return []string{"CREATE TABLE IF NOT EXISTS " + table +
-		" (key bigint NOT NULL PRIMARY KEY, fence bigint NOT NULL, shared boolean NOT NULL, name bytea NOT NULL)"}, nil
-}
-
-// fenceTable returns the name of the table with its schema. Without the schema, the name would
-// depend on the search path, which may differ between two users.
-func fenceTable(schema string) (string, error) {
-	for _, c := range schema {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
-			return "", invalid("the schema %q has a character other than letters, digits and _", schema)
-		}
-	}
-	if schema == "" {
-		return "", invalid("the schema is empty")
-	}
-	return `"` + schema + `".padlock_fences`, nil
-}
 
 var tryLock = [2]string{
 	"pg_try_advisory_lock($1::bigint)",
@@ -62,6 +34,7 @@ func newStatements(c *config) statements {
 	var s statements
 	table, _ := fenceTable(c.schema)
 	s.makeTable, _ = Schema(c.schema)
+	s.sweep = newSweepStatements(table)
 	for i, shared := range []string{"false", "true"} {
 		// The statement first takes the lock and then mints the fence. An upsert sees the newest
 		// row, even if its snapshot is older.
@@ -143,3 +116,26 @@ const (
 	startedAt = "extract(epoch FROM backend_start)::text"
 	waiting   = "set_config('idle_session_timeout', '450ms', false), set_config('lock_timeout', '0', true)"
 )
+
+// sweepStatements are the statements that remove rows.
+type sweepStatements struct {
+	due  statement // $1 the key of the sweep's own row
+	next statement // $1 the key after which the batch begins, $2 microseconds to keep, $3 the key of the version
+}
+
+func newSweepStatements(table string) sweepStatements {
+	const now = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
+	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
+	return sweepStatements{
+		due: statement{"padlock_due", "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " + now + ", false, 'last sweep of this table'" +
+			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
+		// A row stays if any session has or awaits its lock, because readers that join others get
+		// the fence of that row. A reader takes the lock before it writes the row. So if it took
+		// the lock after pg_locks was read, either xmin differs or the reader finds no row.
+		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
+			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
+			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +
+			" l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = f.key" + inDatabase + ") RETURNING 1)" +
+			" SELECT (SELECT count(*) FROM d), (SELECT count(*) FROM l), (SELECT max(key) FROM l)"},
+	}
+}

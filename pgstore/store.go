@@ -2,10 +2,8 @@ package pgstore
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -31,6 +29,7 @@ type Store struct {
 
 	prepared sync.Mutex
 	ready    bool // the table of fences exists; guarded by prepared
+	sweeps   bool // a goroutine sweeps the table; guarded by prepared
 }
 
 var _ interface {
@@ -92,20 +91,20 @@ func (s *Store) prepare() error {
 		s.ready = true
 		return nil
 	}
-	_, err = c.exec(&s.sql.fence, number(0))
-	if hasCode(err, undefinedTable) {
-		for _, sql := range s.sql.makeTable {
-			_, err = c.exec(&statement{"padlock_make", sql})
-		}
-		if hasCode(err, uniqueViolation, duplicateTable) { // another process makes it too
-			err = nil
-		}
-		if hasCode(err, notPrivileged) {
-			return fmt.Errorf("%w: the table of fences is missing, and this user may not make it: run the SQL of Schema as another user, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
-		}
+	version, err := versionOf(c, &s.sql.fence)
+	if err == nil && version == 0 {
+		err = makeTable(c, s.sql.makeTable)
 	}
 	s.ready = err == nil
-	return failure(err)
+	if keep := s.cfg.keepFor(); s.ready && keep > 0 && !s.cfg.lenient && !s.sweeps {
+		s.sweeps = true
+		s.work.Go(s.sweeper(keep).background)
+	}
+	return err
+}
+
+func (s *Store) sweeper(keep time.Duration) *sweeper {
+	return &sweeper{sql: s.sql.sweep, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.closing}
 }
 
 // prepareAgain creates the table of fences again.
@@ -199,13 +198,3 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	}
 	return s.server.Host == o.server.Host && s.server.Port == o.server.Port
 }
-
-func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
-
-func parse(b []byte) uint64 {
-	n, _ := strconv.ParseUint(string(b), 10, 64)
-	return n
-}
-
-// bytea returns s as a parameter of type bytea.
-func bytea(s string) []byte { return hex.AppendEncode([]byte(`\x`), []byte(s)) }
