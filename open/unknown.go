@@ -13,7 +13,6 @@ type system struct {
 }
 
 var unserved = []system{
-	{"MySQL's GET_LOCK", []string{"mysql+advisory", "mysql2+advisory", "mariadb+advisory"}},
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
 	{"etcd", []string{"etcd"}},

@@ -56,6 +56,9 @@ func readStores() []string {
 	if slices.ContainsFunc(stores, isDriver) {
 		stores = append(stores, "sqlstore", "sqlstore/lockkeys") // their drivers are opened
 	}
+	if slices.Contains(stores, mysqlDriver) {
+		stores = append(stores, "mysqlstore") // this driver opens it too
+	}
 	slices.Sort(stores)
 	return slices.Compact(stores)
 }
@@ -106,6 +109,9 @@ func arrowTable() []arrowRow {
 	)
 }
 
+// mysqlDriver is the package that opens databases for sqlstore and for mysqlstore.
+const mysqlDriver = "sqlstore/drivers/mysql"
+
 // isDriver reports whether a package opens databases for sqlstore. Only these stores use another
 // one.
 func isDriver(store string) bool { return strings.HasPrefix(store, "sqlstore/drivers/") }
@@ -114,7 +120,11 @@ func storeRows() []arrowRow {
 	rows := []arrowRow{{dir: "sqlstore/drivers/internal"}}
 	for _, store := range everyStore {
 		if isDriver(store) {
-			rows = append(rows, arrowRow{dir: store, code: []string{"driver", "sqlstore", "sqlstore/lockkeys", "sqlstore/drivers/internal/login"}, tests: storeTests})
+			code := []string{"driver", "sqlstore", "sqlstore/lockkeys", "sqlstore/drivers/internal/login"}
+			if store == mysqlDriver {
+				code = append(code, "mysqlstore")
+			}
+			rows = append(rows, arrowRow{dir: store, code: code, tests: storeTests})
 			continue
 		}
 		tests := storeTests

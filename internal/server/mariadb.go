@@ -27,20 +27,29 @@ type MariaDBOptions struct {
 // MariaDBWith does what MariaDB does, with more settings.
 func MariaDBWith(t testing.TB, o MariaDBOptions) *Server {
 	t.Helper()
-	return Start(t, Spec{
+	return Start(t, MariaDBSpec(o))
+}
+
+// MariaDBSpec says how MariaDBWith starts a server, for a test that changes more.
+func MariaDBSpec(o MariaDBOptions) Spec {
+	return Spec{
 		Name: "mariadb", Package: "mariadb-server", Binary: []string{"mariadbd", "/usr/sbin/mariadbd", "mysqld"},
 		Env: o.Env, Timeout: 3 * time.Minute,
 		Prepare: func(ctx context.Context, p Place) error {
-			return p.Run(ctx, "mariadb-install-db", asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"),
+			// A server that starts removes the temporary tables in its directory for them.
+			if err := os.Mkdir(p.Path("tmp"), 0o700); err != nil {
+				return err
+			}
+			return p.Run(ctx, "mariadb-install-db", asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"),
 				"--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)...)...)
 		},
 		Args: func(p Place) []string {
-			return asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--port=" + strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
+			return asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"), "--port=" + strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
 				"--socket=" + p.Path("s.sock"), "--pid-file=" + p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--max-connections=300"}, o.Args...)...)
 		},
 		Ready: mariaReady,
 		URL:   func(p Place) string { return "root@tcp(" + p.Addr() + ")/mysql" },
-	})
+	}
 }
 
 // asRoot adds an argument that lets a program of MariaDB run as root, if the test runs as root.

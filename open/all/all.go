@@ -24,6 +24,7 @@ func Schemes() []driver.Scheme {
 		postgres.Scheme(),
 		pgstore.Scheme(),
 		mysql.Scheme(),
+		mysql.AdvisoryScheme(),
 		sqlite.Scheme(),
 		semstore.Scheme(),
 	}

@@ -25,8 +25,11 @@ func stores(t *testing.T) []string {
 		for _, spec := range f.Imports {
 			target, _ := strconv.Unquote(spec.Path.Value)
 			if dir, ok := strings.CutPrefix(target, "github.com/padlock-go/padlock/"); ok && dir != "driver" && dir != "open" {
-				dir, _, _ = strings.Cut(dir, "/drivers/") // the store that they open databases for
+				dir, driver, _ := strings.Cut(dir, "/drivers/") // the store that they open databases for
 				dirs = append(dirs, dir)
+				if driver == "mysql" {
+					dirs = append(dirs, "mysqlstore") // this driver opens it too
+				}
 			}
 		}
 	}
@@ -35,7 +38,7 @@ func stores(t *testing.T) []string {
 }
 
 // pages are the names of pages that differ from those of the packages.
-var pages = map[string]string{"pgstore": "postgres-advisory", "semstore": "semaphore"}
+var pages = map[string]string{"mysqlstore": "mysql-advisory", "pgstore": "postgres-advisory", "semstore": "semaphore"}
 
 // A user finds each store that can be opened in the README, and its page in docs/stores. The other
 // way round, each package that describes a scheme can be opened.

@@ -52,9 +52,9 @@ func TestSymfonyDSN(t *testing.T) {
 
 func TestSymfonyErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"":                                           "it can share symfony+flock: or symfony+mysql",
+		"":                                           "it can share symfony+flock: or symfony+mariadb+advisory: or",
 		"flock+remove:///d":                          "give PHP flock:///DIRECTORY",
-		"mysql+advisory://host/db":                   "in MySQL",
+		"mysql+advisory:host":                        "NAME=VALUE",
 		"semaphore":                                  "symfony+semaphore:?hash=xxh128",
 		"dynamodb://host/table":                      "in DynamoDB",
 		"pgsql://host/db":                            "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4",

@@ -1,4 +1,4 @@
-// Package mysql connects package sqlstore to MySQL and MariaDB.
+// Package mysql connects the packages sqlstore and mysqlstore to MySQL and MariaDB.
 package mysql
 
 import (
@@ -72,6 +72,12 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 	if err != nil {
 		return nil, nil, err
 	}
+	db, err := connect(cfg, password)
+	return db, nil, err
+}
+
+// connect returns a pool whose errors contain neither the user nor the password.
+func connect(cfg *mysql.Config, password func() (string, error)) (*sql.DB, error) {
 	s := &secrets{list: []string{cfg.Passwd, cfg.User}}
 	if password != nil {
 		if err := cfg.Apply(mysql.BeforeConnect(func(_ context.Context, c *mysql.Config) (err error) {
@@ -80,14 +86,14 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 			}
 			return err
 		})); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	inner, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: the parameters of the URL cannot be used", driver.ErrInvalid)
+		return nil, fmt.Errorf("%w: the parameters of the URL cannot be used", driver.ErrInvalid)
 	}
-	return sql.OpenDB(login.Connector{Inner: inner, Secrets: s.all}), nil, nil
+	return sql.OpenDB(login.Connector{Inner: inner, Secrets: s.all}), nil
 }
 
 // secrets are the texts that no error may contain.
@@ -110,6 +116,15 @@ func (s *secrets) all() []string {
 
 // configure reads a URL.
 func configure(u *url.URL) (*mysql.Config, error) {
+	cfg, err := readURL(u)
+	if err == nil && cfg.DBName == "" {
+		return nil, fmt.Errorf("%w: the URL names no database; write mysql://HOST/DATABASE", driver.ErrInvalid)
+	}
+	return cfg, err
+}
+
+// readURL does what configure does. The database may be missing.
+func readURL(u *url.URL) (*mysql.Config, error) {
 	query := u.Query()
 	socket := query.Get("socket")
 	query.Del("socket")
@@ -125,8 +140,8 @@ func configure(u *url.URL) (*mysql.Config, error) {
 		return nil, fmt.Errorf("%w: the connection to %s may fall back to plain text; write tls=true, tls=skip-verify or tls=false", driver.ErrInvalid, u.Hostname())
 	}
 	database := strings.TrimPrefix(u.Path, "/")
-	if database == "" || strings.Contains(database, "/") {
-		return nil, fmt.Errorf("%w: the URL names no database; write mysql://HOST/DATABASE", driver.ErrInvalid)
+	if strings.Contains(database, "/") {
+		return nil, fmt.Errorf("%w: the name of a database has no /; write mysql://HOST/DATABASE", driver.ErrInvalid)
 	}
 	if !query.Has("interpolateParams") {
 		query.Set("interpolateParams", "true")

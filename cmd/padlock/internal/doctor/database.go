@@ -23,6 +23,12 @@ var settings = []setting{
 	{"synchronous", lostLocks},
 	{"journal_mode", slowLocks},
 	{"busy_timeout", slowLocks},
+	{"galera", "a named lock excludes only the clients of one node, and then two programs hold the same lock"},
+	{"replica", "programs that lock at the primary do not see the locks of a replica"},
+	{"proxy", "a proxy that shares sessions between clients breaks every named lock"},
+	{"wait_timeout", "the server ends sessions that are idle; padlock sets its own limit and asks the server from time to time"},
+	{"interactive_timeout", "the same"},
+	{"connections", "a program needs up to 12 connections for named locks"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 

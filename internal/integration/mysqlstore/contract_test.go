@@ -1,0 +1,177 @@
+package mysqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/mysqlstore"
+)
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	drivertest.Run(t, drivertest.Harness{
+		Open:     func(ctx context.Context) (driver.Store, error) { return open(ctx, dsn) },
+		Slow:     true,
+		Parallel: 8,
+	})
+}
+
+func TestContractWithoutFences(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context) (driver.Store, error) {
+			return fromURL(ctx, dsn, "fences=no")
+		},
+		Anonymous: true,
+		Slow:      true,
+		Parallel:  8,
+	})
+}
+
+// The locks of Symfony's layout belong to the whole server, and programs other than padlock take
+// them.
+func TestContractOfSymfonysLayout(t *testing.T) {
+	t.Parallel()
+	srv := shared(t)
+	dsn, db := database(t, srv), admin(t, srv)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context) (driver.Store, error) {
+			return open(ctx, dsn, mysqlstore.SymfonyLayout())
+		},
+		Foreign:  func(name string) (func() error, error) { return foreign(t, db, name) },
+		Prefix:   t.Name() + "/",
+		Slow:     true,
+		Parallel: 8,
+	})
+}
+
+// foreign takes a lock as Symfony's MysqlStore does.
+func foreign(t *testing.T, db *sql.DB, name string) (release func() error, err error) {
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
+	var got int
+	if err := conn.QueryRowContext(t.Context(), "SELECT GET_LOCK('"+key+"', 0)").Scan(&got); err != nil || got != 1 {
+		return nil, fmt.Errorf("GET_LOCK: %d, %v", got, err)
+	}
+	return func() error {
+		defer conn.Close()
+		_, err := conn.ExecContext(context.Background(), "DO RELEASE_LOCK('"+key+"')")
+		return err
+	}, nil
+}
+
+// A bench is a server with a proxy in front of it for each store.
+type bench struct {
+	srv *server.Server
+	dsn string
+	// start opens a store.
+	start func(ctx context.Context, dsn string) (driver.Store, error)
+
+	mu   sync.Mutex
+	by   map[driver.Store]*server.Proxy
+	made chan *server.Proxy
+}
+
+// newBench starts the proxies here: the suite counts the goroutines that begin in open.
+func newBench(t testing.TB, srv *server.Server, start func(context.Context, string) (driver.Store, error)) *bench {
+	b := &bench{srv: srv, dsn: srv.URL(), start: start, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
+	var wg sync.WaitGroup
+	ctx := t.Context()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			p := server.NewProxy(t, srv.Addr())
+			select {
+			case b.made <- p:
+			case <-ctx.Done():
+				p.Close()
+			}
+		}
+	})
+	t.Cleanup(wg.Wait)
+	return b
+}
+
+func (b *bench) open(ctx context.Context) (driver.Store, error) {
+	p := <-b.made
+	s, err := b.start(ctx, strings.Replace(b.dsn, b.srv.Addr(), p.Addr(), 1))
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.by[s] = p
+	}
+	return s, err
+}
+
+func (b *bench) proxy(s driver.Store) *server.Proxy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[s]
+}
+
+// changesLock reports whether a request takes a lock or gives it back.
+func changesLock(request []byte) bool {
+	return bytes.Contains(request, []byte("SELECT GET_LOCK('padlock:")) || bytes.Contains(request, []byte("SELECT RELEASE_LOCK("))
+}
+
+// The suite runs with the faults that a server can have: it is killed, stopped or cut off, or its
+// replies are lost. A restart without data loses the table of fences, which the store makes again.
+// A pool that says nothing of its sockets does as well as a URL.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(context.Context, string) (driver.Store, error){
+		"url": func(ctx context.Context, dsn string) (driver.Store, error) {
+			s, err := fromURL(ctx, dsn, "loss-delay=2s&session-timeout=4s")
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+		"pool": func(ctx context.Context, dsn string) (driver.Store, error) {
+			return open(ctx, dsn, mysqlstore.LossDelay(2*time.Second), mysqlstore.SessionTimeout(4*time.Second))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := server.MariaDB(t)
+			h := newBench(t, srv, start).harness()
+			if name == "pool" { // its idle connections are not watched, so the next request finds their end
+				h.Restart = nil
+			}
+			drivertest.Run(t, h)
+		})
+	}
+}
+
+func (b *bench) harness() drivertest.Harness {
+	return drivertest.Harness{
+		Open:          b.open,
+		Slow:          true,
+		Parallel:      8,
+		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
+		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(changesLock); return nil },
+		Restart: func(keep bool) error {
+			b.srv.Kill()
+			b.srv.Restart(keep)
+			return nil
+		},
+		Pause: func() (func() error, error) {
+			b.srv.Pause()
+			return func() error { b.srv.Resume(); return nil }, nil
+		},
+	}
+}

@@ -1,0 +1,2 @@
+// Package mysqlstore tests padlock's mysqlstore with real servers.
+package mysqlstore

@@ -1,0 +1,343 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A conn is one connection of the pool that nobody else uses. Once it has ended, it is closed and
+// never used again. A goroutine asks the server from time to time, so that the end is noticed.
+type conn struct {
+	sc      *sql.Conn
+	id      string        // the number of the session
+	place   string        // what tells the server from others
+	mark    string        // the lock by which the session is recognised
+	socket  net.Conn      // nil if the pool does not call Dialed
+	until   time.Time     // the deadline of the socket; guarded by mu
+	every   time.Duration // between pings, if there are holds
+	keep    time.Duration // how long a connection without holds may be silent
+	limit   time.Duration
+	lenient bool
+
+	bound context.Context // canceled when the connection ends
+	end   context.CancelCauseFunc
+
+	mu   sync.Mutex // held while a statement runs
+	last time.Time  // of the last reply; guarded by mu
+
+	load atomic.Int32 // locks that the session has, or is about to have
+	ops  int          // operations that are running; guarded by pool.mu
+}
+
+func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
+	c := &conn{sc: sc, socket: socket, mark: newMark(), every: cfg.pingEvery(), keep: cfg.sessionTimeout / 3, limit: cfg.limit(), lenient: cfg.lenient}
+	c.bound, c.end = context.WithCancelCause(context.Background())
+	return c
+}
+
+func (c *conn) alive() bool { return c.bound.Err() == nil }
+
+// A row is a row of a result. A value that is NULL is not valid.
+type row []sql.NullString
+
+// yes reports whether a column is 1.
+func (r row) yes(i int) bool { return r[i].String == "1" }
+
+func (r row) number(i int) uint64 {
+	n, _ := strconv.ParseUint(r[i].String, 10, 64)
+	return n
+}
+
+// query runs a statement and returns its rows. It takes at most c.limit.
+func (c *conn) query(text string) ([]row, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.send(c.limit, text)
+}
+
+// one runs a statement that returns one row.
+func (c *conn) one(text string) (row, error) { return c.within(c.limit, text) }
+
+// within does what one does, with its own limit.
+func (c *conn) within(limit time.Duration, text string) (row, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first(c.send(limit, text))
+}
+
+func (c *conn) first(rows []row, err error) (row, error) {
+	if err == nil && len(rows) != 1 {
+		err = c.failed(fmt.Errorf("a statement returned %d rows", len(rows)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// exec runs a statement that changes something, and returns the last inserted id.
+func (c *conn) exec(text string) (id int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err = c.run(c.limit, func(ctx context.Context, dc any) error {
+		e, ok := dc.(sqldriver.ExecerContext)
+		if !ok {
+			return errDriver
+		}
+		res, err := e.ExecContext(ctx, text, nil)
+		if err == nil {
+			id, err = res.LastInsertId()
+		}
+		return err
+	})
+	return id, err
+}
+
+// send runs a statement. The caller holds mu.
+func (c *conn) send(limit time.Duration, text string) (out []row, err error) {
+	err = c.run(limit, func(ctx context.Context, dc any) error {
+		q, ok := dc.(sqldriver.QueryerContext)
+		if !ok {
+			return errDriver
+		}
+		rows, err := q.QueryContext(ctx, text, nil)
+		if err == nil {
+			out, err = read(rows)
+		}
+		return err
+	})
+	return out, err
+}
+
+var errDriver = invalid("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
+
+// run calls f with the driver's connection. That costs less than package sql's own methods, which
+// start a goroutine for each query. A context that can end costs time in the driver, too, so the
+// limit is a deadline of the socket, if the socket is known.
+func (c *conn) run(limit time.Duration, f func(ctx context.Context, dc any) error) error {
+	if !c.alive() {
+		return &connError{err: context.Cause(c.bound), unsent: true}
+	}
+	ctx := context.Background()
+	if c.socket != nil {
+		c.setLimit(limit)
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(c.bound, limit)
+		defer cancel()
+	}
+	if err := c.sc.Raw(func(dc any) error { return f(ctx, dc) }); err != nil {
+		return c.failed(err)
+	}
+	c.last = time.Now()
+	return nil
+}
+
+// setLimit sets the deadline of the socket. That costs time, so one deadline serves several
+// statements.
+func (c *conn) setLimit(limit time.Duration) {
+	now := time.Now()
+	if left := c.until.Sub(now); left > limit*7/8 && left <= limit {
+		return
+	}
+	c.until = now.Add(limit)
+	c.socket.SetDeadline(c.until)
+}
+
+func read(rows sqldriver.Rows) (out []row, err error) {
+	defer rows.Close()
+	values := make([]sqldriver.Value, len(rows.Columns()))
+	for {
+		switch err := rows.Next(values); err {
+		case nil:
+		case io.EOF:
+			return out, nil
+		default:
+			return nil, err
+		}
+		r := make(row, len(values))
+		for i, v := range values {
+			switch v := v.(type) {
+			case nil:
+			case []byte: // valid until the next call of Next
+				r[i] = sql.NullString{String: string(v), Valid: true}
+			case int64:
+				r[i] = sql.NullString{String: strconv.FormatInt(v, 10), Valid: true}
+			default:
+				r[i] = sql.NullString{String: fmt.Sprint(v), Valid: true}
+			}
+		}
+		out = append(out, r)
+	}
+}
+
+// failed decides what an error means. After a refusal by the server, the connection remains usable.
+// Any other error ends the connection.
+func (c *conn) failed(err error) error {
+	if number(err) != 0 && !hasNumber(err, endings...) {
+		return err
+	}
+	unsent := errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
+	c.lose(err)
+	return &connError{err: context.Cause(c.bound), unsent: unsent}
+}
+
+// judge looks at the columns checked, which begin at r[i]. If the server may not grant locks in
+// this session, judge ends the connection.
+func (c *conn) judge(r row, i int) error {
+	return c.demand(r[i].String == c.id, r[i+1].String)
+}
+
+// demand ends the connection unless the right session answered and the server is not read-only.
+func (c *conn) demand(same bool, readOnly string) error {
+	switch {
+	case !same:
+		c.lose(errOtherSession)
+		return errOtherSession
+	case readOnly != "0" && !strings.EqualFold(readOnly, "OFF") && !c.lenient:
+		c.lose(errReadOnly)
+		return errReadOnly
+	}
+	return nil
+}
+
+// ping asks the server whether the session is there. The caller holds mu.
+func (c *conn) ping() error {
+	r, err := c.first(c.send(c.limit, ping(c.mark)))
+	if err != nil {
+		return err
+	}
+	return c.demand(r.yes(0), r[1].String)
+}
+
+// verify checks that the session has a lock. If it has not, the connection ends.
+func (c *conn) verify(key string) error {
+	r, err := c.one(mine(c.mark, key))
+	if err == nil {
+		err = c.demand(r.yes(0), r[1].String)
+	}
+	if err == nil && !r.yes(2) {
+		err = errors.New("the session did not have the lock")
+		c.lose(err)
+	}
+	return err
+}
+
+// lookEvery is how often a connection with holds looks at its socket, which needs no statement.
+const lookEvery = 100 * time.Millisecond
+
+// watch runs until the connection has ended, and notices that end. Then it closes the connection.
+func (c *conn) watch() {
+	timer := time.NewTimer(c.every)
+	defer timer.Stop()
+	for c.alive() {
+		select {
+		case <-timer.C:
+		case <-c.bound.Done():
+			continue
+		}
+		if c.mu.TryLock() { // otherwise a statement is running, and it has a limit of its own
+			c.look()
+			c.mu.Unlock()
+		}
+		if c.socket != nil && c.load.Load() > 0 {
+			timer.Reset(lookEvery)
+		} else {
+			timer.Reset(c.every)
+		}
+	}
+	c.close()
+}
+
+// look looks at the socket, and asks the server if it is time for that. The caller holds mu.
+func (c *conn) look() {
+	switch {
+	case c.due():
+		_ = c.ping() // an error ends the connection
+	case c.load.Load() > 0:
+		c.peek()
+	}
+}
+
+// peek looks at the socket, if it is known. The caller holds mu.
+func (c *conn) peek() {
+	if c.socket == nil {
+		return
+	}
+	err := c.sc.Raw(func(dc any) error {
+		if r, ok := dc.(sqldriver.SessionResetter); ok {
+			return r.ResetSession(c.bound)
+		}
+		return nil
+	})
+	if err != nil {
+		c.lose(err)
+	}
+}
+
+// restBefore is how long a connection must have had no statement before refresh looks at it.
+const restBefore = 50 * time.Millisecond
+
+// refresh reports whether a connection that may have been idle for long is alive. So the first
+// request after a restart of the server is not one whose outcome nobody knows.
+func (c *conn) refresh() bool {
+	if c.mu.TryLock() { // otherwise a statement is running
+		switch silent := time.Since(c.last); {
+		case silent <= restBefore:
+		case c.socket != nil:
+			c.peek()
+		case silent > c.every:
+			_ = c.ping() // an error ends the connection
+		}
+		c.mu.Unlock()
+	}
+	return c.alive()
+}
+
+// due reports whether it is time for a ping.
+func (c *conn) due() bool {
+	silent := time.Since(c.last)
+	if c.socket != nil { // the timer is more frequent
+		return silent > c.keep || c.load.Load() > 0 && silent > c.every
+	}
+	return silent > c.keep || c.load.Load() > 0 && silent > c.every/2
+}
+
+// lose ends the connection, and with it everything that depends on it. Then the goroutine of watch
+// closes it.
+func (c *conn) lose(err error) {
+	c.end(fmt.Errorf("%w: the connection to the server ended: %w", driver.ErrLost, err))
+}
+
+// shut does what lose does when the store closes the connection.
+func (c *conn) shut() {
+	c.end(fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed))
+}
+
+// close ends the connection and the statement that is running, and closes it. The connection does
+// not go back to the pool, because other users of the pool would get its settings and perhaps its
+// locks.
+func (c *conn) close() {
+	c.shut()
+	if !c.mu.TryLock() {
+		if c.socket != nil {
+			c.socket.Close() // without a socket, the end of bound ends the statement
+		}
+		c.mu.Lock()
+	}
+	defer c.mu.Unlock()
+	_ = c.sc.Raw(func(any) error { return sqldriver.ErrBadConn })
+	_ = c.sc.Close()
+}

@@ -1,0 +1,175 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// connectLimit is the longest time that connecting may take.
+const connectLimit = 4 * time.Second
+
+// A dialer takes connections from the pool for good, and sets their sessions up.
+type dialer struct {
+	db       *sql.DB
+	cfg      *config
+	live     func() []*conn         // the live connections of this store
+	place    atomic.Pointer[string] // what tells the server from others
+	database atomic.Pointer[string] // the database of the connections
+}
+
+type dialedKey struct{}
+
+// Dialed tells a store the network connection below a new connection of its pool. A pool's dialer
+// may call it, with the context that it was given. The store then sets deadlines on conn, closes it
+// when the hold is lost, and looks at it between statements by the method ResetSession of the
+// driver's connection, which must not send anything. A pool that does not call Dialed works too: a
+// hold then costs more, and its loss is noticed by a ping only.
+func Dialed(ctx context.Context, conn net.Conn) {
+	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
+		known(conn)
+	}
+}
+
+// connect makes a connection that may be used for locks.
+func (d *dialer) connect(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	c, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkProxy(ctx, c); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// open takes a connection from the pool and sets its session up.
+func (d *dialer) open(ctx context.Context) (*conn, error) {
+	var socket net.Conn
+	sc, err := d.db.Conn(context.WithValue(ctx, dialedKey{}, func(c net.Conn) { socket = c }))
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: no connection within %v; the server is silent, or the pool has none left", driver.ErrUnavailable, connectLimit)
+		}
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	c := newConn(sc, socket, d.cfg)
+	if err := d.setUp(c); err != nil {
+		c.close()
+		return nil, failure(err)
+	}
+	return c, nil
+}
+
+// setUp sets the session up and checks the server.
+func (d *dialer) setUp(c *conn) error {
+	r, err := c.one(describe + c.mark + describeRest)
+	if err != nil {
+		return err
+	}
+	c.id, c.place = r[0].String, r[5].String
+	mariaDB, err := checkVersion(r[2].String)
+	if err == nil && !r.yes(4) {
+		err = errNull
+	}
+	if err == nil {
+		err = c.demand(true, r[3].String)
+	}
+	if err != nil {
+		return err
+	}
+	rows, err := c.query(clusters)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 1 && strings.EqualFold(rows[0][1].String, "ON") && !d.cfg.lenient {
+		return errGalera
+	}
+	if _, err := c.exec(setUp(mariaDB, d.cfg.sessionTimeout, d.cfg.lossDelay/5)); err != nil {
+		return err
+	}
+	d.place.Store(&c.place)
+	d.database.Store(&r[1].String)
+	return nil
+}
+
+// checkVersion reports whether the server is MariaDB. In a server that is too old, a session can
+// have one lock only, and a second one frees the first without a word.
+func checkVersion(version string) (mariaDB bool, err error) {
+	least := [3]int{5, 7, 5}
+	text := version
+	if mariaDB = strings.Contains(version, "MariaDB"); mariaDB {
+		least = [3]int{10, 0, 2}
+		text = strings.TrimPrefix(text, "5.5.5-") // which replication puts before it
+	}
+	text, _, _ = strings.Cut(text, "-")
+	for i, part := range strings.SplitN(text, ".", 3) {
+		n, err := strconv.Atoi(part)
+		switch {
+		case err != nil || n > least[i]:
+			return mariaDB, nil
+		case n < least[i]:
+			return mariaDB, invalid("the server is version %s; named locks need MySQL 5.7.5 or MariaDB 10.0.2: use a lease table (package sqlstore, mysql://)", version)
+		}
+	}
+	return mariaDB, nil
+}
+
+// checkProxy returns an error if a proxy shares sessions between clients. Behind such a proxy, a
+// second connection may get the session of the first one while the first one is idle. A busy proxy
+// may hide this. So each connect looks at the other connections of the store, and every statement
+// that takes a lock looks again.
+func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
+	alone := true
+	for _, other := range d.live() {
+		if other == c || !other.alive() {
+			continue
+		}
+		alone = false
+		if err := compare(c, other); err != nil {
+			other.lose(err)
+			return err
+		}
+	}
+	if !alone {
+		return nil
+	}
+	second, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer second.close()
+	if err := compare(c, second); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range 3 { // a proxy may give each statement another session
+		if err := c.ping(); err != nil {
+			return failure(err)
+		}
+	}
+	return nil
+}
+
+// compare returns an error unless two connections have two sessions of one server.
+func compare(a, b *conn) error {
+	switch {
+	case a.place != b.place:
+		return errTwoServers
+	case a.id == b.id:
+		return errOtherSession
+	}
+	return nil
+}

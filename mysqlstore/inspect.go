@@ -1,0 +1,137 @@
+package mysqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector. The table of fences says who holds a name. Without it, only
+// the host of the session is known, and only if the user may see the session.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name, &s.promises); err != nil {
+		return driver.State{}, err
+	}
+	return do(ctx, s, func() (driver.State, error) {
+		l, err := s.prepare()
+		if err != nil {
+			return driver.State{}, err
+		}
+		c, err := s.pool.any()
+		if err != nil {
+			return driver.State{}, err
+		}
+		st := driver.State{Name: name, Waiters: -1}
+		var hold *driver.Hold
+		hold, st.Fence, err = s.look(c, l, l.keys.lock(name))
+		if hold != nil {
+			st.Holds = []driver.Hold{*hold}
+		}
+		return st, failure(err)
+	})
+}
+
+// List implements driver.Lister. It reads the names from the table of fences, which has all names
+// that padlock has taken.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	return do(ctx, s, func() ([]driver.State, error) {
+		if s.cfg.noFences {
+			return nil, fmt.Errorf("%w: the server knows hashes only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
+		}
+		l, err := s.prepare()
+		if err != nil {
+			return nil, err
+		}
+		c, err := s.pool.any()
+		if err != nil {
+			return nil, err
+		}
+		rows, err := c.query(l.sql.names(prefix))
+		if err != nil {
+			return nil, failure(err)
+		}
+		var states []driver.State
+		for _, r := range rows {
+			name := r[5].String
+			if l.keys.lock(name) != r[6].String { // of another namespace
+				continue
+			}
+			hold, _ := s.read(c, r)
+			states = append(states, driver.State{Name: name, Waiters: -1, Fence: r.number(1), Holds: []driver.Hold{hold}})
+		}
+		return states, nil
+	})
+}
+
+// heldBy returns the error that names the holder of a lock.
+func (s *Store) heldBy(c *conn, l *layout, key string) error {
+	held := &driver.HeldError{Waiters: -1}
+	if hold, _, _ := s.look(c, l, key); hold != nil { // the error is right without the holder
+		held.Holds = []driver.Hold{*hold}
+	}
+	return held
+}
+
+// A holder writes into the table after the grant. If the row is older than the grant, look reads it
+// again after a pause of recordPause.
+const recordPause = 3 * time.Millisecond
+
+// look asks the server for the holder of a lock, or nil, and for the fence.
+func (s *Store) look(c *conn, l *layout, key string) (*driver.Hold, uint64, error) {
+	if s.cfg.noFences {
+		r, err := c.one(owner(key))
+		if err != nil || !r[0].Valid {
+			return nil, 0, err
+		}
+		hold := s.session(c, r[0].String)
+		return &hold, 0, nil
+	}
+	for again := false; ; again = true {
+		rows, err := c.query(l.sql.holder(key))
+		if err != nil || len(rows) != 1 || !rows[0][0].Valid {
+			var fence uint64
+			if len(rows) == 1 {
+				fence = rows[0].number(1)
+			}
+			return nil, fence, err
+		}
+		hold, current := s.read(c, rows[0])
+		if current || again {
+			return &hold, rows[0].number(1), nil
+		}
+		time.Sleep(recordPause)
+	}
+}
+
+// read reads a row that begins with the session that has the lock and the columns described. It
+// reports whether the row is that of the session.
+func (s *Store) read(c *conn, r row) (hold driver.Hold, current bool) {
+	if r[0] != r[4] {
+		hold = s.session(c, r[0].String)
+		hold.Foreign = s.cfg.symfony // in the other layout, only padlock has locks
+		return hold, false
+	}
+	_ = json.Unmarshal([]byte(r[2].String), &hold.Holder) // a holder that cannot be read stays unknown
+	hold.Since = time.Now().Add(-time.Duration(r.number(3)) * time.Microsecond)
+	if hold.Plan > 0 {
+		hold.PlannedEnd = hold.Since.Add(hold.Plan)
+	}
+	return hold, true
+}
+
+// session describes a session. Its host is known if the user may see the session.
+func (s *Store) session(c *conn, id string) driver.Hold {
+	hold := driver.Hold{Holder: driver.Holder{Label: "session " + id + " of MySQL"}}
+	if rows, err := c.query(hostOf(id)); err == nil && len(rows) == 1 {
+		hold.Host = rows[0][0].String
+		if host, _, err := net.SplitHostPort(hold.Host); err == nil {
+			hold.Host = host
+		}
+	}
+	return hold
+}

@@ -1,0 +1,51 @@
+package mysqlstore
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+)
+
+const (
+	// ownPrefix begins the names of padlock's locks. With 56 hexadecimal digits after it they have
+	// 64 characters, which is the most that MySQL allows. Symfony's names are 64 hexadecimal
+	// digits, so the two never meet. All letters are small, because servers differ in whether they
+	// tell small letters from capital ones.
+	ownPrefix = "padlock:"
+	// markPrefix begins the name of the lock by which a session is recognised.
+	markPrefix = "padlock!"
+)
+
+// A keyring turns names into the names of locks in the server.
+type keyring struct {
+	symfony   bool
+	namespace string
+	database  string // of the table of fences, in small letters; the locks of a server have no database
+}
+
+// lock returns the server's name of a lock. It is 224 bits of a hash, or, with SymfonyLayout, the
+// SHA-256 that PHP's Symfony locks. It has no character that is special in SQL.
+func (k *keyring) lock(name string) string {
+	if k.symfony {
+		sum := sha256.Sum256([]byte(name))
+		return hex.EncodeToString(sum[:])
+	}
+	// The lengths are hashed too, so that two different pairs of namespace and name never hash the
+	// same text.
+	text := make([]byte, 0, 128)
+	for _, part := range []string{"padlock lock", strings.ToLower(k.database), k.namespace} {
+		text = binary.BigEndian.AppendUint32(text, uint32(len(part)))
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(append(text, name...))
+	return ownPrefix + hex.EncodeToString(sum[:28])
+}
+
+// newMark returns a name that no other session uses.
+func newMark() string {
+	var random [16]byte
+	rand.Read(random[:]) // never fails
+	return markPrefix + hex.EncodeToString(random[:])
+}

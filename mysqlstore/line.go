@@ -1,0 +1,56 @@
+package mysqlstore
+
+import "slices"
+
+// A waiter is a call of Wait that has no session in which it could wait.
+type waiter struct {
+	key     string
+	reserve bool
+	place   chan *slot    // gets a slot that has become free
+	woken   chan struct{} // gets a value when this process releases the lock
+}
+
+// A line has the waiters of a store in the order in which they came. pool.mu guards it.
+type line struct{ waiters []*waiter }
+
+// join adds a waiter at the end.
+func (l *line) join(key string, reserve bool) *waiter {
+	w := &waiter{key, reserve, make(chan *slot, 1), make(chan struct{}, 1)}
+	l.waiters = append(l.waiters, w)
+	return w
+}
+
+func (l *line) remove(w *waiter) {
+	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter) bool { return o == w })
+}
+
+// ahead returns how many waiters came before w.
+func (l *line) ahead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
+
+// give hands a free slot to the first waiter that can use it.
+func (l *line) give(sl *slot) bool {
+	for _, w := range l.waiters {
+		if w.reserve {
+			l.remove(w)
+			w.place <- sl
+			return true
+		}
+	}
+	return false
+}
+
+// wake wakes the waiters of a lock that this process has released: the first of those that take
+// turns, and all of those that do not.
+func (l *line) wake(key string) {
+	first := true
+	for _, w := range l.waiters {
+		if w.key != key || w.reserve && !first {
+			continue
+		}
+		first = first && !w.reserve
+		select {
+		case w.woken <- struct{}{}:
+		default:
+		}
+	}
+}

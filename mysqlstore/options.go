@@ -1,0 +1,108 @@
+package mysqlstore
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	symfony        bool
+	namespace      string
+	noFences       bool
+	schema         string
+	lossDelay      time.Duration
+	sessionTimeout time.Duration
+	lazy           bool
+	lenient        bool
+	maxHolds       int
+	ownsDB         bool
+}
+
+func defaults() config {
+	return config{lossDelay: 5 * time.Second, sessionTimeout: 30 * time.Second, maxHolds: 2000}
+}
+
+// NoFences turns fences off, so that the store needs no table and no privileges. If a holder loses
+// its connection and continues, nothing then protects the resource from it. Other processes then
+// see the host of a holder at most.
+func NoFences() Option { return func(c *config) { c.noFences = true } }
+
+// SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2), which locks the
+// SHA-256 of the name. These locks belong to the whole server: the names of all its databases share
+// them.
+func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
+
+// Namespace separates the names from those of other namespaces in the same database. It cannot be
+// combined with SymfonyLayout.
+func Namespace(name string) Option { return func(c *config) { c.namespace = name } }
+
+// InSchema names the database with the table of fences. The default is the database of the
+// connection. Stores with different databases do not see each other's locks.
+func InSchema(database string) Option { return func(c *config) { c.schema = database } }
+
+// LossDelay sets the longest time until a holder learns that its connection has ended. The default
+// is 5 s and the minimum 2 s. A connection with holds asks the server five times in that time.
+func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
+
+// SessionTimeout sets after how long the server frees the locks of a process that is silent,
+// because its machine died or the process was stopped. It is in whole seconds, the default is 30 s,
+// and it is at least twice the LossDelay.
+func SessionTimeout(d time.Duration) Option { return func(c *config) { c.sessionTimeout = d } }
+
+// MaxHolds sets how many holds the store may have at once. The default is 2,000.
+func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
+
+// Lazy opens the store without a request to the server, which may be down.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+func (c *config) check() error {
+	switch {
+	case c.lossDelay < 2*time.Second || c.lossDelay > time.Hour:
+		return invalid("LossDelay is %v; it is 2 s to 1 h", c.lossDelay)
+	case c.sessionTimeout < 2*c.lossDelay || c.sessionTimeout > 24*time.Hour || c.sessionTimeout%time.Second != 0:
+		return invalid("SessionTimeout is %v; it is whole seconds, at least twice the LossDelay (%v) and at most 24 h", c.sessionTimeout, c.lossDelay)
+	case c.maxHolds < 1:
+		return invalid("MaxHolds is %d; it is at least 1", c.maxHolds)
+	case c.symfony && c.namespace != "":
+		return invalid("Namespace: Symfony's layout has none; leave it out")
+	case c.schema != "":
+		_, err := fenceTable(c.schema)
+		return err
+	}
+	return nil
+}
+
+// pingEvery is how long a connection with holds may be silent before the store asks the server.
+func (c *config) pingEvery() time.Duration { return c.lossDelay / 5 }
+
+// limit is how long a statement may take, unless it waits for a lock. A ping begins at most 1.5
+// times pingEvery after the last reply, so the end of a connection is known within the LossDelay.
+// It is less than driver.MaxSilence.
+func (c *config) limit() time.Duration { return min(c.lossDelay*3/5, 4*time.Second) }
+
+func (c *config) guarantees() driver.Guarantees {
+	g := driver.Guarantees{
+		Store:         "mysql-advisory",
+		SafeClockJump: driver.Yes,
+		SafeEviction:  driver.Yes,
+		Bound:         driver.ToConnection,
+		Fence:         driver.DurableFence,
+		LossDelay:     c.lossDelay,
+		DeadWaiter:    deadWaiter,
+		Notes: []string{
+			"All holds of a connection end when it ends.",
+			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.sessionTimeout.String() + ".",
+			"A lock excludes only the clients of one server: Galera clusters and read-only servers are refused.",
+			"A proxy that shares sessions between clients breaks the locks; it is refused if it is noticed.",
+			"MySQL is untested; the tests run with MariaDB 10.11.",
+		},
+	}
+	if c.noFences {
+		g.Fence = driver.NoFence
+	}
+	return g
+}

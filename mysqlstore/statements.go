@@ -1,0 +1,152 @@
+package mysqlstore
+
+import (
+	"encoding/hex"
+	"strconv"
+	"time"
+)
+
+// The text of a statement contains its values: one round trip is enough then, whatever the driver
+// does with parameters. Names of locks have no special characters, and other texts are written in
+// hexadecimal.
+
+const (
+	// now is the server's clock in microseconds since 1970, whatever the time zone of the session.
+	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+	maxFence = "9007199254740992"
+
+	// describe is the first statement of a session. The last column is what tells servers apart.
+	// The session takes the lock of its mark, which stands between the two halves.
+	describe     = "SELECT CONNECTION_ID(), DATABASE(), VERSION(), @@global.read_only, GET_LOCK('"
+	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
+	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
+
+	// checked are the columns by which every statement that takes a lock shows that the session is
+	// the right one and that the server may grant locks.
+	checked = ", CONNECTION_ID(), @@global.read_only"
+)
+
+// Schema returns the statements that create the table of fences in a database ("" for the one of
+// the connection). The store runs them itself if the table is missing and its user may create
+// tables. Afterwards, a user needs SELECT, INSERT and UPDATE on the table.
+func Schema(database string) ([]string, error) {
+	table, err := fenceTable(database)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"CREATE TABLE IF NOT EXISTS " + table +
+		" (lock_name varbinary(64) NOT NULL PRIMARY KEY, fence bigint NOT NULL, name varbinary(1024) NOT NULL," +
+		" session varbinary(64) NOT NULL, since bigint NOT NULL, holder blob NOT NULL) ENGINE=InnoDB"}, nil
+}
+
+// fenceTable returns the name of the table with its database.
+func fenceTable(database string) (string, error) {
+	if database == "" {
+		return "`padlock_fences`", nil
+	}
+	for _, c := range database {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '$' {
+			return "", invalid("the name of the database %q has a character other than letters, digits, _, - and $", database)
+		}
+	}
+	return "`" + database + "`.`padlock_fences`", nil
+}
+
+// statements makes the SQL of one store.
+type statements struct{ table string }
+
+// setTimeout sets after how long the server ends an idle session.
+func setTimeout(d time.Duration) string {
+	return "SET SESSION wait_timeout = " + strconv.Itoa(int(d/time.Second))
+}
+
+// setUp makes the settings of the session independent of those of the server and the driver.
+// rowWait bounds the wait for the row of a fence, and for a table that somebody has locked.
+func setUp(mariaDB bool, timeout, rowWait time.Duration) string {
+	longest := "max_execution_time = 0"
+	if mariaDB {
+		longest = "max_statement_time = 0"
+	}
+	seconds := strconv.Itoa(max(1, int(rowWait/time.Second)))
+	return setTimeout(timeout) + ", autocommit = 1, innodb_lock_wait_timeout = " + seconds + ", lock_wait_timeout = " + seconds + ", " + longest
+}
+
+// take makes one try for a lock, or waits for it. The time-out is never negative: MariaDB returns
+// NULL for −1.
+func take(key string, wait time.Duration) string {
+	return "SELECT GET_LOCK('" + key + "', " + strconv.Itoa(int(wait/time.Second)) + ")" + checked
+}
+
+func unlock(key string) string { return "SELECT RELEASE_LOCK('" + key + "')" }
+
+func isFree(key string) string { return "SELECT IS_FREE_LOCK('" + key + "')" }
+
+// owner returns the session that has a lock, or NULL.
+func owner(key string) string { return "SELECT IS_USED_LOCK('" + key + "')" }
+
+// ping also checks that the session is the one that has the mark.
+func ping(mark string) string {
+	return "SELECT IS_USED_LOCK('" + mark + "') = CONNECTION_ID(), @@global.read_only"
+}
+
+// mine does what ping does, and checks that the session has a lock.
+func mine(mark, key string) string {
+	return ping(mark) + ", IS_USED_LOCK('" + key + "') = CONNECTION_ID()"
+}
+
+func kill(session string) string { return "KILL " + session }
+
+// text returns s as an SQL literal of bytes.
+func text(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return "x'" + hex.EncodeToString([]byte(s)) + "'"
+}
+
+// mint mints the fence of a lock that the session has: microseconds since 1970, or one more than
+// the last fence. The reply carries the fence as the last inserted id, or 0 if the highest possible
+// fence was reached, and then nothing is written.
+func (s *statements) mint(key string, above uint64, name, mark, holder string) string {
+	const next = "GREATEST(fence + 1, VALUES(fence))"
+	room := next + " < " + maxFence
+	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
+		"LAST_INSERT_ID(GREATEST(" + now + ", " + strconv.FormatUint(above+1, 10) + ")), " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
+		" ON DUPLICATE KEY UPDATE session = IF(" + room + ", VALUES(session), session), since = VALUES(since), holder = VALUES(holder)," +
+		" fence = IF(" + room + ", LAST_INSERT_ID(" + next + "), fence + LAST_INSERT_ID(0))"
+}
+
+// raise makes the fence of a lock that the session has at least fence.
+func (s *statements) raise(key string, fence uint64, name, mark, holder string) string {
+	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
+		strconv.FormatUint(fence, 10) + ", " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
+		" ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))"
+}
+
+// fence reads the fence of a lock.
+func (s *statements) fence(key string) string {
+	return "SELECT fence FROM " + s.table + " WHERE lock_name = '" + key + "'"
+}
+
+// described are the columns of a row of the table that describe the holder: the fence, the holder,
+// for how many microseconds it has held the lock, and the session that has the mark in the row. If
+// that session is not the one that has the lock, the row tells of an earlier holder.
+const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(f.session)"
+
+// holder reads the holder of a lock.
+func (s *statements) holder(key string) string {
+	return "SELECT IS_USED_LOCK('" + key + "')" + described + " FROM (SELECT 1) one LEFT JOIN " + s.table + " f ON f.lock_name = '" + key + "'"
+}
+
+// names reads the holders of all locks whose names begin with a prefix.
+func (s *statements) names(prefix string) string {
+	return "SELECT IS_USED_LOCK(f.lock_name) owner" + described + ", f.name, f.lock_name FROM " + s.table + " f" +
+		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
+}
+
+// hostOf reads the host of a session, as far as the user may see it.
+func hostOf(session string) string {
+	return "SELECT host FROM information_schema.processlist WHERE id = " + session
+}
+
+const statusQuery = "SELECT VERSION(), @@global.read_only, @@global.wait_timeout, @@global.interactive_timeout, @@global.max_connections"

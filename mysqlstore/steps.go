@@ -1,0 +1,149 @@
+package mysqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// check rejects requests that are invalid or that the store cannot carry out.
+func (s *Store) check(r *driver.Request) error {
+	if err := r.Validate(&s.promises); err != nil {
+		return err
+	}
+	switch {
+	case r.Shared:
+		return fmt.Errorf("shared holds: GET_LOCK has none: %w", errors.ErrUnsupported)
+	case r.Replaces != "":
+		return fmt.Errorf("%w: a hold that ends with its connection cannot be handed to another process", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// enterHeld does what holds.enter does, for a hold that is live.
+func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
+	h, err := s.holds.enter(ctx, name, token)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case h.state == doubt:
+		err = driver.ErrUncertain
+	case h.state != held || !h.c.alive():
+		err = driver.ErrLost
+	}
+	if err != nil {
+		s.holds.leave(h)
+		return nil, err
+	}
+	return h, nil
+}
+
+// undo releases a lock that the session may have, and returns why.
+func (s *Store) undo(c *conn, key string, why error) error {
+	if _, err := c.one(unlock(key)); err != nil {
+		c.lose(err)
+	}
+	return why
+}
+
+// settle finds out whether the session of a connection that ended is gone. Until it is gone, that
+// session may have the lock of h. The mark tells the session from one that has got its number
+// since, so settle ends no other one.
+func (s *Store) settle(h *hold) error {
+	c, err := s.pool.any()
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+	}
+	for began, pause := time.Now(), time.Millisecond; time.Since(began) < time.Second; pause *= 2 {
+		r, err := c.one(owner(h.c.mark))
+		if err != nil {
+			return fmt.Errorf("%w: %w", driver.ErrUncertain, failure(err))
+		}
+		if !r[0].Valid {
+			h.state, h.c = none, nil
+			return nil
+		}
+		_, _ = c.exec(kill(r[0].String)) // the session may have ended meanwhile
+		select {
+		case <-time.After(pause):
+		case <-s.closing.Done():
+			return driver.ErrClosed
+		}
+	}
+	return fmt.Errorf("%w: the session of a connection that ended may have the lock", driver.ErrUncertain)
+}
+
+// mint returns a new fence for a lock that the session has.
+func (s *Store) mint(c *conn, l *layout, key string, r *driver.Request) (uint64, error) {
+	holder, err := json.Marshal(r.Holder)
+	if err != nil {
+		return 0, err
+	}
+	statement := l.sql.mint(key, r.FenceAbove, r.Name, c.mark, string(holder))
+	fence, err := c.exec(statement)
+	if hasNumber(err, noTable) { // the server lost its data
+		if err = createTable(c, l); err == nil {
+			fence, err = c.exec(statement)
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case fence == 0:
+		return 0, driver.ErrFencesUsedUp
+	}
+	return uint64(fence), nil
+}
+
+// letGo releases the lock of h.
+func (s *Store) letGo(h *hold) (driver.Outcome, error) {
+	c := h.c
+	r, err := c.one(unlock(h.key))
+	switch {
+	case err == nil && r.yes(0):
+		if h.state == reserved {
+			c.lose(errUnclaimed) // the server would soon end the session as idle
+		}
+		s.clear(h)
+		return driver.Released, nil
+	case err == nil:
+		c.lose(errors.New("the session did not have the lock")) // it is not known which others it has
+		s.clear(h)
+		return driver.Gone, nil
+	}
+	c.lose(err)
+	s.clear(h)
+	return driver.Gone, failure(&connError{err: err})
+}
+
+var errUnclaimed = errors.New("a reservation was not claimed")
+
+// clear forgets the hold of h, and wakes the waiters of this process for the lock.
+func (s *Store) clear(h *hold) {
+	c, back := h.c, h.back
+	if c != nil {
+		c.load.Add(-1)
+	}
+	h.back = nil
+	s.holds.clear(h)
+	if back != nil {
+		back()
+	}
+	s.pool.wake(h.key)
+}
+
+// claim turns a reservation into a hold. From then on, the session may be idle for longer.
+func (s *Store) claim(h *hold) error {
+	h.timer.Stop()
+	if _, err := h.c.exec(setTimeout(s.cfg.sessionTimeout)); err != nil {
+		h.c.lose(err)
+		return driver.ErrLost
+	}
+	s.holds.claimed(h)
+	return nil
+}

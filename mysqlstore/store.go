@@ -1,0 +1,226 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks as named locks of a MariaDB or MySQL server. It is safe for concurrent use.
+type Store struct {
+	cfg      config
+	promises driver.Guarantees
+	pool     pool
+	holds    holds
+
+	work    sync.WaitGroup
+	ending  sync.Mutex // guards closed, and additions to work
+	closed  bool
+	closing context.Context
+	end     context.CancelFunc
+
+	preparing sync.Mutex
+	ready     atomic.Pointer[layout] // nil until the server was checked
+}
+
+// A layout is what the store knows only after it has seen the server.
+type layout struct {
+	keys keyring
+	sql  statements
+}
+
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Inspector
+	driver.Lister
+	driver.FenceRaiser
+	driver.Reporter
+	driver.SamePlacer
+} = (*Store)(nil)
+
+// Open returns a store on the server of a pool. ctx limits only the opening. With fences, Open
+// creates the table of Schema if it is missing.
+//
+// The store takes up to 12 connections out of the pool and never gives them back: when the store
+// has done with them, it closes them. Close does not close the pool.
+//
+// It returns driver.ErrInvalid for a pool that is smaller, for a Galera cluster, for a server that
+// is too old, and for a proxy that shares sessions between clients, as far as it can be seen.
+func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
+	s := &Store{cfg: defaults()}
+	for _, o := range opts {
+		o(&s.cfg)
+	}
+	if err := s.cfg.check(); err != nil {
+		return nil, err
+	}
+	if most := db.Stats().MaxOpenConnections; most > 0 && most < allConns {
+		return nil, invalid("the pool has at most %d connections; the store needs up to %d: raise SetMaxOpenConns", most, allConns)
+	}
+	s.promises = s.cfg.guarantees()
+	s.holds = newHolds()
+	s.closing, s.end = context.WithCancel(context.Background())
+	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.work, s.closing
+	d := &s.pool.dialer
+	d.db, d.cfg, d.live = db, &s.cfg, s.pool.live
+	if s.cfg.lazy {
+		return s, nil
+	}
+	if _, err := do(ctx, s, s.prepare); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare checks the server, and creates the table of fences if it is missing.
+func (s *Store) prepare() (*layout, error) {
+	if l := s.ready.Load(); l != nil {
+		return l, nil
+	}
+	s.preparing.Lock()
+	defer s.preparing.Unlock()
+	if l := s.ready.Load(); l != nil {
+		return l, nil
+	}
+	c, err := s.pool.any()
+	if err != nil {
+		return nil, err
+	}
+	database := s.cfg.schema
+	if database == "" {
+		database = *s.pool.dialer.database.Load()
+	}
+	l := &layout{keys: keyring{s.cfg.symfony, s.cfg.namespace, database}}
+	if !s.cfg.noFences {
+		if database == "" {
+			return nil, invalid("the connection has no database for the table of fences; name one, or leave fences out (NoFences, fences=no)")
+		}
+		if l.sql.table, err = fenceTable(database); err == nil {
+			err = makeTable(c, l)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.ready.Store(l)
+	return l, nil
+}
+
+// makeTable creates the table of fences if it is missing.
+func makeTable(c *conn, l *layout) error {
+	_, err := c.query(l.sql.fence(""))
+	if hasNumber(err, noTable) {
+		err = createTable(c, l)
+	}
+	if hasNumber(err, deniedTable, deniedDatabase, noDatabase) {
+		return fmt.Errorf("%w: the table of fences is missing, and this user may not make or use it: run the SQL of Schema as another user and grant SELECT, INSERT and UPDATE on it, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
+	}
+	return failure(err)
+}
+
+func createTable(c *conn, l *layout) error {
+	statements, err := Schema(l.keys.database)
+	for _, sql := range statements {
+		if err == nil {
+			_, err = c.exec(sql)
+		}
+	}
+	return err
+}
+
+// do runs op, which sends statements. It returns early if ctx ends, or after patience. op then
+// continues, because a statement that was sent cannot be cancelled without ending its connection.
+func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
+	var zero T
+	if err := s.begin(ctx); err != nil {
+		return zero, err
+	}
+	if ctx.Done() == nil { // only the limit of a statement can end op
+		defer s.work.Done()
+		v, err := op()
+		return v, s.afterClose(err)
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer s.work.Done()
+		v, err := op()
+		done <- result{v, err}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, s.afterClose(r.err)
+	case <-ctx.Done():
+		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
+	case <-timer.C:
+		return zero, fmt.Errorf("%w: the server is silent", driver.ErrUncertain)
+	}
+}
+
+// begin counts an operation, so that Close waits for it.
+func (s *Store) begin(ctx context.Context) error {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// afterClose returns ErrClosed if Close is the reason for err, and err otherwise.
+func (s *Store) afterClose(err error) error {
+	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	}
+	return err
+}
+
+// Close ends the connections of the store. All holds end with them.
+func (s *Store) Close() error {
+	s.ending.Lock()
+	first := !s.closed
+	s.closed = true
+	s.ending.Unlock()
+	s.end()
+	s.pool.close()
+	s.work.Wait()
+	if first && s.cfg.ownsDB {
+		return s.pool.dialer.db.Close()
+	}
+	return nil
+}
+
+// Guarantees implements driver.Store.
+func (s *Store) Guarantees() driver.Guarantees { return s.promises }
+
+// SamePlace implements driver.SamePlacer. It compares what the servers say of themselves, or the
+// pools.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	if !ok {
+		return false
+	}
+	mine, theirs := s.pool.dialer.place.Load(), o.pool.dialer.place.Load()
+	if mine != nil && theirs != nil {
+		return *mine == *theirs
+	}
+	return s.pool.dialer.db == o.pool.dialer.db
+}

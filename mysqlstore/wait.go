@@ -1,0 +1,221 @@
+package mysqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	// waitSlice is how long one statement waits for a lock. Then the waiter loses its place.
+	waitSlice = 10 * time.Minute
+	// reservation is how long the lock stays reserved for a waiter that was granted it.
+	reservation = 400 * time.Millisecond
+	// If the process of a waiter was stopped, the server ends its session after waiterTimeout
+	// without a statement. The server counts whole seconds.
+	waiterTimeout = time.Second
+	deadWaiter    = 3 * time.Second
+	// A waiter without a session looks at the lock again after between pauseMin and 2 × pauseMin,
+	// or later if others came before it.
+	pauseMin = 25 * time.Millisecond
+)
+
+var errCancelled = errors.New("a wait was cancelled")
+
+// Wait implements driver.Waiter. With reserve, and if one of the 8 sessions for waiters is free, it
+// waits in the server's queue and is granted the lock in that session. All other waiters look at
+// the lock from time to time, until one of these sessions is free.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.work.Done()
+	l, err := s.known(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if l == nil { // the server may be back soon
+		return driver.Grant{}, s.nap(ctx)
+	}
+	key := l.keys.lock(r.Name)
+	place, w := s.pool.waiter(key, reserve)
+	if w != nil {
+		if place, err = s.standInLine(ctx, w); place == nil {
+			return driver.Grant{}, err
+		}
+	}
+	g, err := s.waitIn(ctx, place, l, key, &r)
+	if err == nil && g == (driver.Grant{}) {
+		err = s.over(ctx)
+	}
+	return g, s.afterClose(err)
+}
+
+// over returns the reason if a wait has to end, and nil otherwise.
+func (s *Store) over(ctx context.Context) error {
+	if s.closing.Err() != nil {
+		return driver.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// known does what prepare does. It returns nil if the server cannot be reached.
+func (s *Store) known(ctx context.Context) (*layout, error) {
+	if l := s.ready.Load(); l != nil {
+		return l, nil
+	}
+	l, err := do(ctx, s, s.prepare)
+	if errors.Is(err, driver.ErrInvalid) {
+		return nil, err
+	}
+	return l, s.over(ctx)
+}
+
+// nap returns after a pause.
+func (s *Store) nap(ctx context.Context) error {
+	pause := time.NewTimer(pauseMin + rand.N(pauseMin))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	case <-s.closing.Done():
+	}
+	return s.over(ctx)
+}
+
+// standInLine waits until a session for waiters is free, and returns its slot. If the lock may be
+// free before that, it returns nil.
+func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
+	for {
+		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.ahead(w)))
+		select {
+		case sl := <-w.place:
+			pause.Stop()
+			return sl, nil
+		case <-w.woken:
+		case <-ctx.Done():
+		case <-s.closing.Done():
+		case <-pause.C:
+			if !s.looksFree(ctx, w.key) {
+				continue
+			}
+		}
+		pause.Stop()
+		s.pool.leave(w)
+		return nil, s.over(ctx)
+	}
+}
+
+// looksFree asks the server whether a lock is free. If it cannot know, the caller may try.
+func (s *Store) looksFree(ctx context.Context, key string) bool {
+	free, err := do(ctx, s, func() (bool, error) {
+		c, err := s.pool.any()
+		if err != nil {
+			return true, err
+		}
+		r, err := c.one(isFree(key))
+		return err != nil || r.yes(0), err
+	})
+	return free || err != nil
+}
+
+// waitIn waits in the session of a slot. Unless the lock was granted, it frees the slot.
+func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, r *driver.Request) (driver.Grant, error) {
+	c, err := s.pool.dial(place)
+	if err != nil { // the server may be back soon
+		s.pool.giveBack(place)
+		return driver.Grant{}, s.nap(ctx)
+	}
+	granted, err := s.block(ctx, c, key)
+	var g driver.Grant
+	if granted {
+		g, err = s.handedOver(ctx, place, c, l, key, r)
+	}
+	if g.TTL == 0 {
+		// The server would soon end the session as idle. Without the close, it may also have the
+		// lock.
+		c.lose(errUnclaimed)
+		s.pool.giveBack(place)
+	}
+	if err == nil && g.TTL == 0 {
+		return g, s.nap(ctx)
+	}
+	return g, err
+}
+
+// block waits in the server's queue until the session has the lock, or ctx ends. The end of ctx
+// ends the connection, and with it the lock if it was granted at the last moment. The server
+// notices that within a second, or when it grants the lock.
+func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, err error) {
+	if err := s.over(ctx); err != nil {
+		return false, err
+	}
+	if _, err := c.exec(setTimeout(waiterTimeout)); err != nil {
+		return false, nil // the caller asks again
+	}
+	stop := context.AfterFunc(ctx, func() { c.lose(errCancelled) })
+	row, err := c.within(waitSlice+c.limit, take(key, waitSlice))
+	if !stop() {
+		return false, s.over(ctx)
+	}
+	if err != nil {
+		return false, nil
+	}
+	if err := c.judge(row, 1); errors.Is(err, driver.ErrInvalid) {
+		return false, err
+	}
+	return row.yes(0) && c.alive(), nil
+}
+
+// handedOver reserves a lock that the session was granted. The reservation is for the token that
+// waited.
+func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, l *layout, key string, r *driver.Request) (g driver.Grant, err error) {
+	var fence uint64
+	if !s.cfg.noFences {
+		if fence, err = s.mint(c, l, key, r); errors.Is(err, driver.ErrFencesUsedUp) {
+			return g, err
+		} else if err != nil {
+			return g, nil // the caller asks again
+		}
+	}
+	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	if err != nil {
+		return g, err
+	}
+	defer s.holds.leave(h)
+	if h.state != none {
+		return g, fmt.Errorf("%w: the token has a hold", driver.ErrInvalid)
+	}
+	free := sync.OnceFunc(func() { s.pool.giveBack(place) })
+	stop := context.AfterFunc(c.bound, free)
+	h.key, h.back = key, func() { stop(); free() }
+	c.load.Add(1)
+	s.holds.set(h, reserved, c, fence, r)
+	name, token := r.Name, r.Token
+	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
+	return driver.Grant{Fence: fence, TTL: reservation}, nil
+}
+
+// notClaimed ends a reservation that was not claimed in time.
+func (s *Store) notClaimed(name, token string) {
+	if s.begin(s.closing) != nil {
+		return
+	}
+	defer s.work.Done()
+	h, err := s.holds.enter(s.closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	if h.state == reserved {
+		_, _ = s.letGo(h)
+	}
+}

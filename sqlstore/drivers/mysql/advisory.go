@@ -1,0 +1,43 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"net/url"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/mysqlstore"
+)
+
+// AdvisoryOpener connects package mysqlstore to servers. Its URLs have the form of those of
+// [Opener], with the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. Without fences
+// they need no database. They have neither readTimeout nor writeTimeout, since a waiter waits in a
+// statement.
+func AdvisoryOpener() mysqlstore.Opener {
+	return mysqlstore.Opener{
+		Parameters: slices.DeleteFunc(slices.Clone(parameters), func(p string) bool { return p == "readTimeout" || p == "writeTimeout" }),
+		Open:       openAdvisory,
+		Servers:    servers,
+		At:         at,
+	}
+}
+
+// AdvisoryScheme describes the URLs of package mysqlstore, for package open.
+func AdvisoryScheme() driver.Scheme { return AdvisoryOpener().Scheme() }
+
+func openAdvisory(u *url.URL, password func() (string, error)) (*sql.DB, error) {
+	cfg, err := readURL(u)
+	if err != nil {
+		return nil, err
+	}
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			mysqlstore.Dialed(ctx, conn)
+		}
+		return conn, err
+	}
+	return connect(cfg, password)
+}
