@@ -16,7 +16,6 @@ var unserved = []system{
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
 	{"etcd", []string{"etcd"}},
-	{"ZooKeeper", []string{"zookeeper", "zk"}},
 	{"MongoDB", []string{"mongodb", "mongodb+srv"}},
 	{"Memcached", []string{"memcached"}},
 	{"DynamoDB", []string{"dynamodb"}},

@@ -32,10 +32,12 @@ require (
 )
 
 require (
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/padlock-go/padlock/pgstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/redisstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0 // indirect
+	github.com/padlock-go/padlock/zkstore v0.0.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
@@ -46,6 +48,7 @@ replace (
 	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/pgstore => ../../pgstore
 	github.com/padlock-go/padlock/redisstore => ../../redisstore
+	github.com/padlock-go/padlock/zkstore => ../../zkstore
 )
 
 replace github.com/padlock-go/padlock/sqlstore/drivers => ../../sqlstore/drivers

@@ -44,6 +44,7 @@ var guests = []guest{
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy asks for a logger of it; it gets one that says nothing"},
 	{"redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},
 	{"pgstore", "github.com/jackc/pgx/v5", false, "the client, which can watch a connection and cancel a statement"},
+	{"zkstore", "github.com/go-zookeeper/zk", false, "the client, in Go alone, which can move its session to another server"},
 	{"sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},
 	{"sqlstore/drivers", "github.com/jackc/pgx/v5", false, "the driver for PostgreSQL, which can LISTEN"},
 	{"sqlstore/drivers", "modernc.org/sqlite", false, "SQLite and its driver, in Go alone"},

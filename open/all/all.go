@@ -14,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
 	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
 	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
+	"github.com/padlock-go/padlock/zkstore"
 )
 
 // Schemes returns the schemes of all stores that are not part of package open. This list is the
@@ -27,6 +28,7 @@ func Schemes() []driver.Scheme {
 		mysql.AdvisoryScheme(),
 		sqlite.Scheme(),
 		semstore.Scheme(),
+		zkstore.Scheme(),
 	}
 }
 

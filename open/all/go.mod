@@ -6,12 +6,14 @@ require (
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/pgstore v0.0.0
 	github.com/padlock-go/padlock/redisstore v0.0.0
+	github.com/padlock-go/padlock/zkstore v0.0.0
 )
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/go-sql-driver/mysql v1.10.1 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -38,6 +40,7 @@ replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/pgstore => ../../pgstore
 	github.com/padlock-go/padlock/redisstore => ../../redisstore
+	github.com/padlock-go/padlock/zkstore => ../../zkstore
 )
 
 replace github.com/padlock-go/padlock/sqlstore/drivers => ../../sqlstore/drivers

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ZooKeeperOptions are the settings of a ZooKeeper server. With the zero value, nothing is synced
+// to disk, so the data survive a crash of the server, but not of the machine.
+type ZooKeeperOptions struct {
+	Tick time.Duration // sessions end at multiples of it; 100 ms if zero
+	Sync bool          // every write is on disk before its reply
+	Java []string      // further arguments of java, such as -Dzookeeper.skipACL=yes
+	Conf []string      // further lines of the configuration file
+
+	// Via, in an ensemble, returns the address at which server from connects to server to, whose
+	// own address is addr. So a test can put proxies between the servers. The first server is 0.
+	Via func(from, to int, addr string) string
+}
+
+// ZooKeeper starts a ZooKeeper server that allows session timeouts from 200 ms to one minute.
+func ZooKeeper(t testing.TB, o ZooKeeperOptions) *Server {
+	t.Helper()
+	needZooKeeper(t)
+	return Start(t, zooKeeperSpec(o, zooKeeperReady, ""))
+}
+
+// needZooKeeper skips the test if the server's classes are missing; java alone is not enough.
+func needZooKeeper(t testing.TB) {
+	t.Helper()
+	if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
+		missing(t, fmt.Errorf("zookeeper is not installed: Debian package zookeeper has it: %w", err))
+	}
+}
+
+// ZooKeeperEnsemble starts n servers that elect a leader, and returns when each of them serves
+// clients.
+func ZooKeeperEnsemble(t testing.TB, n int, o ZooKeeperOptions) []*Server {
+	t.Helper()
+	needZooKeeper(t)
+	peers := make([][2]int, n) // the ports for data and for elections
+	for i := range peers {
+		for j := range peers[i] {
+			r, err := reserve()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = r.release() })
+			peers[i][j] = r.port
+		}
+	}
+	var servers []*Server
+	for i := range n {
+		spec := zooKeeperSpec(o, acceptsClients, o.peers(i, peers))
+		spec.Prepare = func(ctx context.Context, p Place) error {
+			return p.Write("myid", fmt.Appendln(nil, i+1))
+		}
+		servers = append(servers, Start(t, spec))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, s := range servers {
+		for err := error(nil); ; {
+			if err = zooKeeperReady(ctx, s.place); err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("the ensemble elects no leader: %v", err)
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+	}
+	return servers
+}
+
+// peers returns the lines of server i about the ensemble.
+func (o *ZooKeeperOptions) peers(i int, ports [][2]int) string {
+	lines := "initLimit=50\nsyncLimit=50\n"
+	for j, p := range ports {
+		data := fmt.Sprintf("127.0.0.1:%d", p[0])
+		if o.Via != nil && i != j {
+			data = o.Via(i, j, data)
+		}
+		lines += fmt.Sprintf("server.%d=%s:%d\n", j+1, data, p[1])
+	}
+	return lines
+}
+
+func zooKeeperSpec(o ZooKeeperOptions, ready func(context.Context, Place) error, peers string) Spec {
+	return Spec{
+		Name:    "zookeeper",
+		Package: "zookeeper",
+		Binary:  []string{"java"},
+		Ready:   ready,
+		URL:     func(p Place) string { return "zookeeper://" + p.Addr() },
+		Args: func(p Place) []string {
+			if err := p.Write("zoo.cfg", []byte(o.file(p)+peers)); err != nil {
+				return nil // java then reports that its arguments are missing
+			}
+			args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"}
+			if !o.Sync {
+				args = append(args, "-Dzookeeper.forceSync=no")
+			}
+			args = append(args, o.Java...)
+			return append(args, "-cp", "/usr/share/java/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", p.Path("zoo.cfg"))
+		},
+	}
+}
+
+// file returns the configuration of a server that is alone.
+func (o *ZooKeeperOptions) file(p Place) string {
+	tick := o.Tick
+	if tick == 0 {
+		tick = 100 * time.Millisecond
+	}
+	lines := []string{
+		fmt.Sprintf("tickTime=%d", tick.Milliseconds()),
+		"dataDir=" + p.Dir,
+		fmt.Sprintf("clientPort=%d", p.Port),
+		"clientPortAddress=127.0.0.1",
+		"admin.enableServer=false",
+		"minSessionTimeout=200", "maxSessionTimeout=60000", "maxClientCnxns=0",
+	}
+	return strings.Join(append(lines, o.Conf...), "\n") + "\n"
+}
+
+// zooKeeperReady asks the server for its mode, which it has only when it serves clients.
+func zooKeeperReady(ctx context.Context, p Place) error {
+	said, err := ZooKeeperSays(ctx, p.Addr(), "srvr")
+	if err == nil && !strings.Contains(said, "Mode: ") {
+		err = fmt.Errorf("it says %q", said)
+	}
+	return err
+}
+
+// ZooKeeperSays returns a server's answer to one of its commands of four letters.
+func ZooKeeperSays(ctx context.Context, addr, command string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, command); err != nil {
+		return "", err
+	}
+	said, err := io.ReadAll(conn)
+	return string(said), err
+}
+
+// acceptsClients is ready before there is a leader, so that the servers can be started one by one.
+func acceptsClients(ctx context.Context, p Place) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

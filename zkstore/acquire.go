@@ -1,0 +1,202 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Acquire implements driver.Store.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	return do(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
+}
+
+// check rejects requests that are invalid or that the store cannot carry out.
+func (s *Store) check(r *driver.Request) error {
+	if err := r.Validate(&s.promises); err != nil {
+		return err
+	}
+	if r.Shared && s.cfg.symfony {
+		return fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
+	}
+	if r.Replaces != "" {
+		return fmt.Errorf("%w: a hold that ends with its session cannot be handed to another process", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.holds.leave(h)
+	switch {
+	case h.state == doubt:
+		if err := s.settle(ctx, h); err != nil {
+			return driver.Grant{}, err
+		}
+	case h.state == none:
+	case !h.ss.alive():
+		return driver.Grant{}, driver.ErrLost
+	case h.state == reserved:
+		return s.claim(h), nil
+	default:
+		return h.grant(), s.verify(h)
+	}
+	ss, err := s.session(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	try := s.try
+	if s.cfg.symfony {
+		try = s.trySymfony
+	}
+	if err := try(ss, h, r); err != nil {
+		return driver.Grant{}, err
+	}
+	return h.grant(), nil
+}
+
+// claim turns a reservation into a hold. Both are the same node, so no request is needed.
+func (s *Store) claim(h *hold) driver.Grant {
+	h.timer.Stop()
+	s.holds.set(h, held, h.ss, h.node, h.fence)
+	return h.grant()
+}
+
+// try makes one try: it joins the queue, and leaves it unless its node has the lock.
+func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
+	h.dir, h.info = s.cfg.dir(r.Name), dataOf(r.Holder)
+	n, err := ss.join(h.dir, kindOf(r.Shared, false), h.info)
+	if lost := (*lostNode)(nil); errors.As(err, &lost) {
+		h.state, h.guid = doubt, lost.guid
+	}
+	if err != nil {
+		return err
+	}
+	q, err := ss.look(h.dir)
+	if err == nil {
+		if _, blocked := q.blocker(n); blocked {
+			err = s.refusal(ss, h.dir, q, n)
+		}
+	}
+	var fence uint64
+	if err == nil {
+		fence, err = s.fenceFor(ss, h, n, q, r.FenceAbove)
+	}
+	if err != nil {
+		if gone := ss.delete(join(h.dir, n.String())); gone != nil && gone != zk.ErrNoNode {
+			ss.leave(h.dir, n)
+		}
+		return err
+	}
+	return s.holds.take(ss, h, held, n, fence)
+}
+
+// fenceFor returns the fence of a node that has the lock.
+func (s *Store) fenceFor(ss *session, h *hold, n node, q *queue, above uint64) (uint64, error) {
+	if n.kind.shared() {
+		return ss.sharedFence(h.dir, n, q, h.info, above)
+	}
+	return ss.fenceOf(h.dir, n, q, above)
+}
+
+// refusal returns the error that names the holders. It reads the nodes of the holders at once.
+func (s *Store) refusal(ss *session, dir string, q *queue, n node) error {
+	held := &driver.HeldError{Waiters: q.waiters(n)}
+	held.Holds, _ = ss.describe(dir, q.holders()) // the error is right without the holders
+	return held
+}
+
+// settle removes the node that a try with a lost reply may have left.
+func (s *Store) settle(ctx context.Context, h *hold) error {
+	ss, err := s.session(ctx)
+	if err == nil && s.cfg.symfony {
+		err = ss.settleSymfony(h)
+	} else if err == nil {
+		err = ss.discard(h.dir, h.guid)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+	}
+	s.holds.clear(h, errReleased)
+	return nil
+}
+
+// discard deletes the node with a GUID, if there is one.
+func (ss *session) discard(dir, guid string) error {
+	n, found, err := ss.search(dir, guid)
+	if err != nil || !found {
+		return err
+	}
+	if err = ss.delete(join(dir, n.String())); err == zk.ErrNoNode {
+		return nil
+	}
+	return err
+}
+
+// Extend implements driver.Store. It asks whether the node of the hold is still there.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	err := driver.CheckHold(name, token, &s.promises)
+	if err == nil && ttl != 0 {
+		err = driver.CheckTTL("TTL", ttl, &s.promises)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return do(ctx, s, func() (driver.Grant, error) {
+		h, err := s.holds.enterHeld(ctx, name, token)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		defer s.holds.leave(h)
+		g := h.grant()
+		return g, s.verify(h)
+	})
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := driver.CheckHold(name, token, &s.promises); err != nil {
+		return err
+	}
+	if err := driver.CheckFence(fence); err != nil {
+		return err
+	}
+	if s.promises.Fence == driver.NoFence {
+		return fmt.Errorf("%w: the store has no fences", errors.ErrUnsupported)
+	}
+	_, err := do(ctx, s, func() (struct{}, error) {
+		h, err := s.holds.enterHeld(ctx, name, token)
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer s.holds.leave(h)
+		if fence <= h.fence {
+			return struct{}{}, s.verify(h)
+		}
+		if _, err = h.ss.raiseAgain(h.dir, h.node, fence, fence); err != nil {
+			return struct{}{}, err
+		}
+		if h.node.kind.shared() {
+			err = h.ss.rewrite(h.dir, h.node, h.info, fence)
+		}
+		if err == nil {
+			s.holds.change(h, h.node, fence)
+		}
+		return struct{}{}, err
+	})
+	return err
+}

@@ -1,0 +1,215 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Convert implements driver.Converter.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	return do(ctx, s, func() (driver.Grant, error) {
+		h, err := s.holds.enterHeld(ctx, r.Name, r.Token)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		defer s.holds.leave(h)
+		ss := h.ss
+		switch shared := h.node.kind.shared(); {
+		case shared && !r.Shared:
+			err = s.promote(h, &r)
+		case !shared && r.Shared:
+			err = s.demote(h)
+		default:
+			s.withdraw(h)
+			g := h.grant()
+			return g, s.verify(h)
+		}
+		switch {
+		case !ss.alive() || errors.Is(err, driver.ErrLost):
+			return driver.Grant{}, driver.ErrLost
+		case err != nil:
+			return driver.Grant{}, err
+		}
+		return h.grant(), nil
+	})
+}
+
+// promote makes one try. It adds a node that keeps new readers out. If no other reader holds the
+// lock, it replaces the reader's node and the added one by an exclusive node with the number of the
+// reader's, all in one transaction.
+func (s *Store) promote(h *hold, r *driver.Request) error {
+	ss := h.ss
+	if err := s.intend(h); err != nil {
+		return err
+	}
+	q, err := ss.look(h.dir)
+	if err != nil {
+		return err
+	}
+	if _, there := q.find(h.node.guid); !there {
+		return driver.ErrLost
+	}
+	others, err := inTheWay(q, h)
+	if err != nil {
+		s.withdraw(h)
+		return err
+	}
+	if len(others) > 0 {
+		held := &driver.HeldError{Waiters: q.waiters(h.node)}
+		held.Holds, _ = ss.describe(h.dir, others)
+		return held
+	}
+	fence, err := s.promotedFence(h, q, r)
+	if err != nil {
+		s.withdraw(h)
+		return err
+	}
+	to := node{h.node.guid, tryExclusive, h.node.number}
+	fence, err = ss.swap(h, to, fence, zk.DeleteRequest{Path: join(h.dir, h.intent.String()), Version: -1})
+	if err == nil {
+		h.timer.Stop()
+		s.holds.change(h, to, fence)
+	}
+	return err
+}
+
+// inTheWay returns the other readers that hold the lock. It returns ErrPromotionConflict if another
+// reader asked for its promotion first.
+func inTheWay(q *queue, h *hold) (others []node, err error) {
+	for _, n := range q.nodes {
+		switch {
+		case n.guid == h.intent.guid || !n.before(*h.intent):
+			return others, nil
+		case n.kind == intent:
+			return nil, driver.ErrPromotionConflict
+		case !n.kind.shared():
+			return others, nil
+		case n.guid != h.node.guid:
+			others = append(others, n)
+		}
+	}
+	return others, nil
+}
+
+// promotedFence returns a fence above all earlier ones of the lock. Writers that wait have greater
+// numbers than the promoted hold, so raising the hold's number to that fence gives them greater
+// fences.
+func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
+	if s.cfg.noFences {
+		return 0, nil
+	}
+	m, err := h.ss.mapping(h.dir, &q.stat)
+	if err != nil {
+		return 0, err
+	}
+	fence := max(m.at(h.intent.number), h.fence, m.Floor, r.FenceAbove) + 1
+	if fence >= driver.MaxFence {
+		return 0, driver.ErrFencesUsedUp
+	}
+	return fence, nil
+}
+
+// swap replaces the node of h by another one with the same number, in one transaction with more. If
+// fence is not 0, the lock's mapping is raised to it. It returns the fence that the node has.
+func (ss *session) swap(h *hold, to node, fence uint64, more ...zk.DeleteRequest) (uint64, error) {
+	info := h.info
+	if info.Fence = 0; to.kind.shared() {
+		info.Fence = h.fence
+	}
+	path := join(h.dir, to.String())
+	ops := []any{
+		&zk.DeleteRequest{Path: h.path(), Version: -1},
+		&zk.CreateRequest{Path: path, Data: info.encode(), Acl: ss.cfg.acl(), Flags: zk.FlagEphemeral},
+	}
+	for _, d := range more {
+		ops = append(ops, &d)
+	}
+	tries := 0
+	err := ss.again(func() error {
+		tries++
+		if tries > 1 { // an earlier try may have been carried out
+			exists, _, err := ss.conn.Exists(path)
+			if err != nil || exists {
+				return err
+			}
+		}
+		if to.kind.shared() || ss.cfg.noFences {
+			return ss.transact(ops)
+		}
+		m, err := ss.raise(h.dir, h.node, h.node.number, fence, 0, ops...)
+		if err == nil {
+			fence = m.Fence
+		}
+		return err
+	})
+	if err == zk.ErrNoNode {
+		err = driver.ErrLost
+	}
+	return fence, err
+}
+
+// intend adds the node that keeps new readers out for MaxIntent from now.
+func (s *Store) intend(h *hold) error {
+	lapse := driver.MaxIntent * 9 / 10
+	if h.intent != nil {
+		h.timer.Reset(lapse)
+		return nil
+	}
+	n, err := h.ss.join(h.dir, intent, data{})
+	if err != nil {
+		return err
+	}
+	h.intent = &n
+	name, token := h.name, h.token
+	h.timer = time.AfterFunc(lapse, func() { s.lapse(name, token) })
+	return nil
+}
+
+// lapse withdraws an intent that was not renewed in time.
+func (s *Store) lapse(name, token string) {
+	if s.begin(s.closing) != nil {
+		return
+	}
+	defer s.work.Done()
+	h, err := s.holds.enterHeld(s.closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	s.withdraw(h)
+}
+
+// withdraw deletes the node of an intent.
+func (s *Store) withdraw(h *hold) {
+	if h.intent == nil {
+		return
+	}
+	h.timer.Stop()
+	n := *h.intent
+	h.intent = nil
+	if err := h.ss.delete(join(h.dir, n.String())); err != nil && err != zk.ErrNoNode {
+		h.ss.leave(h.dir, n)
+	}
+}
+
+// demote replaces the exclusive node by a shared one with the same number, which keeps the fence.
+func (s *Store) demote(h *hold) error {
+	if s.cfg.symfony {
+		return fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
+	}
+	to := node{h.node.guid, tryShared, h.node.number}
+	if _, err := h.ss.swap(h, to, h.fence); err != nil {
+		return err
+	}
+	s.holds.change(h, to, h.fence)
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package zkstore keeps locks in ZooKeeper 3.5 or newer, as ephemeral sequential nodes. A hold
+// lasts as long as the session of its store, so there are no leases to renew. If a process dies,
+// the servers end its session, and free its locks, after the session timeout.
+//
+//	store, err := zkstore.Open(ctx, zkstore.Config{Servers: []string{"zk1:2181", "zk2:2181", "zk3:2181"}})
+//
+// All holds of a store share one session and one connection. Waiters queue in ZooKeeper: each of
+// them watches only the node before its own, so a release wakes one waiter.
+package zkstore

@@ -1,0 +1,275 @@
+package zkstore
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The fence of an exclusive hold follows from the number of its node, so that most grants need no
+// write for it: the node of the lock has a mapping from numbers to fences. Numbers grow with each
+// node, so fences grow with each grant. The mapping is only ever raised:
+//
+//	a fence lags behind the server's clock by maxLag    to the clock, so that the scale is the common one
+//	a request has FenceAbove, or RaiseFence is called   as asked
+//	a promotion, Break                                  above every fence so far
+//
+// Readers that hold together have one fence, which is in the data of their nodes. The first reader
+// has the fence of its number. A reader that joins takes the fence of the first reader's node, and
+// then writes it into its own; each node's fence is written once, by whichever process is first.
+
+// maxLag is how far a fence may lag behind the server's clock.
+const maxLag = time.Second
+
+// A mapping gives number the fence Fence, and every other number the fence at the same distance.
+type mapping struct {
+	Fence  uint64 `json:"fence"`
+	Number int32  `json:"number"`
+	// Floor is the least fence of readers that join others. FenceAbove and RaiseFence raise it.
+	Floor uint64 `json:"floor,omitempty"`
+
+	version int32 // of the data of the lock's node
+	mzxid   int64 // of its last change
+}
+
+// at returns the fence of a number. Numbers wrap; a mapping is raised long before that.
+func (m *mapping) at(number int32) uint64 {
+	return uint64(max(0, int64(m.Fence)+int64(number-m.Number)))
+}
+
+func (m mapping) encode() []byte {
+	text, _ := json.Marshal(m) // has no value that cannot be encoded
+	return text
+}
+
+// fences has the mappings that the store has read.
+type fences struct {
+	mu    sync.Mutex
+	known map[string]mapping // by the node of the lock
+}
+
+// maxKnown is how many mappings the store remembers.
+const maxKnown = 10_000
+
+func (f *fences) get(dir string, mzxid int64) (mapping, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, ok := f.known[dir]
+	return m, ok && m.mzxid == mzxid
+}
+
+func (f *fences) put(dir string, m mapping) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.known) >= maxKnown {
+		clear(f.known)
+	}
+	f.known[dir] = m
+}
+
+// mapping returns the mapping of a lock. at is the state of the lock's node that the caller has
+// seen: the result is not older.
+func (ss *session) mapping(dir string, at *zk.Stat) (mapping, error) {
+	if m, ok := ss.fences.get(dir, at.Mzxid); ok {
+		return m, nil
+	}
+	return ss.readMapping(dir)
+}
+
+func (ss *session) readMapping(dir string) (m mapping, err error) {
+	err = ss.again(func() error {
+		text, stat, err := ss.conn.Get(dir)
+		if err != nil {
+			return err
+		}
+		m = mapping{}
+		if len(text) > 0 {
+			if err := json.Unmarshal(text, &m); err != nil {
+				return invalid("the node %s has data that padlock did not write", dir)
+			}
+		}
+		m.version, m.mzxid = stat.Version, stat.Mzxid
+		return nil
+	})
+	if err == nil {
+		ss.fences.put(dir, m)
+	}
+	return m, err
+}
+
+// raise gives number a fence of least or more, if own still exists. It returns ErrLost if own does
+// not exist. more are further operations of the same transaction.
+func (ss *session) raise(dir string, own node, number int32, least, floor uint64, more ...any) (mapping, error) {
+	for {
+		m, err := ss.readMapping(dir)
+		if err != nil {
+			return m, err
+		}
+		if m.at(number) >= least && m.Floor >= floor && len(more) == 0 {
+			return m, nil
+		}
+		if least = max(least, m.at(number)); least >= driver.MaxFence {
+			return m, driver.ErrFencesUsedUp
+		}
+		next := mapping{Fence: least, Number: number, Floor: max(floor, m.Floor)}
+		ops := append([]any{
+			&zk.CheckVersionRequest{Path: join(dir, own.String()), Version: -1},
+			&zk.SetDataRequest{Path: dir, Data: next.encode(), Version: m.version},
+		}, more...)
+		switch err := ss.transact(ops); {
+		case err == nil:
+			next.version = m.version + 1
+			return next, nil
+		case err == zk.ErrBadVersion: // another process raised it
+		case err == zk.ErrNoNode || err == zk.ErrNodeExists:
+			return m, driver.ErrLost
+		default:
+			return m, err
+		}
+	}
+}
+
+// transact carries out several operations or none of them.
+func (ss *session) transact(ops []any) error {
+	_, err := ss.conn.Multi(ops...)
+	return err
+}
+
+// fenceOf returns the fence of an exclusive node that has the lock.
+func (ss *session) fenceOf(dir string, n node, q *queue, above uint64) (uint64, error) {
+	if ss.cfg.noFences {
+		return 0, nil
+	}
+	m, err := ss.mapping(dir, &q.stat)
+	if err != nil {
+		return 0, err
+	}
+	m, err = ss.advance(dir, n, m, above)
+	return m.at(n.number), err
+}
+
+// advance raises a mapping if the fence of n lags behind the clock, or if above demands it.
+func (ss *session) advance(dir string, n node, m mapping, above uint64) (mapping, error) {
+	f := m.at(n.number)
+	least, floor := f, uint64(0)
+	if above >= f {
+		least, floor = above+1, above+1
+	}
+	if m.Fence == 0 || uint64(time.Now().Add(-maxLag).UnixMicro()) > f {
+		made, err := ss.made(join(dir, n.String()))
+		if err != nil {
+			return m, err
+		}
+		least = max(least, made)
+	}
+	if least > f || m.Fence == 0 {
+		var err error
+		if m, err = ss.raiseAgain(dir, n, least, floor); err != nil {
+			return m, err
+		}
+	}
+	if m.at(n.number) >= driver.MaxFence {
+		return m, driver.ErrFencesUsedUp
+	}
+	return m, nil
+}
+
+// raiseAgain repeats a raise of n's own fence after a lost reply.
+func (ss *session) raiseAgain(dir string, n node, least, floor uint64) (m mapping, err error) {
+	err = ss.again(func() error {
+		m, err = ss.raise(dir, n, n.number, least, floor)
+		return err
+	})
+	return m, err
+}
+
+// made returns the server's time at which a node was made, in microseconds since 1970.
+func (ss *session) made(path string) (uint64, error) {
+	var micros uint64
+	err := ss.again(func() error {
+		exists, stat, err := ss.conn.Exists(path)
+		if err == nil && !exists {
+			return driver.ErrLost
+		}
+		if err == nil {
+			micros = uint64(stat.Ctime) * 1000
+		}
+		return err
+	})
+	return micros, err
+}
+
+// sharedFence returns the fence of a shared node that has the lock, and writes it into the node.
+func (ss *session) sharedFence(dir string, n node, q *queue, info data, above uint64) (uint64, error) {
+	if ss.cfg.noFences {
+		return 0, nil
+	}
+	for {
+		m, err := ss.mapping(dir, &q.stat)
+		if err != nil {
+			return 0, err
+		}
+		first := n
+		if holders := q.holders(); len(holders) > 0 && holders[0].before(n) {
+			first = holders[0]
+		}
+		if first == n || m.Fence == 0 || above >= m.Floor && above > 0 {
+			if m, err = ss.advance(dir, n, m, above); err != nil {
+				return 0, err
+			}
+		}
+		fence, err := ss.decide(dir, first, m.at(first.number))
+		if err == nil && first != n {
+			fence, err = ss.decide(dir, n, max(fence, m.Floor))
+		}
+		if err == nil && above >= fence {
+			fence = m.at(n.number)
+			err = ss.rewrite(dir, n, info, fence)
+		}
+		if err != zk.ErrNoNode {
+			return fence, err
+		}
+		if q, err = ss.look(dir); err != nil { // the first reader has left
+			return 0, err
+		}
+		if _, still := q.find(n.guid); !still {
+			return 0, driver.ErrLost
+		}
+	}
+}
+
+// decide writes the fence of a shared node if it has none yet, and returns the fence that it has
+// then.
+func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
+	path := join(dir, n.String())
+	err := ss.again(func() error {
+		text, stat, err := ss.conn.Get(path)
+		if err != nil {
+			return err
+		}
+		d := decode(text)
+		if d.Fence != 0 {
+			fence = d.Fence
+			return nil
+		}
+		d.Fence = fence
+		if _, err = ss.conn.Set(path, d.encode(), stat.Version); err == zk.ErrBadVersion {
+			err = zk.ErrConnectionClosed // another process was first: read it
+		}
+		return err
+	})
+	return fence, err
+}
+
+// rewrite replaces the fence of the caller's own shared node.
+func (ss *session) rewrite(dir string, n node, info data, fence uint64) error {
+	info.Fence = fence
+	return ss.again(func() error {
+		_, err := ss.conn.Set(join(dir, n.String()), info.encode(), -1)
+		return err
+	})
+}

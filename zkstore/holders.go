@@ -1,0 +1,74 @@
+package zkstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// parallel is how many requests the store sends at once for an inspection.
+const parallel = 64
+
+// each calls f for the numbers below n, many at once, and returns the first error.
+func each(n int, f func(i int) error) (first error) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	slots := make(chan struct{}, parallel)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := f(i); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == nil {
+					first = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// describe reads the nodes of holders. It leaves out those that have gone meanwhile.
+func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
+	found := make([]*driver.Hold, len(nodes))
+	err := each(len(nodes), func(i int) error {
+		err := ss.again(func() error {
+			text, stat, err := ss.conn.Get(join(dir, nodes[i].String()))
+			if err == nil {
+				h := describe(nodes[i], decode(text), stat)
+				found[i] = &h
+			}
+			return err
+		})
+		if err == zk.ErrNoNode {
+			return nil
+		}
+		return err
+	})
+	var out []driver.Hold
+	for _, h := range found {
+		if h != nil {
+			out = append(out, *h)
+		}
+	}
+	return out, err
+}
+
+// describe returns a hold as others see it. Since is known only for holds that did not wait: the
+// node of a waiter is older than its hold.
+func describe(n node, d data, stat *zk.Stat) driver.Hold {
+	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan}, Shared: n.kind.shared()}
+	if !n.kind.waits() {
+		h.Since = time.UnixMilli(stat.Ctime)
+		if d.Plan > 0 {
+			h.PlannedEnd = h.Since.Add(d.Plan)
+		}
+	}
+	return h
+}

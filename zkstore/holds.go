@@ -1,0 +1,184 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+type id struct{ name, token string }
+
+// The states of a hold.
+//
+//	none      nothing is known about the token
+//	reserved  a waiter got the lock and has not claimed it yet
+//	held      node has the lock, as long as the session lives
+//	doubt     the reply to a request was lost: a node with guid may exist
+type state int
+
+const (
+	none state = iota
+	reserved
+	held
+	doubt
+)
+
+// A hold is what the store knows about a token. Operations on a hold run one after the other.
+type hold struct {
+	id
+	turn chan struct{}
+	refs int // operations; guarded by holds.mu
+
+	// Only the operation that has turn uses these. It changes the first ones under holds.mu.
+	state   state
+	ss      *session
+	node    node
+	watched bool // Break of the node is noticed
+
+	bound  context.Context // ends with the session, or when the node is found missing
+	cancel context.CancelCauseFunc
+	dir    string
+	intent *node // waits for its promotion
+	guid   string
+	fence  uint64
+	info   data
+	timer  *time.Timer
+}
+
+func (h *hold) live() bool { return (h.state == held || h.state == reserved) && h.ss.alive() }
+
+// path returns the node of h. In Symfony's layout that is the node of the lock itself.
+func (h *hold) path() string {
+	if h.node == (node{}) {
+		return h.dir
+	}
+	return join(h.dir, h.node.String())
+}
+
+func (h *hold) grant() driver.Grant {
+	return driver.Grant{Fence: h.fence, Bound: h.bound, Shared: h.node.kind.shared()}
+}
+
+// holds has the tokens of a store.
+type holds struct {
+	mu   sync.Mutex
+	byID map[id]*hold
+}
+
+// enter begins an operation on a token. leave ends it.
+func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
+	hs.mu.Lock()
+	key := id{name, token}
+	h := hs.byID[key]
+	if h == nil {
+		h = &hold{id: key, turn: make(chan struct{}, 1)}
+		hs.byID[key] = h
+	}
+	h.refs++
+	hs.mu.Unlock()
+	select {
+	case h.turn <- struct{}{}:
+		return h, nil
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case h.turn <- struct{}{}:
+		return h, nil
+	case <-ctx.Done():
+		hs.forget(h)
+		return nil, ctx.Err()
+	case <-timer.C:
+		hs.forget(h)
+		return nil, fmt.Errorf("%w: another operation on this hold has not ended", driver.ErrUnavailable)
+	}
+}
+
+func (hs *holds) leave(h *hold) {
+	<-h.turn
+	hs.forget(h)
+}
+
+func (hs *holds) forget(h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h.refs--; h.refs == 0 && h.state == none {
+		delete(hs.byID, h.id)
+	}
+}
+
+// enterHeld does what enter does, for a hold that is live.
+func (hs *holds) enterHeld(ctx context.Context, name, token string) (*hold, error) {
+	h, err := hs.enter(ctx, name, token)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case h.state == doubt:
+		err = driver.ErrUncertain
+	case h.state != held || !h.ss.alive():
+		err = driver.ErrLost
+	}
+	if err != nil {
+		hs.leave(h)
+		return nil, err
+	}
+	return h, nil
+}
+
+var (
+	errReleased = errors.New("the hold was released")
+	errBroken   = fmt.Errorf("%w: the node of the hold was deleted", driver.ErrLost)
+)
+
+// set notes that h has the lock.
+func (hs *holds) set(h *hold, st state, ss *session, n node, fence uint64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.state, h.ss, h.node, h.fence = st, ss, n, fence
+	if h.cancel == nil {
+		h.bound, h.cancel = context.WithCancelCause(ss.bound)
+	}
+}
+
+// take notes a hold, unless the session has ended meanwhile.
+func (hs *holds) take(ss *session, h *hold, st state, n node, fence uint64) error {
+	if !ss.alive() {
+		return fmt.Errorf("%w: %s", driver.ErrUncertain, context.Cause(ss.bound))
+	}
+	hs.set(h, st, ss, n, fence)
+	return nil
+}
+
+// clear notes that h has nothing, and why.
+func (hs *holds) clear(h *hold, why error) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h.watched {
+		h.ss.unwatch(h.path())
+	}
+	if h.cancel != nil {
+		h.cancel(why)
+	}
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.state, h.ss, h.intent, h.timer, h.guid = none, nil, nil, nil, ""
+	h.bound, h.cancel, h.watched = nil, nil, false
+}
+
+// change replaces the node of h.
+func (hs *holds) change(h *hold, n node, fence uint64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h.watched && n != h.node {
+		h.ss.unwatch(h.path())
+		h.watched = false
+	}
+	h.node, h.fence, h.intent = n, fence, nil
+}

@@ -1,0 +1,191 @@
+package zkstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name, &s.promises); err != nil {
+		return driver.State{}, err
+	}
+	return do(ctx, s, func() (driver.State, error) {
+		ss, err := s.session(ctx)
+		if err != nil {
+			return driver.State{Name: name}, err
+		}
+		if s.cfg.symfony {
+			return s.inspectSymfony(ss, name)
+		}
+		// Without fresh, a follower may not know yet what the caller did through another server.
+		q, err := ss.fresh(s.cfg.dir(name))
+		if err != nil {
+			return driver.State{Name: name}, err
+		}
+		return s.state(ss, name, q)
+	})
+}
+
+func (s *Store) state(ss *session, name string, q *queue) (st driver.State, err error) {
+	dir := s.cfg.dir(name)
+	st.Name, st.Waiters = name, q.waiters(node{})
+	if st.Holds, err = ss.describe(dir, q.holders()); err != nil {
+		return st, err
+	}
+	st.Fence, err = ss.highest(dir, q)
+	return st, err
+}
+
+// highest returns the highest fence minted. For a free name that is a fence that no hold exceeds.
+func (ss *session) highest(dir string, q *queue) (uint64, error) {
+	if ss.cfg.noFences || q.stat.Czxid == 0 {
+		return 0, nil
+	}
+	m, err := ss.mapping(dir, &q.stat)
+	if err != nil || m.Fence == 0 {
+		return 0, err
+	}
+	holders := q.holders()
+	if len(holders) == 0 {
+		return max(m.at(q.stat.Cversion-1), m.Fence, m.Floor), nil
+	}
+	if !holders[0].kind.shared() {
+		return m.at(holders[0].number), nil
+	}
+	fence := uint64(0)
+	for _, n := range holders {
+		text, _, err := ss.conn.Get(join(dir, n.String()))
+		if err == nil {
+			fence = max(fence, decode(text).Fence)
+		} else if err != zk.ErrNoNode {
+			return fence, err
+		}
+	}
+	return fence, nil
+}
+
+// List implements driver.Lister. It reads the queue of every name that begins with prefix and was
+// ever locked.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	return do(ctx, s, func() ([]driver.State, error) {
+		if s.cfg.symfony {
+			return nil, errSymfonyList
+		}
+		ss, err := s.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names, err := ss.names(prefix)
+		if err != nil {
+			return nil, err
+		}
+		states := make([]driver.State, len(names))
+		err = each(len(names), func(i int) error {
+			q, err := ss.look(s.cfg.dir(names[i]))
+			if err == nil && len(q.nodes) > 0 {
+				states[i], err = s.state(ss, names[i], q)
+			}
+			return err
+		})
+		var busy []driver.State
+		for _, st := range states {
+			if len(st.Holds) > 0 || st.Waiters > 0 {
+				busy = append(busy, st)
+			}
+		}
+		return busy, err
+	})
+}
+
+// names returns the names that begin with prefix and were ever locked.
+func (ss *session) names(prefix string) (names []string, err error) {
+	err = ss.again(func() error {
+		if _, err := ss.conn.Sync(ss.cfg.root); err != nil {
+			return err
+		}
+		children, _, err := ss.conn.Children(ss.cfg.root)
+		if err == zk.ErrNoNode {
+			return nil
+		}
+		names = nil
+		for _, c := range children {
+			if name, ok := unescape(c); ok && strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+		return err
+	})
+	return names, err
+}
+
+// Break implements driver.Breaker. It deletes the nodes of the holders and raises the fences in one
+// transaction.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name, &s.promises); err != nil {
+		return 0, err
+	}
+	return do(ctx, s, func() (uint64, error) {
+		ss, err := s.session(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if s.cfg.symfony {
+			return 0, s.breakSymfony(ss, name, seenFence)
+		}
+		for {
+			fence, err := s.evict(ss, s.cfg.dir(name), seenFence)
+			if err != errMoved {
+				return fence, err
+			}
+		}
+	})
+}
+
+// errMoved means that the queue changed while it was read.
+var errMoved = fmt.Errorf("%w: the queue changed", driver.ErrUnavailable)
+
+func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
+	q, err := ss.fresh(dir)
+	if err != nil {
+		return 0, err
+	}
+	if now, err := ss.highest(dir, q); err != nil || now != seen {
+		if err == nil {
+			err = driver.ErrLost
+		}
+		return 0, err
+	}
+	var ops []any
+	for _, n := range q.holders() {
+		ops = append(ops, &zk.DeleteRequest{Path: join(dir, n.String()), Version: -1})
+	}
+	fence := uint64(0)
+	if !s.cfg.noFences && q.stat.Czxid != 0 {
+		m, err := ss.mapping(dir, &q.stat)
+		if err != nil {
+			return 0, err
+		}
+		last := q.stat.Cversion - 1
+		fence = max(m.at(last), seen) + 1
+		if fence >= driver.MaxFence {
+			return 0, driver.ErrFencesUsedUp
+		}
+		set := mapping{Fence: fence, Number: last, Floor: max(fence, m.Floor)}
+		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: set.encode(), Version: m.version})
+	}
+	if len(ops) == 0 {
+		return 0, nil
+	}
+	switch err := ss.transact(ops); err {
+	case zk.ErrNoNode, zk.ErrBadVersion:
+		return 0, errMoved
+	default:
+		return fence, err
+	}
+}

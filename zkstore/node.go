@@ -1,0 +1,232 @@
+package zkstore
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A lock is the node ROOT/NAME, which stays when the lock is free. Its children are the queue:
+//
+//	_c_GUID-KIND-NUMBER
+//
+// GUID is drawn for each node, so that a store finds its node if the reply to its request was lost.
+// NUMBER is given by ZooKeeper. KIND is one of these:
+//
+//	kind  node of                         behaves as
+//	x     a try for an exclusive lock     exclusive; the node of a hold, or it goes at once
+//	w     a waiter for an exclusive lock  exclusive
+//	s     a try for a shared lock         shared; the node of a hold, or it goes at once
+//	r     a waiter for a shared lock      shared
+//	u     a promotion that was refused    exclusive, for the readers behind it
+//
+// An exclusive node holds the lock if it is the first one. A shared node holds it if only shared
+// nodes stand before it. A promotion or demotion replaces a node by one of another kind with the
+// same number, which keeps the place in the queue.
+type kind byte
+
+const (
+	tryExclusive  kind = 'x'
+	waitExclusive kind = 'w'
+	tryShared     kind = 's'
+	waitShared    kind = 'r'
+	intent        kind = 'u'
+)
+
+func (k kind) shared() bool { return k == tryShared || k == waitShared }
+
+func (k kind) waits() bool { return k == waitExclusive || k == waitShared }
+
+func kindOf(shared, waits bool) kind {
+	switch {
+	case shared && waits:
+		return waitShared
+	case shared:
+		return tryShared
+	case waits:
+		return waitExclusive
+	}
+	return tryExclusive
+}
+
+// A node is a member of a queue.
+type node struct {
+	guid   string
+	kind   kind
+	number int32
+}
+
+const (
+	guidPrefix = "_c_"
+	guidSize   = 32
+)
+
+func newGUID() string {
+	var b [guidSize / 2]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// stem returns the name of a node without its number.
+func stem(guid string, k kind) string { return guidPrefix + guid + "-" + string(k) + "-" }
+
+func (n node) String() string { return stem(n.guid, n.kind) + fmt.Sprintf("%010d", n.number) }
+
+// parseNode reads the name of a node. It returns false for nodes that padlock did not make.
+func parseNode(name string) (node, bool) {
+	rest, ok := strings.CutPrefix(name, guidPrefix)
+	if !ok || len(rest) < guidSize+4 || rest[guidSize] != '-' || rest[guidSize+2] != '-' {
+		return node{}, false
+	}
+	n, err := strconv.ParseInt(rest[guidSize+3:], 10, 32)
+	k := kind(rest[guidSize+1])
+	known := k.shared() || k == tryExclusive || k.waits() || k == intent
+	return node{rest[:guidSize], k, int32(n)}, err == nil && known
+}
+
+// before reports whether n stands before o. Numbers wrap from 2^31 - 1 to -2^31, so their distance
+// decides.
+func (n node) before(o node) bool { return n.number-o.number < 0 }
+
+// A queue is the nodes of a lock, in order.
+type queue struct {
+	nodes []node
+	stat  zk.Stat // of the lock's node
+}
+
+func newQueue(children []string, stat *zk.Stat) *queue {
+	q := &queue{stat: *stat}
+	for _, name := range children {
+		if n, ok := parseNode(name); ok {
+			q.nodes = append(q.nodes, n)
+		}
+	}
+	slices.SortFunc(q.nodes, func(a, b node) int { return int(a.number - b.number) })
+	return q
+}
+
+// blocker returns the last node that must go before n has the lock.
+func (q *queue) blocker(n node) (b node, blocked bool) {
+	for _, o := range q.nodes {
+		if !o.before(n) {
+			break
+		}
+		if !n.kind.shared() || !o.kind.shared() {
+			b, blocked = o, true
+		}
+	}
+	return b, blocked
+}
+
+// holders returns the nodes that have the lock.
+func (q *queue) holders() (out []node) {
+	for _, n := range q.nodes {
+		switch {
+		case n.kind == intent && len(out) > 0 && out[0].kind.shared():
+			return out
+		case n.kind == intent:
+		case n.kind.shared():
+			out = append(out, n)
+		case len(out) == 0:
+			return []node{n}
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+// waiters counts the waiters, without n.
+func (q *queue) waiters(n node) (count int) {
+	holders := q.holders()
+	for _, o := range q.nodes {
+		if o.kind.waits() && o.guid != n.guid && !slices.Contains(holders, o) {
+			count++
+		}
+	}
+	return count
+}
+
+func (q *queue) find(guid string) (node, bool) {
+	for _, n := range q.nodes {
+		if n.guid == guid {
+			return n, true
+		}
+	}
+	return node{}, false
+}
+
+// data is what a node says about its holder.
+type data struct {
+	Host  string        `json:"host,omitempty"`
+	PID   int           `json:"pid,omitempty"`
+	Label string        `json:"label,omitempty"`
+	Plan  time.Duration `json:"plan,omitempty"`
+	Fence uint64        `json:"fence,omitempty"` // of a shared hold; it is set once
+}
+
+func dataOf(h driver.Holder) data {
+	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan}
+}
+
+func (d data) encode() []byte {
+	text, _ := json.Marshal(d) // has no value that cannot be encoded
+	return text
+}
+
+func decode(text []byte) (d data) {
+	_ = json.Unmarshal(text, &d) // an unknown holder is better than none
+	return d
+}
+
+// literal has the bytes that a name keeps in the name of its node.
+const literal = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
+
+// escape returns the name of the node for a name. Bytes outside of literal, and a dot at the
+// beginning, are written as %XX.
+func escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; strings.IndexByte(literal, c) >= 0 && (c != '.' || i > 0) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// unescape reverses escape. It returns false for nodes that escape cannot have named.
+func unescape(node string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(node); i++ {
+		if node[i] != '%' {
+			b.WriteByte(node[i])
+			continue
+		}
+		if i+3 > len(node) {
+			return "", false
+		}
+		c, err := strconv.ParseUint(node[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	name := b.String()
+	return name, name != "" && escape(name) == node
+}
+
+// join returns the path of a child.
+func join(dir, child string) string { return path.Join(dir, child) }

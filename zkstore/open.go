@@ -1,0 +1,63 @@
+package zkstore
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Open connects to the servers of c. ctx limits only the opening.
+//
+// Open returns driver.ErrInvalid if settings are wrong or the servers demand a longer session
+// timeout, and driver.ErrUnavailable if no server can be reached. With Lazy, Open does not wait for
+// a connection.
+func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
+	s := &Store{cfg: defaults()}
+	s.cfg.servers, s.cfg.user, s.cfg.password = slices.Clone(c.Servers), c.User, c.Password
+	if s.cfg.dial = c.Dial; c.Dial == nil {
+		s.cfg.dial = (&net.Dialer{}).DialContext
+	}
+	for _, o := range opts {
+		o(&s.cfg)
+	}
+	if err := s.cfg.check(); err != nil {
+		return nil, err
+	}
+	if s.clock = s.cfg.clock; s.clock == nil {
+		s.clock = driver.SystemClock()
+	}
+	s.promises = s.cfg.guarantees()
+	s.holds.byID, s.fences.known = map[id]*hold{}, map[string]mapping{}
+	s.host = host{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.missing}
+	s.closing, s.end = context.WithCancel(context.Background())
+	s.work.Add(1)
+	if s.cfg.lazy {
+		return s, nil
+	}
+	if _, err := do(ctx, s, func() (struct{}, error) { return struct{}{}, s.prepare(ctx) }); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare connects, and makes the root, whose creation identifies the ensemble.
+func (s *Store) prepare(ctx context.Context) error {
+	ss, err := s.session(ctx)
+	if err != nil || s.cfg.root == "/" {
+		return err
+	}
+	if err := ss.make(s.cfg.root); err != nil {
+		return err
+	}
+	return ss.again(func() error {
+		_, stat, err := ss.conn.Exists(s.cfg.root)
+		if err == nil {
+			s.place.Store(fmt.Sprintf("%s %d %d", s.cfg.root, stat.Czxid, stat.Ctime))
+		}
+		return err
+	})
+}

@@ -1,0 +1,160 @@
+package zkstore
+
+import (
+	"context"
+	"net"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Config says where ZooKeeper is and how to log in. Only Servers is required.
+type Config struct {
+	// Servers are the addresses of the ensemble's members, each HOST:PORT.
+	Servers []string
+	// User and Password log in with ZooKeeper's digest scheme. Then nodes that the store makes
+	// belong to this user, and nobody else may read or change them (CREATOR_ALL). Without User,
+	// everybody may change them. The password travels unencrypted unless Dial encrypts.
+	User, Password string
+	// Dial, if not nil, makes the connections instead of a net.Dialer. It may encrypt them. ctx
+	// ends after a second at most. Dial must be safe for concurrent use.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	servers        []string
+	user, password string
+	dial           func(ctx context.Context, network, addr string) (net.Conn, error)
+	root           string
+	timeout        time.Duration
+	noFences       bool
+	symfony        bool
+	lazy           bool
+	lenient        bool
+	clock          driver.Clock
+}
+
+// DefaultSessionTimeout is the session timeout that the store asks for, if SessionTimeout is not
+// given. The servers allow 2 to 20 of their ticks; with their usual settings, that is 4 to 40 s.
+const DefaultSessionTimeout = 10 * time.Second
+
+// defaultRoot is the node below which the locks are, unless Root or SymfonyLayout says otherwise.
+const defaultRoot = "/padlock"
+
+func defaults() config { return config{timeout: DefaultSessionTimeout} }
+
+// Root keeps the locks below another node than /padlock. The store makes the node if it is missing.
+// Programs with different roots do not see each other's locks.
+func Root(node string) Option { return func(c *config) { c.root = node } }
+
+// SessionTimeout sets how long the servers keep the locks of a process that died or fell silent. It
+// is 200 ms to 10 min, and a whole number of milliseconds. If the servers allow only shorter
+// timeouts, the store uses the longest of them. If they allow only longer ones, Open fails.
+func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// NoFences turns fences off. That saves requests for names that are rarely locked, but then nothing
+// stops the late write of a holder that lost its session.
+func NoFences() Option { return func(c *config) { c.noFences = true } }
+
+// SymfonyLayout keeps locks as the ZookeeperStore of PHP's Symfony does: one ephemeral node for
+// each name, by default in the root of the tree. There are no shared locks, no queue and no fences
+// then.
+func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
+
+// Lazy opens the store without a connection to the servers, which may be down.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+// Clock sets the clock by which the store decides that its session may have ended. The default is
+// driver.SystemClock.
+func Clock(c driver.Clock) Option { return func(o *config) { o.clock = c } }
+
+func (c *config) check() error {
+	if c.root == "" && !c.symfony {
+		c.root = defaultRoot
+	} else if c.root == "" {
+		c.root = "/"
+	}
+	switch {
+	case len(c.servers) == 0:
+		return invalid("no server is named")
+	case c.timeout < 200*time.Millisecond || c.timeout > 10*time.Minute || c.timeout%time.Millisecond != 0:
+		return invalid("the session timeout is %v; it is 200ms to 10m", c.timeout)
+	case c.user == "" && c.password != "":
+		return invalid("there is a password without a user")
+	case strings.Contains(c.user, ":"):
+		return invalid("a user's name has no colon")
+	case c.symfony && c.noFences:
+		return invalid("fences: Symfony's layout has none; leave the option out")
+	case !c.symfony && c.root == "/":
+		return invalid("the locks cannot be in the root of the tree, where ZooKeeper has nodes of its own; name a node, as in /padlock")
+	}
+	for _, s := range c.servers {
+		if _, _, err := net.SplitHostPort(s); err != nil {
+			return invalid("the server %q is not HOST:PORT", s)
+		}
+	}
+	return checkRoot(c.root)
+}
+
+// checkRoot rejects paths that ZooKeeper would reject.
+func checkRoot(root string) error {
+	for part := range strings.SplitSeq(strings.TrimPrefix(root, "/"), "/") {
+		if root != "/" && escape(part) != part || part == "" && root != "/" {
+			return invalid("the root %q: it is a path such as /shop/locks, of letters, digits and the characters - _ . : @ + , = ~", root)
+		}
+	}
+	if path.Clean(root) != root || root[0] != '/' || root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
+		return invalid("the root %q: it is a path such as /shop/locks, and not below /zookeeper", root)
+	}
+	return nil
+}
+
+// dir returns the node of a lock.
+func (c *config) dir(name string) string { return join(c.root, escape(name)) }
+
+// acl returns who may use the nodes that the store makes.
+func (c *config) acl() []zk.ACL {
+	if c.user != "" {
+		return zk.AuthACL(zk.PermAll)
+	}
+	return zk.WorldACL(zk.PermAll)
+}
+
+func (c *config) guarantees() driver.Guarantees {
+	g := driver.Guarantees{
+		Store:            "zookeeper",
+		SurvivesRestart:  driver.Partly,
+		SurvivesFailover: driver.Partly,
+		SafeClockJump:    driver.Yes,
+		SafeEviction:     driver.Yes,
+		Bound:            driver.ToConnection,
+		Fence:            driver.DurableFence,
+		SharedFence:      driver.Yes,
+		LossDelay:        c.timeout,
+		DeadWaiter:       2 * c.timeout, // the servers end sessions up to a tick late
+		Shared:           true,
+		Promotion:        driver.Atomic,
+		FIFO:             true,
+		Notes: []string{
+			"Holds survive a restart or a change of the leader that takes less than about half of the session timeout.",
+			"All holds of a store end with its session.",
+			"With forceSync=no, a crash of the machines can lose holds and fences.",
+			"A reader that died while it waited for its promotion keeps new readers out until its session ends.",
+		},
+	}
+	if c.noFences || c.symfony {
+		g.Fence, g.SharedFence = driver.NoFence, driver.No
+	}
+	if c.symfony {
+		g.Store, g.Shared, g.Promotion, g.FIFO = "zookeeper-symfony", false, driver.NoPromotion, false
+		g.Notes = g.Notes[:3]
+	}
+	return g
+}

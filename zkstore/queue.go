@@ -1,0 +1,151 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// look reads the queue of a lock. A lock that was never taken has an empty one.
+func (ss *session) look(dir string) (q *queue, err error) {
+	err = ss.again(func() error {
+		children, stat, err := ss.conn.Children(dir)
+		if err == nil {
+			q = newQueue(children, stat)
+		}
+		return err
+	})
+	if err == zk.ErrNoNode {
+		return &queue{}, nil
+	}
+	return q, err
+}
+
+// fresh does what look does, and sees everything that happened before it was called. Without the
+// sync, a server may answer with an older state, if the session moved to it.
+func (ss *session) fresh(dir string) (*queue, error) {
+	if err := ss.again(func() error { _, err := ss.conn.Sync(dir); return err }); err != nil {
+		return nil, err
+	}
+	return ss.look(dir)
+}
+
+// A lostNode is the error of join if it is not known whether the node exists.
+type lostNode struct {
+	guid string
+	err  error
+}
+
+func (e *lostNode) Error() string { return e.err.Error() }
+func (e *lostNode) Unwrap() error { return e.err }
+
+// join adds a node to the queue. If the reply is lost, it looks for the node by its GUID.
+func (ss *session) join(dir string, k kind, d data) (node, error) {
+	guid := newGUID()
+	for {
+		name, err := ss.conn.Create(join(dir, stem(guid, k)), d.encode(), zk.FlagEphemeralSequential, ss.cfg.acl())
+		switch {
+		case err == nil:
+			n, _ := parseNode(path.Base(name))
+			return n, nil
+		case err == zk.ErrNoNode:
+			if err := ss.make(dir); err != nil {
+				return node{}, err
+			}
+			continue
+		case !cutOff(err):
+			return node{}, err
+		}
+		n, found, err := ss.search(dir, guid)
+		if err != nil {
+			ss.spawn(func() { ss.remove(dir, guid) })
+			return node{}, &lostNode{guid, fmt.Errorf("%w: %w", driver.ErrUncertain, err)}
+		}
+		if found {
+			return n, nil
+		}
+		late := guid // the request may still be on its way
+		ss.spawn(func() { ss.remove(dir, late) })
+		guid = newGUID()
+	}
+}
+
+// search looks for a node after a lost reply.
+func (ss *session) search(dir, guid string) (n node, found bool, err error) {
+	if err := ss.back(context.Background()); err != nil {
+		return n, false, err
+	}
+	q, err := ss.fresh(dir)
+	if err != nil {
+		return n, false, err
+	}
+	n, found = q.find(guid)
+	return n, found, nil
+}
+
+// remove deletes the node with a GUID that may exist or may yet come into being. It gives up when
+// the session has ended, since the node ends with it.
+func (ss *session) remove(dir, guid string) {
+	for round := 0; round < 3 && ss.alive(); {
+		if n, found, err := ss.search(dir, guid); err != nil {
+			continue // search waited
+		} else if found && ss.delete(join(dir, n.String())) == nil {
+			return
+		}
+		round++
+		pause := time.NewTimer(ss.known.length() / 4)
+		select {
+		case <-pause.C:
+		case <-ss.bound.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// delete deletes a node. It is no error if the node does not exist after a reply was lost.
+func (ss *session) delete(path string) error {
+	tries := 0
+	return ss.again(func() error {
+		tries++
+		err := ss.conn.Delete(path, -1)
+		if err == zk.ErrNoNode && tries > 1 {
+			return nil
+		}
+		return err
+	})
+}
+
+// leave deletes a node in the background.
+func (ss *session) leave(dir string, n node) {
+	ss.spawn(func() {
+		for ss.alive() {
+			if err := ss.delete(join(dir, n.String())); !errors.Is(err, driver.ErrUncertain) {
+				return
+			}
+		}
+	})
+}
+
+// make makes the node of a lock and those above it. They stay for ever: the node of a lock has its
+// fence, and must not be forgotten while a clock may be set back.
+func (ss *session) make(dir string) error {
+	return ss.again(func() error {
+		_, err := ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())
+		if err == zk.ErrNoNode {
+			if err := ss.make(path.Dir(dir)); err != nil {
+				return err
+			}
+			_, err = ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())
+		}
+		if err == zk.ErrNodeExists {
+			return nil
+		}
+		return err
+	})
+}

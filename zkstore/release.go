@@ -1,0 +1,109 @@
+package zkstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// reservation is how long the lock stays reserved for a waiter that got it.
+const reservation = 400 * time.Millisecond
+
+// Release implements driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
+	if err != nil {
+		return driver.Gone, err
+	}
+	return do(ctx, s, func() (driver.Outcome, error) {
+		h, err := s.holds.enter(ctx, name, token)
+		if err != nil {
+			return driver.Gone, err
+		}
+		defer s.holds.leave(h)
+		switch {
+		case h.state == none:
+			return driver.Gone, s.reach(ctx)
+		case h.state == doubt:
+			return driver.Gone, s.settle(ctx, h)
+		case !h.ss.alive():
+			s.tidy(h)
+			return driver.Gone, nil
+		}
+		return s.letGo(h)
+	})
+}
+
+// reach checks whether a server can be reached.
+func (s *Store) reach(ctx context.Context) error {
+	ss, err := s.session(ctx)
+	if err != nil {
+		return err
+	}
+	return ss.again(func() error { _, err := ss.conn.Sync(s.cfg.root); return err })
+}
+
+// tidy forgets a hold whose session was lost. The servers may not have noticed that yet, so it
+// deletes the node if a new session is connected.
+func (s *Store) tidy(h *hold) {
+	path := h.path()
+	s.holds.clear(h, errReleased)
+	if s.cfg.symfony { // the node may be the next holder's
+		return
+	}
+	s.mu.Lock()
+	ss := s.live
+	s.mu.Unlock()
+	if ss != nil && ss.alive() {
+		s.spawn(func() { _ = ss.conn.Delete(path, -1) })
+	}
+}
+
+// letGo deletes the node of h. If the reply is lost, the deletion is repeated until the session
+// ends.
+func (s *Store) letGo(h *hold) (driver.Outcome, error) {
+	ss := h.ss
+	if h.intent != nil {
+		ss.leave(h.dir, *h.intent)
+	}
+	var err error
+	if s.cfg.symfony {
+		err = ss.dropSymfony(h)
+	} else {
+		err = ss.delete(h.path())
+	}
+	n, dir := h.node, h.dir
+	s.holds.clear(h, errReleased)
+	switch {
+	case err == nil:
+		return driver.Released, nil
+	case err == zk.ErrNoNode: // Break deleted it
+		return driver.Gone, nil
+	case errors.Is(err, driver.ErrUncertain) && s.cfg.symfony:
+		ss.lose(err) // the node ends with the session
+	case errors.Is(err, driver.ErrUncertain):
+		ss.leave(dir, n)
+	}
+	return driver.Gone, err
+}
+
+// notClaimed ends a reservation that was not claimed in time.
+func (s *Store) notClaimed(name, token string) {
+	if s.begin(s.closing) != nil {
+		return
+	}
+	defer s.work.Done()
+	h, err := s.holds.enter(s.closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	if h.state == reserved {
+		_, _ = s.letGo(h)
+	}
+}

@@ -1,0 +1,76 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// first waits until the session is connected. It does not wait if no server can be reached.
+func (ss *session) first(ctx context.Context) error {
+	down, _ := ss.trouble()
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- ss.back(stop) }()
+	select {
+	case err := <-done:
+		return err
+	case <-down:
+		cancel()
+		if err := <-done; err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_, why := ss.trouble()
+		if why == nil {
+			why = errors.New("they accept connections and do not answer")
+		}
+		return fmt.Errorf("%w: no server can be reached: %w", driver.ErrUnavailable, noContext{why})
+	}
+}
+
+// noContext hides the context errors of err: a time limit of the store must not look like the
+// caller's.
+type noContext struct{ error }
+
+// back waits until the session is connected again. It returns an error if that takes too long, or
+// if the session is lost.
+func (ss *session) back(ctx context.Context) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ss.online():
+			if !ss.alive() {
+				return context.Cause(ss.bound)
+			}
+			return nil
+		case <-ss.bound.Done():
+			return context.Cause(ss.bound)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return fmt.Errorf("%w: the servers do not answer", driver.ErrUnavailable)
+		}
+	}
+}
+
+// again runs a request that may be repeated, until its connection lasts long enough.
+func (ss *session) again(request func() error) error {
+	for {
+		err := request()
+		if !cutOff(err) {
+			return err
+		}
+		if late := ss.back(context.Background()); late != nil {
+			return fmt.Errorf("%w: %w", driver.ErrUncertain, late)
+		}
+		<-time.After(time.Millisecond) // the client may not have noticed yet that it is cut off
+	}
+}

@@ -1,0 +1,290 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A session is one session at the servers, with one connection at a time. Once it is lost, it is
+// never used again.
+//
+//	state         meaning                                       holds
+//	connected     the servers answer                            held
+//	disconnected  the client looks for a server                 held, until the session's clock ends
+//	lost          the servers said so, or the clock has ended   lost
+//
+// The store's own clock decides about the end: the client hears of it only when it is connected.
+type session struct {
+	host
+	conn  *zk.Conn
+	known sessionClock
+	bound context.Context // cancelled when the session is lost
+	end   context.CancelCauseFunc
+
+	mu      sync.Mutex
+	wire    *wire
+	login   bool          // the credentials were accepted
+	up      chan struct{} // closed while connected
+	down    chan struct{} // closed when no server could be reached, until one is
+	why     error         // the last error of dial
+	watches map[string]chan struct{}
+	kept    map[string]*hold // holds whose nodes are watched
+}
+
+// A host is what a session needs of its store.
+type host struct {
+	cfg     *config
+	clock   driver.Clock
+	fences  *fences
+	spawn   func(f func())           // runs f in the background
+	round   func(ss *session)        // is called from time to time
+	missing func(name, token string) // is called when the node of a hold was deleted
+}
+
+// newSession begins to connect.
+func newSession(of host) (*session, error) {
+	ss := &session{host: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
+	ss.bound, ss.end = context.WithCancelCause(context.Background())
+	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers say more
+	ready := make(chan struct{})
+	conn, _, err := zk.Connect(ss.cfg.servers, ss.cfg.timeout,
+		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{ss: ss}),
+		zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) { return ss.dial(network, addr) }),
+		zk.WithEventCallback(func(e zk.Event) { <-ready; ss.event(e) }))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	ss.conn = conn
+	close(ready)
+	ss.spawn(ss.keep)
+	return ss, nil
+}
+
+// quiet is a logger that drops everything: errors reach the callers.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// hosts has the servers. Names are looked up at each connect, and not once as the client does.
+type hosts struct {
+	ss      *session
+	mu      sync.Mutex
+	servers []string
+	next    int
+	failed  int
+}
+
+func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
+
+func (h *hosts) Len() int { return len(h.servers) }
+
+// Next returns the next server. The client pauses for a second, and notices that it was closed, if
+// the second result is true. That pause is too long for a short session, so dial pauses instead.
+func (h *hosts) Next() (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	server := h.servers[h.next%len(h.servers)]
+	if h.failed >= len(h.servers) {
+		h.ss.unreachable()
+		pause := time.NewTimer(min(h.ss.known.length()/20, 250*time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-h.ss.bound.Done():
+		}
+		pause.Stop()
+	}
+	h.next++
+	h.failed++
+	return server, h.ss.bound.Err() != nil
+}
+
+func (h *hosts) Connected() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = 0
+}
+
+// dial connects to a server. After the end of the session it refuses, since the client would begin
+// another one.
+func (ss *session) dial(network, addr string) (net.Conn, error) {
+	if ss.bound.Err() != nil {
+		return nil, context.Cause(ss.bound)
+	}
+	ctx, cancel := context.WithTimeout(ss.bound, min(time.Second, ss.known.length()/4))
+	defer cancel()
+	conn, err := ss.cfg.dial(ctx, network, addr)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if err != nil {
+		ss.why = err
+		return nil, err
+	}
+	ss.wire = newWire(conn, ss.clock, &ss.known)
+	return ss.wire, nil
+}
+
+// event notes what the client reports. It does not block, since the client waits for it.
+func (ss *session) event(e zk.Event) {
+	switch {
+	case e.Type == zk.EventNodeDeleted || e.Type == zk.EventNodeDataChanged:
+		ss.fire(e.Path)
+	case e.Type != zk.EventSession:
+	case e.State == zk.StateHasSession:
+		ss.connected()
+	case e.State == zk.StateDisconnected:
+		ss.disconnected()
+	case e.State == zk.StateExpired:
+		ss.lose(errors.New("the servers ended the session"))
+	}
+}
+
+func (ss *session) connected() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.login || ss.cfg.user == "" {
+		ss.raiseLocked()
+		return
+	}
+	ss.spawn(func() { // the client logs in by itself when it connects again
+		err := ss.conn.AddAuth("digest", []byte(ss.cfg.user+":"+ss.cfg.password))
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		if ss.login = err == nil; ss.login {
+			ss.raiseLocked()
+		} else {
+			ss.lose(fmt.Errorf("the login failed: %w", err))
+		}
+	})
+}
+
+// unreachable notes that every server was tried without success.
+func (ss *session) unreachable() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	select {
+	case <-ss.down:
+	default:
+		close(ss.down)
+	}
+}
+
+// trouble returns a channel that is closed when no server could be reached, and the last error.
+func (ss *session) trouble() (<-chan struct{}, error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.down, ss.why
+}
+
+// raiseLocked notes that the session can be used. All waiters look at their queues again, in case a
+// watch was lost with the connection.
+func (ss *session) raiseLocked() {
+	select {
+	case <-ss.up:
+		return
+	default:
+	}
+	close(ss.up)
+	ss.down = make(chan struct{})
+	for _, w := range ss.watches {
+		close(w)
+	}
+	clear(ss.watches)
+}
+
+func (ss *session) disconnected() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	select {
+	case <-ss.up:
+		ss.up = make(chan struct{})
+	default:
+	}
+}
+
+// online returns a channel that is closed when the session is connected.
+func (ss *session) online() <-chan struct{} {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.up
+}
+
+// alive reports whether the session cannot have ended yet.
+func (ss *session) alive() bool {
+	if ss.bound.Err() != nil {
+		return false
+	}
+	if ss.clock.Now() >= ss.known.end() {
+		ss.lose(errSilent)
+		return false
+	}
+	return true
+}
+
+var errSilent = errors.New("the servers have not answered for the session timeout")
+
+// lose ends the session. The client is closed in the background, which can take a second.
+func (ss *session) lose(why error) {
+	if ss.bound.Err() != nil {
+		return
+	}
+	ss.end(fmt.Errorf("%w: the ZooKeeper session ended: %w", driver.ErrLost, why))
+	ss.spawn(ss.conn.Close)
+}
+
+// keep asks the servers for signs of life, and ends the session in time if there are none.
+func (ss *session) keep() {
+	timer := make(chan struct{}, 1)
+	var asking sync.Mutex
+	for ss.alive() {
+		every := ss.known.length() / 10
+		pause := min(every, ss.known.end().Sub(ss.clock.Now()))
+		if nap := ss.clock.Nap(); nap > 0 {
+			pause = min(pause, nap)
+		}
+		stop := ss.clock.AfterFunc(max(pause, time.Millisecond), func() { timer <- struct{}{} })
+		select {
+		case <-timer:
+		case <-ss.bound.Done():
+			stop()
+			return
+		}
+		if asking.TryLock() {
+			ss.spawn(func() {
+				defer asking.Unlock()
+				ss.ask()
+			})
+		}
+		ss.drop()
+	}
+}
+
+// ask sends a request that passes the leader, and then watches the nodes of holds that are older
+// than a round.
+func (ss *session) ask() {
+	select {
+	case <-ss.online():
+		_, _ = ss.conn.Sync(ss.cfg.root)
+	default:
+		return
+	}
+	ss.round(ss)
+}
+
+// drop closes a connection whose server is silent, so that the client tries the next one while
+// there is time. The client itself would wait for two thirds of the timeout.
+func (ss *session) drop() {
+	ss.mu.Lock()
+	w := ss.wire
+	ss.mu.Unlock()
+	if w != nil && w.silent() > ss.known.length()/4 {
+		w.Close()
+	}
+}

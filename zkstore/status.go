@@ -1,0 +1,148 @@
+package zkstore
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Status implements driver.Reporter. It asks every server for its version and mode, and the rest
+// of one server, as far as its whitelist of commands allows.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	return do(ctx, s, func() ([]driver.Finding, error) {
+		ss, err := s.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found := []driver.Finding{s.timeoutFinding(ss)}
+		found = append(found, s.serverFindings(ctx)...)
+		conf := s.ask(ctx, ss.conn.Server(), "conf")
+		found = append(found, connectionFinding(conf), s.aclFinding(ss))
+		return append(found, driver.Finding{
+			Name: "forceSync", Value: driver.Unknown,
+			Advice: "no client can see it; make sure that no server runs with -Dzookeeper.forceSync=no, which loses locks and fences in a power failure",
+		}), nil
+	})
+}
+
+func (s *Store) timeoutFinding(ss *session) driver.Finding {
+	got := ss.known.length()
+	f := driver.Finding{Name: "session-timeout", Value: got.String()}
+	if got != s.cfg.timeout {
+		f.Advice = fmt.Sprintf("%v was asked for; the servers allow minSessionTimeout to maxSessionTimeout, by default 2 to 20 ticks", s.cfg.timeout)
+	}
+	return f
+}
+
+// serverFindings asks each server of the configuration.
+func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
+	servers := s.cfg.servers
+	answers := make([]string, len(servers))
+	_ = each(len(servers), func(i int) error {
+		answers[i] = s.ask(ctx, servers[i], "srvr")
+		return nil
+	})
+	var found []driver.Finding
+	for i, text := range answers {
+		version, _, _ := strings.Cut(field(text, "Zookeeper version: "), "-")
+		mode := field(text, "Mode: ")
+		f := driver.Finding{Name: "server " + servers[i], Value: strings.TrimSpace(version + " " + mode)}
+		switch {
+		case text == "":
+			f.Value, f.Advice = driver.Unknown, "it does not answer srvr; it may be down, or accept only TLS"
+		case older(version):
+			f.Advice = "versions before 3.5 are not tested with padlock; upgrade"
+		case mode == "standalone":
+			f.Advice = "one server alone: no lock can be taken while it is down; run three"
+		case mode == "":
+			f.Value, f.Advice = "not serving", "it has no leader"
+		}
+		found = append(found, f)
+	}
+	if len(servers) == 1 && !strings.Contains(answers[0], "standalone") {
+		found = append(found, driver.Finding{Name: "servers", Value: "1", Advice: "name every member of the ensemble, so that the store finds another one when this one is down"})
+	}
+	return found
+}
+
+// ask sends a command of four letters and returns the answer, or "".
+func (s *Store) ask(ctx context.Context, server, command string) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := s.cfg.dial(ctx, "tcp", server)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	if _, err := io.WriteString(conn, command); err != nil {
+		return ""
+	}
+	text, _ := io.ReadAll(io.LimitReader(conn, 1<<16)) // what has arrived is enough
+	return string(text)
+}
+
+// field returns the rest of the line that begins with name.
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+func older(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	return errA == nil && errB == nil && (a < 3 || a == 3 && b < 5)
+}
+
+// connectionFinding reads the number of connections that a server allows each address.
+func connectionFinding(conf string) driver.Finding {
+	f := driver.Finding{Name: "maxClientCnxns", Value: field(conf, "maxClientCnxns=")}
+	n, err := strconv.Atoi(f.Value)
+	switch {
+	case err != nil:
+		f.Value, f.Advice = driver.Unknown, "each process uses one connection; 4lw.commands.whitelist=srvr,conf lets padlock see the limit of connections for each address"
+	case n > 0 && n < 60:
+		f.Advice = "each process uses one connection, and this is the limit for each address; 60 is the usual value"
+	}
+	return f
+}
+
+// aclFinding makes a node that nobody may read, and tries to read it.
+func (s *Store) aclFinding(ss *session) driver.Finding {
+	f := driver.Finding{Name: "skipACL", Value: driver.Unknown}
+	if s.cfg.user == "" {
+		f.Value, f.Advice = "not checked", "everybody who reaches the servers can change locks; log in with USER:PASSWORD@ in the URL, so that nodes belong to that user"
+		return f
+	}
+	guid := newGUID()
+	if err := ss.make(s.cfg.root); err != nil {
+		return f
+	}
+	probe := path.Join(s.cfg.root, "%probe-"+guid) // no name is escaped like this
+	if _, err := ss.conn.Create(probe, nil, zk.FlagEphemeral, zk.DigestACL(zk.PermWrite, guid, guid)); err != nil {
+		return f
+	}
+	defer ss.conn.Delete(probe, -1)
+	switch _, _, err := ss.conn.Get(probe); err {
+	case nil:
+		f.Value, f.Advice = "yes", "the servers check no ACL, so everybody can change locks; start them without -Dzookeeper.skipACL=yes"
+	case zk.ErrNoAuth:
+		f.Value = "no"
+	}
+	return f
+}

@@ -1,0 +1,189 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks in ZooKeeper. It is safe for concurrent use.
+type Store struct {
+	cfg      config
+	clock    driver.Clock
+	host     host // for the sessions
+	promises driver.Guarantees
+	holds    holds
+	fences   fences
+
+	work    sync.WaitGroup // operations and clean-ups, and one more until Close
+	ending  sync.Mutex     // guards closed and drained, and additions to work
+	closed  bool
+	drained bool
+	closing context.Context
+	end     context.CancelFunc
+
+	place atomic.Value // the string that identifies the root, once it is known
+
+	mu   sync.Mutex
+	live *session // guarded by mu
+}
+
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Converter
+	driver.Inspector
+	driver.Lister
+	driver.Breaker
+	driver.FenceRaiser
+	driver.Reporter
+	driver.SamePlacer
+} = (*Store)(nil)
+
+// session returns the session when it is connected. It begins a new one if the last one was lost.
+// An error means that nothing was sent.
+func (s *Store) session(ctx context.Context) (*session, error) {
+	ss, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ss.online():
+	default:
+		if err := ss.first(ctx); err != nil {
+			if errors.Is(err, driver.ErrLost) {
+				err = fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
+			}
+			return nil, err
+		}
+	}
+	if got := ss.known.length(); got > s.cfg.timeout && !s.cfg.lenient {
+		return nil, invalid("the servers do not allow a session timeout below %v, and %v was asked for; ask for %v, or lower minSessionTimeout of the servers", got, s.cfg.timeout, got)
+	}
+	return ss, nil
+}
+
+func (s *Store) current() (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Err() != nil {
+		return nil, driver.ErrClosed
+	}
+	if s.live != nil && s.live.alive() {
+		return s.live, nil
+	}
+	ss, err := newSession(s.host)
+	if err == nil {
+		s.live = ss
+	}
+	return ss, err
+}
+
+// do runs op, which sends requests. It returns early if ctx ends, or after patience. op then
+// continues, because a request that was sent cannot be taken back.
+func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
+	var zero T
+	if err := s.begin(ctx); err != nil {
+		return zero, err
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer s.work.Done()
+		v, err := op()
+		done <- result{v, failure(err)}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, s.afterClose(r.err)
+	case <-ctx.Done():
+		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
+	case <-timer.C:
+		return zero, fmt.Errorf("%w: the servers are silent", driver.ErrUncertain)
+	}
+}
+
+// begin counts an operation, so that Close waits for it.
+func (s *Store) begin(ctx context.Context) error {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// spawn runs f in the background. Close waits for it.
+func (s *Store) spawn(f func()) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if !s.drained {
+		s.work.Go(f)
+	}
+}
+
+// afterClose returns ErrClosed if Close is the reason for err, and err otherwise.
+func (s *Store) afterClose(err error) error {
+	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	}
+	return err
+}
+
+var errClosed = fmt.Errorf("%w: the store was closed", driver.ErrClosed)
+
+// Close ends the session. All holds end with it, at once if a server can be reached.
+func (s *Store) Close() error {
+	s.ending.Lock()
+	first := !s.closed
+	s.closed = true
+	s.ending.Unlock()
+	if first {
+		s.mu.Lock()
+		s.end()
+		live := s.live
+		s.mu.Unlock()
+		if live != nil {
+			live.lose(errClosed)
+		}
+		s.ending.Lock()
+		s.drained = true
+		s.ending.Unlock()
+		s.work.Done()
+	}
+	s.work.Wait()
+	return nil
+}
+
+// Guarantees implements driver.Store.
+func (s *Store) Guarantees() driver.Guarantees { return s.promises }
+
+// SamePlace implements driver.SamePlacer. Two stores are in the same place if they have the same
+// root node or a server's address in common.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	if !ok {
+		return false
+	}
+	if mine := s.place.Load(); mine != nil && mine == o.place.Load() {
+		return true
+	}
+	return slices.ContainsFunc(s.cfg.servers, func(server string) bool {
+		return slices.Contains(o.cfg.servers, server)
+	})
+}

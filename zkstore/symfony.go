@@ -1,0 +1,141 @@
+package zkstore
+
+import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// In Symfony's layout a lock is one ephemeral node with the token as its data. The node's name is
+// the lock's, if that has no slash. Otherwise slashes become "-", and "-" and the SHA-1 of the
+// lock's name follow.
+
+// symfonyNode returns the path of a lock's node.
+func (c *config) symfonyNode(name string) string {
+	if !symfonyTakes(name) {
+		// PHP cannot lock such a name, so any node will do that no other name has.
+		sum := sha256.Sum256([]byte(name))
+		return join(c.root, "padlock-"+hex.EncodeToString(sum[:]))
+	}
+	if strings.Contains(name, "/") {
+		sum := sha1.Sum([]byte(name))
+		name = strings.ReplaceAll(name, "/", "-") + "-" + hex.EncodeToString(sum[:])
+	}
+	return join(c.root, name)
+}
+
+// symfonyTakes reports whether ZooKeeper accepts a name as a node, once its slashes are replaced.
+func symfonyTakes(name string) bool {
+	forbidden := func(r rune) bool {
+		return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+	}
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, forbidden) &&
+		name != "." && name != ".." && name != "zookeeper" && !strings.HasPrefix(name, "padlock-")
+}
+
+// trySymfony makes one try.
+func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
+	h.dir = s.cfg.symfonyNode(r.Name)
+	for tries := 1; ; tries++ {
+		_, err := ss.conn.Create(h.dir, []byte(r.Token), zk.FlagEphemeral, s.cfg.acl())
+		switch {
+		case err == nil:
+			return s.holds.take(ss, h, held, node{}, 0)
+		case err == zk.ErrNoNode:
+			if err := ss.make(s.cfg.root); err != nil {
+				return err
+			}
+			continue
+		case cutOff(err):
+			if err := ss.again(func() error { _, err := ss.conn.Sync(h.dir); return err }); err != nil {
+				h.state = doubt
+				return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+			}
+			continue
+		case err != zk.ErrNodeExists:
+			return err
+		}
+		token, stat, err := ss.symfonyHolder(h.dir)
+		switch {
+		case err == zk.ErrNoNode && tries < 10:
+			continue
+		case err != nil:
+			return err
+		case token == r.Token && stat.EphemeralOwner == ss.conn.SessionID(): // an earlier try, whose reply was lost
+			return s.holds.take(ss, h, held, node{}, 0)
+		}
+		return &driver.HeldError{Waiters: -1, Holds: []driver.Hold{symfonyHold(stat)}}
+	}
+}
+
+func (ss *session) symfonyHolder(path string) (token string, stat *zk.Stat, err error) {
+	err = ss.again(func() error {
+		var text []byte
+		text, stat, err = ss.conn.Get(path)
+		token = string(text)
+		return err
+	})
+	return token, stat, err
+}
+
+// symfonyHold describes a holder. The node does not say who it is, so it may be PHP.
+func symfonyHold(stat *zk.Stat) driver.Hold {
+	return driver.Hold{Foreign: true, Since: time.UnixMilli(stat.Ctime)}
+}
+
+// dropSymfony deletes the node of a lock if it has h's token, and returns zk.ErrNoNode otherwise.
+func (ss *session) dropSymfony(h *hold) error {
+	token, _, err := ss.symfonyHolder(h.dir)
+	if err == nil && token != h.token {
+		err = zk.ErrNoNode
+	}
+	if err == nil {
+		err = ss.delete(h.dir)
+	}
+	return err
+}
+
+// settleSymfony deletes the node that a try with a lost reply may have left.
+func (ss *session) settleSymfony(h *hold) error {
+	err := ss.again(func() error { _, err := ss.conn.Sync(h.dir); return err })
+	if err == nil {
+		err = ss.dropSymfony(h)
+	}
+	if err == zk.ErrNoNode {
+		return nil
+	}
+	return err
+}
+
+func (s *Store) inspectSymfony(ss *session, name string) (driver.State, error) {
+	st := driver.State{Name: name, Waiters: -1}
+	_, stat, err := ss.symfonyHolder(s.cfg.symfonyNode(name))
+	if err == nil {
+		st.Holds = []driver.Hold{symfonyHold(stat)}
+	} else if err == zk.ErrNoNode {
+		err = nil
+	}
+	return st, err
+}
+
+// breakSymfony deletes the node of a lock.
+func (s *Store) breakSymfony(ss *session, name string, seen uint64) error {
+	if seen != 0 {
+		return driver.ErrLost
+	}
+	if err := ss.delete(s.cfg.symfonyNode(name)); err != zk.ErrNoNode {
+		return err
+	}
+	return nil
+}
+
+var errSymfonyList = fmt.Errorf("%w: the nodes of Symfony's layout look like other nodes", errors.ErrUnsupported)

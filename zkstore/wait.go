@@ -1,0 +1,179 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Wait implements driver.Waiter. With reserve, it joins the queue and watches the node before its
+// own. Without reserve, it watches a node that is in the way.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.work.Done()
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	g, err := s.wait(stop, &r, reserve)
+	switch {
+	case s.closing.Err() != nil:
+		return driver.Grant{}, driver.ErrClosed
+	case ctx.Err() != nil && g.TTL == 0:
+		return driver.Grant{}, ctx.Err()
+	}
+	return g, failure(err)
+}
+
+func (s *Store) wait(ctx context.Context, r *driver.Request, reserve bool) (driver.Grant, error) {
+	ss, err := s.session(ctx)
+	switch {
+	case err != nil:
+		return driver.Grant{}, err
+	case s.cfg.symfony:
+		return driver.Grant{}, s.await(ctx, ss, func() (string, bool, error) { return s.cfg.symfonyNode(r.Name), true, nil })
+	case !reserve:
+		return driver.Grant{}, s.await(ctx, ss, func() (string, bool, error) { return s.firstInTheWay(ss, r) })
+	}
+	return s.queueUp(ctx, ss, r)
+}
+
+// queueUp waits in the queue.
+func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (driver.Grant, error) {
+	dir, info := s.cfg.dir(r.Name), dataOf(r.Holder)
+	n, err := ss.join(dir, kindOf(r.Shared, true), info)
+	if err != nil {
+		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
+	}
+	var q *queue
+	err = s.await(ctx, ss, func() (string, bool, error) {
+		if q, err = ss.look(dir); err != nil {
+			return "", false, err
+		}
+		if _, there := q.find(n.guid); !there {
+			return "", false, nil // somebody deleted the node: the caller tries again
+		}
+		b, blocked := q.blocker(n)
+		return join(dir, b.String()), blocked, nil
+	})
+	if err == nil && ctx.Err() == nil {
+		if _, there := q.find(n.guid); there && ss.alive() {
+			return s.reserve(ctx, ss, dir, n, q, r)
+		}
+	}
+	ss.leave(dir, n)
+	return driver.Grant{}, s.orTryAgain(ctx, ss, err)
+}
+
+// orTryAgain returns no error if only the session was lost: the caller then tries again.
+func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !ss.alive() || errors.Is(err, driver.ErrUncertain) {
+		return nil
+	}
+	return err
+}
+
+// reserve notes that a waiter's node has the lock. The reservation is for the token that waited.
+func (s *Store) reserve(ctx context.Context, ss *session, dir string, n node, q *queue, r *driver.Request) (driver.Grant, error) {
+	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	if err != nil {
+		ss.leave(dir, n)
+		return driver.Grant{}, err
+	}
+	defer s.holds.leave(h)
+	var fence uint64
+	if h.state != none {
+		err = fmt.Errorf("%w: the token has a hold", driver.ErrInvalid)
+	} else {
+		h.dir, h.info = dir, dataOf(r.Holder)
+		fence, err = s.fenceFor(ss, h, n, q, r.FenceAbove)
+	}
+	if err == nil {
+		err = s.holds.take(ss, h, reserved, n, fence)
+	}
+	if err != nil {
+		ss.leave(dir, n)
+		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
+	}
+	name, token := r.Name, r.Token
+	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
+	return driver.Grant{Fence: fence, TTL: reservation}, nil
+}
+
+// firstInTheWay returns the node that a waiter without a place has to wait for. That is the first
+// one that is not the caller's own hold.
+func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, error) {
+	dir := s.cfg.dir(r.Name)
+	q, err := ss.look(dir)
+	if err != nil {
+		return "", false, err
+	}
+	own := s.nodeOf(r.Name, r.Token)
+	for _, n := range q.nodes {
+		if n.guid != own && n.kind != intent && (!r.Shared || !n.kind.shared()) {
+			return join(dir, n.String()), true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// nodeOf returns the GUID of the node that a token holds, or "".
+func (s *Store) nodeOf(name, token string) string {
+	s.holds.mu.Lock()
+	defer s.holds.mu.Unlock()
+	if h := s.holds.byID[id{name, token}]; h != nil && h.state == held {
+		return h.node.guid
+	}
+	return ""
+}
+
+// await waits until next reports that no node is in the way. next returns the node to wait for. It
+// is asked again when that node is deleted, and from time to time, in case a watch was lost.
+func (s *Store) await(ctx context.Context, ss *session, next func() (path string, blocked bool, err error)) error {
+	for ctx.Err() == nil {
+		path, blocked, err := next()
+		if err != nil || !blocked {
+			return err
+		}
+		deleted, there, err := ss.gone(path)
+		if cutOff(err) {
+			if err := ss.back(ctx); err != nil && !ss.alive() {
+				return err
+			}
+			continue
+		}
+		switch {
+		case err != nil:
+			return err
+		case !there && s.cfg.symfony:
+			return nil
+		case !there:
+			continue
+		}
+		pause := time.NewTimer(s.cfg.timeout + rand.N(s.cfg.timeout))
+		select {
+		case <-deleted:
+		case <-pause.C:
+		case <-ctx.Done():
+		case <-ss.bound.Done():
+			pause.Stop()
+			return context.Cause(ss.bound)
+		}
+		pause.Stop()
+		if s.cfg.symfony {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
