@@ -29,6 +29,9 @@ var settings = []setting{
 	{"wait_timeout", "the server ends sessions that are idle; padlock sets its own limit and asks the server from time to time"},
 	{"interactive_timeout", "the same"},
 	{"connections", "a program needs up to 12 connections for named locks"},
+	{"layout", "a name that programs store in two ways has two holders"},
+	{"table", "a name that is in two tables has two holders"},
+	{"collation", "names that the database takes for the same share a lock"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 
