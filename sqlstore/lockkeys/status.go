@@ -35,7 +35,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	case sqlstore.PostgreSQL:
 		found = append(found, s.tables(ctx))
 	case sqlstore.MySQL:
-		found = append(found, s.collation(ctx))
+		found = append(found, s.collation(ctx), s.timeZone(ctx))
 	}
 	return found, nil
 }
@@ -125,6 +125,21 @@ func (s *Store) collation(ctx context.Context) driver.Finding {
 	f.Value = value
 	if s.layout == Symfony && !strings.HasSuffix(value, "_bin") {
 		f.Advice = "names that differ only in the case of letters, or in accents, share a lock; while no program runs: ALTER TABLE " + s.cfg.table + " CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+	}
+	return f
+}
+
+// timeZone finds out whether the clock that newer versions of PHP read is an hour ahead in the hour
+// before the end of summer time: they read the local time and convert it.
+func (s *Store) timeZone(ctx context.Context) driver.Finding {
+	f := driver.Finding{Name: "time_zone", Value: driver.Unknown}
+	zone, err := dbms.Ask(ctx, s.db, "SELECT IF(@@global.time_zone = 'SYSTEM', @@system_time_zone, @@global.time_zone)")
+	if err != nil {
+		return f
+	}
+	f.Value = zone
+	if !strings.HasPrefix(zone, "+") && !strings.HasPrefix(zone, "-") && zone != "UTC" && zone != "GMT" {
+		f.Advice = "in the hour before summer time ends, the clock of Symfony 6.4.24, 7.2.9, 7.3.2 and later is an hour ahead, and PHP takes locks that others hold; set default-time-zone = '+00:00' on the server"
 	}
 	return f
 }

@@ -36,7 +36,10 @@ func (s *Store) write(ctx context.Context, id, text string, args ...any) (r row,
 	case nothing:
 		return row{}, dbms.Failure(ctx, err, false)
 	}
-	return row{}, errors.Join(driver.ErrUncertain, fmt.Errorf("reading the row afterwards: %w", err))
+	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) { // it would say that nothing was changed
+		return row{}, fmt.Errorf("%w: the database did not let the row be read afterwards", driver.ErrUncertain)
+	}
+	return row{}, errors.Join(err, driver.ErrUncertain)
 }
 
 // remove carries out a statement that removes a row, and reports whether it did.

@@ -31,6 +31,7 @@ var settings = []setting{
 	{"connections", "a program needs up to 12 connections for named locks"},
 	{"layout", "a name that programs store in two ways has two holders"},
 	{"table", "a name that is in two tables has two holders"},
+	{"time_zone", "PHP takes locks that others hold, and then two programs hold the same lock"},
 	{"collation", "names that the database takes for the same share a lock"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
