@@ -230,6 +230,13 @@ func (e *Election) IsLeader(ctx context.Context) error {
 	return err
 }
 
+// Leads reports whether this candidate leads, by this process's own clock. It sends no request; see
+// IsLeader.
+func (e *Election) Leads() bool {
+	t := e.current()
+	return t != nil && !t.lock.Expired()
+}
+
 // A pacer makes the pauses between campaigns.
 type pacer struct {
 	first, most, last time.Duration

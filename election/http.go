@@ -48,7 +48,7 @@ func (e *Election) Ready() http.Handler {
 // old one leads, so the deployment does not go on.
 func (e *Election) Leading() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if t := e.current(); t == nil || t.lock.Expired() {
+		if !e.Leads() {
 			answer(w, http.StatusServiceUnavailable, "does not lead")
 			return
 		}

@@ -92,6 +92,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "metrics", code: []string{"."}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},

@@ -1,0 +1,28 @@
+// Package metrics counts and times the locks of a program, and shows the figures in the text format
+// of Prometheus. It needs the standard library only.
+//
+//	m := metrics.New()
+//	locker := padlock.New(store, padlock.Observe(m))
+//	http.Handle("/metrics", m)
+//
+// All durations are in seconds. The figures, and their labels besides store and group, are:
+//
+//	padlock_lock_wait_seconds               histogram  acquires: mode, outcome
+//	padlock_lock_use_seconds                histogram  holds: mode, outcome
+//	padlock_locks                           gauge      locks that are held now
+//	padlock_lock_pending_requests           gauge      acquires that are under way now
+//	padlock_lock_contended_total            counter    acquires that found the name held
+//	padlock_lock_hand_overs_total           counter    locks that came directly from the previous holder: way
+//	padlock_lock_lost_total                 counter    locks that ended under their holder: reason
+//	padlock_lock_forgotten_total            counter    locks that the program dropped without Release
+//	padlock_lock_renewal_slack_seconds      histogram  rest of the lease when a renewal was confirmed
+//	padlock_lock_renewal_failures_total     counter    renewals that were not confirmed
+//	padlock_store_operation_seconds         histogram  requests to the store: operation
+//	padlock_store_uncertain_total           counter    requests without a reply
+//	padlock_store_cleanups_total            counter    ends of clean-ups after them: outcome
+//	padlock_election_leading                gauge      1 if this process leads: election (without store and group)
+//
+// The names of locks are unbounded, so they are no label. A name belongs to a group, by default the
+// text before the first ':' or '/'. There are at most 100 groups for each store; further names
+// count for the group "_other".
+package metrics

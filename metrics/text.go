@@ -1,0 +1,222 @@
+package metrics
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// ServeHTTP shows the figures in the text format of Prometheus, version 0.0.4.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the method is not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	if r.Method == http.MethodGet {
+		m.WriteTo(w)
+	}
+}
+
+// WriteTo writes what ServeHTTP shows.
+func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
+	counted := &counter{w: w}
+	p := &page{w: bufio.NewWriter(counted)}
+	m.write(p)
+	err := p.w.Flush()
+	return counted.n, err
+}
+
+// counter counts the bytes that it passes on.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// row is the figures of one place, with its labels.
+type row struct {
+	labels string
+	*series
+}
+
+// rows returns all places, sorted by store and group.
+func (m *Metrics) rows() []row {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	places := slices.SortedFunc(maps.Keys(m.all), func(a, b place) int {
+		return cmp.Or(strings.Compare(a.store, b.store), strings.Compare(a.group, b.group))
+	})
+	var all []row
+	for _, p := range places {
+		all = append(all, row{label("store", p.store) + "," + label("group", p.group), m.all[p]})
+	}
+	return all
+}
+
+func (m *Metrics) write(p *page) {
+	rows := m.rows()
+	p.histograms(rows, "padlock_lock_wait_seconds", "How long acquires took, by mode and outcome.", func(s *series) histograms { return byOutcome(&s.wait) })
+	p.histograms(rows, "padlock_lock_use_seconds", "How long locks were held, by mode and outcome.", func(s *series) histograms { return byOutcome(&s.use) })
+	p.gauge(rows, "padlock_locks", "Locks that are held now.", func(s *series) *atomic.Int64 { return &s.held })
+	p.gauge(rows, "padlock_lock_pending_requests", "Acquires that are under way now.", func(s *series) *atomic.Int64 { return &s.pending })
+	p.counter(rows, "padlock_lock_contended_total", "Acquires that found the name held.", func(s *series) *atomic.Uint64 { return &s.contended })
+	p.counters(rows, "padlock_lock_hand_overs_total", "Locks that came directly from the previous holder.", "way", func(s *series, i int) (string, *atomic.Uint64) {
+		if i+1 >= handOvers {
+			return "", nil
+		}
+		return padlock.HandOver(i + 1).String(), &s.handedOver[i+1]
+	})
+	p.counters(rows, "padlock_lock_lost_total", "Locks that ended under their holder.", "reason", func(s *series, i int) (string, *atomic.Uint64) {
+		if i >= len(lossReasons) {
+			return "", nil
+		}
+		return lossReasons[i].String(), &s.lost[lossReasons[i]]
+	})
+	p.counter(rows, "padlock_lock_forgotten_total", "Locks that the program dropped without Release.", func(s *series) *atomic.Uint64 { return &s.forgotten })
+	p.histograms(rows, "padlock_lock_renewal_slack_seconds", "Rest of the lease when a renewal was confirmed.", func(s *series) histograms { return histograms{{"", &s.slack}} })
+	p.counter(rows, "padlock_lock_renewal_failures_total", "Renewals that were not confirmed.", func(s *series) *atomic.Uint64 { return &s.failed })
+	p.histograms(rows, "padlock_store_operation_seconds", "How long requests to the store took.", func(s *series) histograms {
+		return histograms{{label("operation", "renew"), &s.renewal}}
+	})
+	p.counter(rows, "padlock_store_uncertain_total", "Requests without a reply.", func(s *series) *atomic.Uint64 { return &s.unsure })
+	p.counters(rows, "padlock_store_cleanups_total", "Ends of clean-ups after requests without a reply.", "outcome", func(s *series, i int) (string, *atomic.Uint64) {
+		switch i {
+		case 0:
+			return "cleaned", &s.cleaned
+		case 1:
+			return "dropped", &s.dropped
+		}
+		return "", nil
+	})
+	m.writeElections(p)
+}
+
+// lossReasons are the outcomes of EventLost.
+var lossReasons = []padlock.Outcome{padlock.OutcomeLost, padlock.OutcomeExpired}
+
+func (m *Metrics) writeElections(p *page) {
+	m.mu.RLock()
+	elections := maps.Clone(m.elections)
+	m.mu.RUnlock()
+	p.head("padlock_election_leading", "gauge", "1 if this process leads.")
+	for _, name := range slices.Sorted(maps.Keys(elections)) {
+		leads := 0
+		if elections[name].Leads() {
+			leads = 1
+		}
+		fmt.Fprintf(p.w, "padlock_election_leading{%s} %d\n", label("election", name), leads)
+	}
+}
+
+// page writes figures. The first error of the writer stays in it, and Flush returns it.
+type page struct{ w *bufio.Writer }
+
+func (p *page) head(name, kind, help string) {
+	fmt.Fprintf(p.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+func (p *page) gauge(rows []row, name, help string, of func(*series) *atomic.Int64) {
+	p.head(name, "gauge", help)
+	for _, r := range rows {
+		fmt.Fprintf(p.w, "%s{%s} %d\n", name, r.labels, of(r.series).Load())
+	}
+}
+
+func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.Uint64) {
+	p.head(name, "counter", help)
+	for _, r := range rows {
+		fmt.Fprintf(p.w, "%s{%s} %d\n", name, r.labels, of(r.series).Load())
+	}
+}
+
+// counters writes counters that have one more label. of returns the value of that label for each
+// index from 0 on, and "" after the last one.
+func (p *page) counters(rows []row, name, help, extra string, of func(*series, int) (string, *atomic.Uint64)) {
+	p.head(name, "counter", help)
+	for _, r := range rows {
+		for i := 0; ; i++ {
+			value, n := of(r.series, i)
+			if n == nil {
+				break
+			}
+			fmt.Fprintf(p.w, "%s{%s,%s} %d\n", name, r.labels, label(extra, value), n.Load())
+		}
+	}
+}
+
+// histograms are histograms with the labels that they have besides those of their row.
+type histograms []struct {
+	labels string
+	h      *histogram
+}
+
+// byOutcome returns the histograms that have been used.
+func byOutcome(all *[modes][outcomes]atomic.Pointer[histogram]) (used histograms) {
+	for mode := range all {
+		for outcome := range all[mode] {
+			if h := all[mode][outcome].Load(); h != nil {
+				labels := label("mode", padlock.Mode(mode).String()) + "," + label("outcome", padlock.Outcome(outcome).String())
+				used = append(used, struct {
+					labels string
+					h      *histogram
+				}{labels, h})
+			}
+		}
+	}
+	return used
+}
+
+func (p *page) histograms(rows []row, name, help string, of func(*series) histograms) {
+	p.head(name, "histogram", help)
+	for _, r := range rows {
+		for _, h := range of(r.series) {
+			labels := r.labels
+			if h.labels != "" {
+				labels += "," + h.labels
+			}
+			p.histogram(name, labels, h.h)
+		}
+	}
+}
+
+// histogram writes one histogram. Events that arrive meanwhile may be in the sum but not yet in the
+// count; the buckets and the count always fit together.
+func (p *page) histogram(name, labels string, h *histogram) {
+	n := uint64(0)
+	for i := range h.buckets {
+		n += h.buckets[i].Load()
+		le := "+Inf"
+		if i < len(bounds) {
+			le = seconds(bounds[i])
+		}
+		fmt.Fprintf(p.w, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, le, n)
+	}
+	fmt.Fprintf(p.w, "%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, seconds(time.Duration(h.sum.Load())), name, labels, n)
+}
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) }
+
+// label writes a label and its value, which may hold any bytes.
+func label(name, value string) string {
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	return name + `="` + escaper.Replace(value) + `"`
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
