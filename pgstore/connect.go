@@ -32,6 +32,9 @@ type dialer struct {
 	cfg    *config
 	live   func() []*conn // the live connections of this process
 	system atomic.Value   // the string that identifies the data of the server
+	// second makes the connection with which checkPooler finds out whether a pooler gives the
+	// session of the first one to others.
+	second func(context.Context) (*conn, error)
 }
 
 // checkTLS rejects settings with which an attacker on the network can switch encryption off.
@@ -188,7 +191,7 @@ func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
 		if _, err := c.exec(&ping); err != nil {
 			return failure(err)
 		}
-		second, err := d.open(ctx)
+		second, err := d.second(ctx)
 		if err != nil {
 			return err
 		}

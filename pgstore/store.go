@@ -65,7 +65,7 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.work, s.closing
 	d := &s.pool.dialer
-	d.server, d.cfg, d.live = &s.server.Config, &s.cfg, s.pool.live
+	d.server, d.cfg, d.live, d.second = &s.server.Config, &s.cfg, s.pool.live, d.open
 	if s.cfg.lazy {
 		return s, nil
 	}

@@ -35,8 +35,8 @@ func newCluster(t *testing.T, synchronous bool) *cluster {
 	c.one, c.two = connect(c.primary), connect(c.standby)
 	within(t, "the standby follows", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1" })
 	if synchronous {
-		exec(t, c.one, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-		exec(t, c.one, "SELECT pg_reload_conf()")
+		execute(t, c.one, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+		execute(t, c.one, "SELECT pg_reload_conf()")
 		within(t, "the standby is synchronous", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1" })
 	}
 	return c
@@ -51,10 +51,10 @@ func (c *cluster) url(scheme, wanted string) string {
 func (c *cluster) failOver(t *testing.T) {
 	t.Helper()
 	c.primary.Kill()
-	exec(t, c.two, "SELECT pg_promote()")
+	execute(t, c.two, "SELECT pg_promote()")
 }
 
-func exec(t *testing.T, db *sql.DB, text string) {
+func execute(t *testing.T, db *sql.DB, text string) {
 	t.Helper()
 	if _, err := db.Exec(text); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -188,8 +188,8 @@ func TestAsynchronousFailover(t *testing.T) {
 	noError(t, err)
 	at := value(t, c.one, "SELECT pg_current_wal_lsn()")
 	within(t, "the standby knows the tables", func() bool { return value(t, c.two, "SELECT pg_last_wal_replay_lsn() >= '"+at+"'") == "true" })
-	exec(t, c.two, "ALTER SYSTEM SET primary_conninfo = ''") // it receives nothing from now on
-	exec(t, c.two, "SELECT pg_reload_conf()")
+	execute(t, c.two, "ALTER SYSTEM SET primary_conninfo = ''") // it receives nothing from now on
+	execute(t, c.two, "SELECT pg_reload_conf()")
 	within(t, "the standby does not follow any more", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication") == "0" })
 	first, err := get(t, a, "new", "first")
 	noError(t, err)

@@ -1,0 +1,74 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// The probe alone, without the errors that a pooler of today returns for prepared statements: it
+// finds a pooler in transaction mode if a second connection gets the session of the first, at any
+// of several tries. Otherwise the mode stays unknown, and each later connection is compared with
+// those that there are.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	config, err := pgconn.ParseConfig(srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := defaults()
+	var live []*conn
+	d := &dialer{server: config, cfg: &c, live: func() []*conn { return live }}
+	connect := func() *conn {
+		t.Helper()
+		made, err := d.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(made.close)
+		return made
+	}
+	// same makes the second connections, of which the one with that number has the session of c.
+	same := func(c *conn, number int) {
+		tries := 0
+		d.second = func(ctx context.Context) (*conn, error) {
+			second, err := d.open(ctx)
+			if tries++; err == nil && tries == number {
+				second.pid, second.start = c.pid, c.start
+			}
+			return second, err
+		}
+	}
+	for number, found := range map[int]bool{1: true, 3: true, 4: false} {
+		first := connect()
+		first.pooled = true
+		same(first, number)
+		if err := d.checkPooler(t.Context(), first); errors.Is(err, errTransactionMode) != found || !found && err != nil {
+			t.Errorf("the session is shared at try %d: %v", number, err)
+		}
+	}
+	direct := connect()
+	same(direct, 1)
+	if err := d.checkPooler(t.Context(), direct); err != nil {
+		t.Errorf("a connection without a pooler: %v", err)
+	}
+
+	first, later := connect(), connect()
+	live = []*conn{first}
+	later.pid = first.pid // the number is used again, by a process that started at another time
+	if err := d.checkPooler(t.Context(), later); err != nil || !first.alive() {
+		t.Errorf("another process with the number of an earlier one: %v", err)
+	}
+	later.start = first.start
+	if err := d.checkPooler(t.Context(), later); !errors.Is(err, errTransactionMode) {
+		t.Errorf("two connections have one session: %v", err)
+	}
+	if first.alive() || !errors.Is(context.Cause(first.bound), errTransactionMode) {
+		t.Error("the holds of the first connection are not lost")
+	}
+}
