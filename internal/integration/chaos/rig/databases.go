@@ -50,13 +50,17 @@ var (
 		disk: disk{size: 192, after: "SELECT pg_switch_wal()"},
 	}
 	mariaDB = database{
-		start: func(s *Site, _ string) *server.Server {
-			return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
-		},
-		admin: mariaURL, url: mariaURL, open: mysql.Open,
-		kill:  "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'",
+		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, kill: killMaria,
 		table: "padlock_locks",
 		lock:  []string{"LOCK TABLES padlock_locks WRITE, padlock_grants WRITE"}, unlock: []string{"UNLOCK TABLES"},
+	}
+	named = database{
+		start: mariaServer, admin: mariaURL, open: mysql.Open, kill: killMaria,
+		url: func(at string) string {
+			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s&session-timeout=4s"
+		},
+		table: "padlock_fences",
+		lock:  []string{"LOCK TABLES padlock_fences WRITE"}, unlock: []string{"UNLOCK TABLES"},
 	}
 	sqliteFile = database{
 		admin: sqliteURL, url: sqliteURL, open: sqlite.Open,
@@ -65,6 +69,13 @@ var (
 		disk: disk{size: 16, before: "PRAGMA wal_checkpoint(TRUNCATE)"},
 	}
 )
+
+const killMaria = "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'"
+
+// mariaServer starts a server whose tables have little room.
+func mariaServer(s *Site, _ string) *server.Server {
+	return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
+}
 
 const killPostgres = "SELECT 'SELECT pg_terminate_backend(' || pid || ')' FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
 

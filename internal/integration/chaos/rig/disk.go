@@ -112,7 +112,13 @@ func (d *database) fillTable(admin string) soak.Fault {
 	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		undo := func() error {
 			return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-				return execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast"})
+				for { // the server needs a little room for the change, and gets some from its clean-up
+					err := execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast"})
+					if err == nil || ctx.Err() != nil {
+						return err
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
 			})
 		}
 		err := d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
