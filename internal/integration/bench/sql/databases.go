@@ -26,12 +26,13 @@ import (
 type bench struct {
 	plan  plan
 	dir   string // on a file system in memory, if there is one
-	pg    string // the server's URL
+	pg    string // the URL of PostgreSQL
+	maria string // the DSN of MariaDB
 	admin *sql.DB
 	names int
 }
 
-// start starts PostgreSQL. Its data are in memory.
+// start starts PostgreSQL and MariaDB. Their data are in memory.
 func (b *bench) start(h *host.Host) (err error) {
 	if b.dir, err = os.MkdirTemp("/dev/shm", "padlock-bench-sql-"); err != nil {
 		return err
@@ -46,6 +47,7 @@ func (b *bench) start(h *host.Host) (err error) {
 		b.pg = server.Postgres(t, server.PostgresOptions{Args: []string{
 			"-c", "shared_preload_libraries=pg_stat_statements", "-c", "max_connections=500",
 		}}).URL()
+		b.maria = server.MariaDB(t).URL()
 	})
 	if err != nil {
 		return err

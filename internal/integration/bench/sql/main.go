@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command sql measures locks in tables of PostgreSQL and SQLite, and advisory locks of PostgreSQL.
-// For comparison, it also measures the bare statements that such a lock needs at least. It starts
-// the server itself. Package bench describes the method; `make bench-sql` runs the command.
+// Command sql measures locks in tables of PostgreSQL and SQLite, advisory locks of PostgreSQL and
+// named locks of MariaDB. For comparison, it also measures the bare statements that such a lock
+// needs at least. It starts the servers itself. Package bench describes the method; `make bench-sql` runs the command.
 package main
 
 import (
