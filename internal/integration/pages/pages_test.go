@@ -1,8 +1,11 @@
 package pages
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,7 +96,7 @@ func write(t *testing.T, texts []string) []string {
 // Every program compiles, is formatted, and passes go vet.
 func TestProgramsCompile(t *testing.T) {
 	all := programs(t)
-	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/monitoring.md"} {
+	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/monitoring.md", "docs/election.md"} {
 		if len(all[page]) == 0 {
 			t.Errorf("%s has no program any more", page)
 		}
@@ -206,6 +209,61 @@ func TestShutdown(t *testing.T) {
 	if err := cmd.Wait(); err != nil || out.Len() > 0 {
 		t.Errorf("%v: %s", err, out.String())
 	}
+}
+
+// A second process waits for the lead, and is ready. It leads when the first one has ended.
+func TestElectionProgram(t *testing.T) {
+	first := build(t, "docs/election.md")
+	second := program(first.Dir)
+	url := server.Redis(t, server.RedisOptions{}).URL()
+	for i, cmd := range []*exec.Cmd{first, second} {
+		addr := freeAddress(t)
+		cmd.Env = append(os.Environ(), "PADLOCK_STORE="+url, "LISTEN="+addr)
+		log, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Process.Kill()
+		if i == 1 {
+			awaitReady(t, addr, "waits for the lead")
+			if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Wait(); err != nil {
+				t.Errorf("the first program ends with %v", err)
+			}
+		}
+		awaitReady(t, addr, "leads")
+		if line, err := bufio.NewReader(log).ReadString('\n'); !strings.Contains(line, "leads with the fence ") {
+			t.Errorf("program %d says %q, %v", i+1, line, err)
+		}
+	}
+	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Wait(); err != nil {
+		t.Errorf("the second program ends with %v", err)
+	}
+}
+
+// awaitReady returns when the readiness probe at addr replies with text.
+func awaitReady(t *testing.T, addr, text string) {
+	t.Helper()
+	for range 3000 {
+		reply, err := http.Get("http://" + addr + "/readyz")
+		if err == nil {
+			got, _ := io.ReadAll(reply.Body)
+			reply.Body.Close()
+			if reply.StatusCode == http.StatusOK && string(got) == text+"\n" {
+				return
+			}
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Fatalf("the probe at %s does not say %q", addr, text)
 }
 
 // freeAddress is an address of this machine at which nothing listens at the moment.
