@@ -4,15 +4,12 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	_ "github.com/go-sql-driver/mysql" // the driver
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
@@ -50,7 +47,7 @@ func (b *bench) named() *measure.Experiment {
 // rawNamed measures the bare statements on one connection.
 func (b *bench) rawNamed(upsert bool) (f measure.Figures, err error) {
 	ctx := context.Background()
-	db, err := sql.Open("mysql", b.maria)
+	db, _, err := mysql.Open(b.mariaURL("mysql", "").String())
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +75,14 @@ func (b *bench) rawNamed(upsert bool) (f measure.Figures, err error) {
 	})
 }
 
-func (b *bench) mysqlstorePair(query string) (f measure.Figures, err error) {
+// mariaURL returns a URL of the server.
+func (b *bench) mariaURL(scheme, query string) *url.URL {
 	at := b.maria[strings.Index(b.maria, "(")+1 : strings.Index(b.maria, ")")]
-	u := &url.URL{Scheme: "mysql+advisory", User: url.User("root"), Host: at, Path: "/mysql", RawQuery: query}
-	s, err := mysqlstore.FromURL(context.Background(), u, mysql.AdvisoryOpener())
+	return &url.URL{Scheme: scheme, User: url.User("root"), Host: at, Path: "/mysql", RawQuery: query}
+}
+
+func (b *bench) mysqlstorePair(query string) (f measure.Figures, err error) {
+	s, err := mysqlstore.FromURL(context.Background(), b.mariaURL("mysql+advisory", query), mysql.AdvisoryOpener())
 	if err != nil {
 		return nil, err
 	}
