@@ -105,7 +105,10 @@ func requests(data []byte) (codes []uint32) {
 const (
 	create   = 1
 	remove   = 2
+	exists   = 3
+	getData  = 4
 	setData  = 5
+	syncPath = 9
 	children = 12
 	multi    = 14
 )

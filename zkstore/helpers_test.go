@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,3 +114,21 @@ func ends(t testing.TB, bound context.Context) {
 		t.Errorf("the cause is %v", err)
 	}
 }
+
+// finding returns a finding of Status.
+func finding(t testing.TB, s driver.Reporter, name string) driver.Finding {
+	t.Helper()
+	found, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no finding %q among %+v", name, found)
+	return driver.Finding{}
+}
+
+func containsLine(text, line string) bool { return slices.Contains(strings.Split(text, "\n"), line) }

@@ -1,0 +1,425 @@
+package zkstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/zkstore"
+)
+
+// quick is the tick of servers in tests in which the end of a session matters. Servers end sessions
+// at multiples of it.
+const quick = 50 * time.Millisecond
+
+// queueOf returns the nodes in the queue of a lock.
+func queueOf(t testing.TB, conn *zk.Conn, name string) []string {
+	t.Helper()
+	nodes, _, err := conn.Children("/padlock/" + name)
+	if err != nil && err != zk.ErrNoNode {
+		t.Fatal(err)
+	}
+	return nodes
+}
+
+// lostFirst checks that a holder learns of its loss before another store gets the name.
+func lostFirst(t *testing.T, g driver.Grant, other driver.Store, name string) {
+	t.Helper()
+	until(t, "a grant of "+name+" to the next", func() bool {
+		_, err := other.Acquire(t.Context(), request(name))
+		if err == nil && g.Bound.Err() == nil {
+			t.Error("the next holder has the name, and the one before does not know that it lost it")
+		}
+		return err == nil
+	})
+	ends(t, g.Bound)
+}
+
+// T-Z1: a holder that is cut off from its server loses the lock by its own clock, before the server
+// gives it to the next.
+func TestLostBeforeTheNextGrant(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
+	b := mustOpen(t, srv.Addr())
+	for i := range 3 {
+		p := server.NewProxy(t, srv.Addr())
+		a := mustOpen(t, p.Addr(), zkstore.SessionTimeout(short))
+		name := fmt.Sprint("job", i)
+		g := take(t, a, request(name))
+		<-time.After(rand.N(short / 2))
+		p.Silence(true)
+		if i == 1 {
+			p.Cut()
+		}
+		lostFirst(t, g, b, name)
+		p.Silence(false)
+	}
+}
+
+// The same for a holder whose server was cut off from the leader. That server still answers pings.
+func TestLostBehindAFollowerThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	links := map[[2]int]*server.Proxy{}
+	servers := server.ZooKeeperEnsemble(t, 3, server.ZooKeeperOptions{
+		Tick: quick,
+		Via: func(from, to int, addr string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			if links[[2]int{from, to}] == nil {
+				links[[2]int{from, to}] = server.NewProxy(t, addr)
+			}
+			return links[[2]int{from, to}].Addr()
+		},
+	})
+	leader := leaderOf(t, servers)
+	follower := (leader + 1) % 3
+	a := mustOpen(t, servers[follower].Addr(), zkstore.SessionTimeout(short))
+	b := mustOpen(t, servers[leader].Addr())
+	g := take(t, a, request("job"))
+	<-time.After(short)
+	if g.Bound.Err() != nil {
+		t.Fatalf("the hold ended while everything worked: %v", context.Cause(g.Bound))
+	}
+	links[[2]int{follower, leader}].Silence(true)
+	lostFirst(t, g, b, "job")
+}
+
+// leaderOf returns the number of the leader.
+func leaderOf(t testing.TB, servers []*server.Server) int {
+	t.Helper()
+	for i, s := range servers {
+		said, err := server.ZooKeeperSays(t.Context(), s.Addr(), "srvr")
+		if err == nil && len(said) > 0 && containsLine(said, "Mode: leader") {
+			return i
+		}
+	}
+	t.Fatal("there is no leader")
+	return 0
+}
+
+// When the leader is killed, holds stay, waiters keep their places, and the store goes on with
+// another server.
+func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
+	servers := server.ZooKeeperEnsemble(t, 3, server.ZooKeeperOptions{Tick: quick})
+	var c zkstore.Config
+	for _, s := range servers {
+		c.Servers = append(c.Servers, s.Addr())
+	}
+	const patient = 20 * time.Second
+	a, b := mustOpenAt(t, c, zkstore.SessionTimeout(patient)), mustOpenAt(t, c, zkstore.SessionTimeout(patient))
+	r := request("job")
+	g := take(t, a, r)
+	type result struct {
+		g   driver.Grant
+		err error
+	}
+	waited, next := make(chan result, 1), request("job")
+	go func() {
+		g, err := b.Wait(t.Context(), next, true)
+		waited <- result{g, err}
+	}()
+	until(t, "a waiter", func() bool { st, err := a.Inspect(t.Context(), "job"); return err == nil && st.Waiters == 1 })
+	servers[leaderOf(t, servers)].Kill()
+	until(t, "an answer after the change of the leader", func() bool {
+		_, err := a.Extend(t.Context(), "job", r.Token, 0)
+		if errors.Is(err, driver.ErrLost) {
+			t.Fatalf("the hold is lost: %v", err)
+		}
+		return err == nil
+	})
+	if g.Bound.Err() != nil {
+		t.Fatalf("the hold ended: %v", context.Cause(g.Bound))
+	}
+	release(t, a, r)
+	select {
+	case w := <-waited:
+		if w.err != nil || w.g.Fence <= g.Fence {
+			t.Errorf("the waiter gets %+v, %v; the fence before was %d", w.g, w.err, g.Fence)
+		}
+	case <-time.After(soon):
+		t.Fatal("the waiter was not woken")
+	}
+}
+
+// The servers free the locks of a process that was killed, and those of one that was stopped. The
+// one that was stopped learns of its loss when it goes on.
+func TestHolderKilledAndStopped(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
+	s := mustOpen(t, srv.Addr())
+	killed, _ := startChild(t, "hold", srv.Addr())
+	refused(t, s, request("job"))
+	killed.Process.Kill()
+	r, _ := eventually(t, s, "job")
+	release(t, s, r)
+	stopped, lines := startChild(t, "hold", srv.Addr())
+	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, "job")
+	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	says(t, lines, "lost")
+}
+
+// A waiter that was stopped delays the next one for its session only.
+func TestWaiterStopped(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
+	s := mustOpen(t, srv.Addr())
+	r := request("job")
+	take(t, s, r)
+	waiter, _ := startChild(t, "wait", srv.Addr())
+	until(t, "a waiter", func() bool { st, err := s.Inspect(t.Context(), "job"); return err == nil && st.Waiters == 1 })
+	if err := waiter.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	release(t, s, r)
+	eventually(t, s, "job")
+}
+
+// T-Z2: whichever reply is lost, the call returns no wrong answer, and after the release no node is
+// left.
+func TestRepliesLostAtEachStep(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+	conn := raw(t, srv.Addr())
+	for what, code := range map[string]uint32{
+		"create": create, "children": children, "getData": getData, "exists": exists, "setData": setData, "delete": remove, "multi": multi, "sync": syncPath,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := server.NewProxy(t, srv.Addr())
+			s := mustOpen(t, p.Addr())
+			for round, run := range []func(testing.TB, *zkstore.Store, string){acquireRelease, refusedTry, promoteDemote, waitAndCancel, raiseAndBreak} {
+				name := fmt.Sprint(what, "-", round)
+				for range 2 { // names are new in the first round, and known in the second
+					p.LoseReply(carries(code))
+					run(t, s, name)
+				}
+				until(t, "no node is left of "+name, func() bool { return len(queueOf(t, conn, name)) == 0 })
+			}
+		})
+	}
+}
+
+// whileUncertain repeats a request as package padlock does.
+func whileUncertain(t testing.TB, what string, f func() error) {
+	t.Helper()
+	until(t, what, func() bool {
+		err := f()
+		if err != nil && !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
+}
+
+func surely(t testing.TB, s *zkstore.Store, r driver.Request) (g driver.Grant) {
+	t.Helper()
+	whileUncertain(t, "Acquire", func() (err error) { g, err = s.Acquire(t.Context(), r); return err })
+	return g
+}
+
+func surelyRelease(t testing.TB, s *zkstore.Store, r driver.Request) {
+	t.Helper()
+	whileUncertain(t, "Release", func() error {
+		out, err := s.Release(t.Context(), r.Name, r.Token, 0)
+		if err == nil && out != driver.Released && out != driver.Gone {
+			t.Errorf("Release: %v", out)
+		}
+		return err
+	})
+}
+
+func acquireRelease(t testing.TB, s *zkstore.Store, name string) {
+	last := uint64(0)
+	for _, shared := range []bool{false, true} {
+		r := request(name)
+		r.Shared = shared
+		g := surely(t, s, r)
+		if g.Fence <= last {
+			t.Errorf("after fence %d comes %d", last, g.Fence)
+		}
+		last = g.Fence
+		if again := surely(t, s, r); again.Fence != g.Fence {
+			t.Errorf("a repeat has fence %d instead of %d", again.Fence, g.Fence)
+		}
+		surelyRelease(t, s, r)
+	}
+}
+
+func refusedTry(t testing.TB, s *zkstore.Store, name string) {
+	r, other := request(name), request(name)
+	surely(t, s, r)
+	until(t, "a refusal", func() bool {
+		_, err := s.Acquire(t.Context(), other)
+		if err == nil {
+			t.Fatal("the name was granted twice")
+		}
+		return errors.Is(err, driver.ErrHeld)
+	})
+	surelyRelease(t, s, r)
+}
+
+func promoteDemote(t testing.TB, s *zkstore.Store, name string) {
+	r := reader(name)
+	before := surely(t, s, r).Fence
+	var g driver.Grant
+	for _, shared := range []bool{false, true, false} {
+		r.Shared = shared
+		whileUncertain(t, "Convert", func() (err error) { g, err = s.Convert(t.Context(), r); return err })
+	}
+	if g.Fence <= before {
+		t.Errorf("the fence was %d, and is %d after the promotion", before, g.Fence)
+	}
+	surelyRelease(t, s, r)
+}
+
+func waitAndCancel(t testing.TB, s *zkstore.Store, name string) {
+	r := request(name)
+	surely(t, s, r)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if g, err := s.Wait(ctx, request(name), true); g.TTL > 0 {
+		t.Errorf("Wait for a name that is held: %+v, %v", g, err)
+	}
+	surelyRelease(t, s, r)
+}
+
+func raiseAndBreak(t testing.TB, s *zkstore.Store, name string) {
+	r := request(name)
+	g := surely(t, s, r)
+	whileUncertain(t, "RaiseFence", func() error { return s.RaiseFence(t.Context(), name, r.Token, g.Fence+1000) })
+	var st driver.State
+	whileUncertain(t, "Inspect", func() (err error) { st, err = s.Inspect(t.Context(), name); return err })
+	if st.Fence != g.Fence+1000 {
+		t.Errorf("the fence was raised to %d, and is %d", g.Fence+1000, st.Fence)
+	}
+	if _, err := s.Break(t.Context(), name, st.Fence); errors.Is(err, driver.ErrLost) {
+		t.Errorf("Break: %v", err)
+	}
+	surelyRelease(t, s, r)
+}
+
+// Waits and tries that are cancelled at any moment leave no node behind.
+func TestCancelledCalls(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+	s, conn := mustOpen(t, srv.Addr()), raw(t, srv.Addr())
+	r := request("job")
+	take(t, s, r)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+			defer cancel()
+			if _, err := s.Wait(ctx, request("job"), true); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Wait: %v", err)
+			}
+			s.Acquire(ctx, request("job"))
+		})
+	}
+	wg.Wait()
+	until(t, "one node is left", func() bool { return len(queueOf(t, conn, "job")) == 1 })
+	release(t, s, r)
+}
+
+// A holder whose lock is broken learns it, although nothing happens on its connection.
+func TestBreakIsNoticed(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+	a, b := mustOpen(t, srv.Addr(), zkstore.SessionTimeout(short)), mustOpen(t, srv.Addr())
+	first, second := request("job"), request("other")
+	g, kept := take(t, a, first), take(t, a, second)
+	if _, err := b.Break(t.Context(), "job", g.Fence); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, g.Bound)
+	if kept.Bound.Err() != nil {
+		t.Error("another hold of the store has ended too")
+	}
+	release(t, a, second)
+}
+
+// If somebody deletes the node of a free lock, or all data is lost, fences do not fall.
+func TestFencesAfterTheNodeWasDeleted(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+	s, conn := mustOpen(t, srv.Addr()), raw(t, srv.Addr())
+	last := uint64(0)
+	for range 3 {
+		for range 50 {
+			r := request("job")
+			g := take(t, s, r)
+			if g.Fence <= last {
+				t.Fatalf("after fence %d comes %d", last, g.Fence)
+			}
+			last = g.Fence
+			release(t, s, r)
+		}
+		if err := conn.Delete("/padlock/job", -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A store that logs in makes nodes that nobody else can use, and still does so after its connection
+// was cut.
+func TestNodesBelongToTheirUser(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+	p := server.NewProxy(t, srv.Addr())
+	c := zkstore.Config{Servers: []string{p.Addr()}, User: "app", Password: "secret:word"}
+	a, stranger, conn := mustOpenAt(t, c), mustOpen(t, srv.Addr()), raw(t, srv.Addr())
+	for range 3 {
+		r := request("job")
+		take(t, a, r)
+		if _, err := stranger.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("Acquire by a stranger: %v", err)
+		}
+		if err := conn.Delete(path.Join("/padlock/job", "x"), -1); err != zk.ErrNoAuth {
+			t.Errorf("Delete by a stranger: %v", err)
+		}
+		p.Cut()
+		surelyRelease(t, a, r)
+	}
+	if found := finding(t, a, "skipACL"); found.Value != "no" || found.Advice != "" {
+		t.Errorf("skipACL: %+v", found)
+	}
+}
+
+// Close returns soon, whatever state the connection is in.
+func TestCloseWhileCutOff(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+	for range 2 {
+		p := server.NewProxy(t, srv.Addr())
+		s := mustOpen(t, p.Addr())
+		take(t, s, request("job"+p.Addr()))
+		p.Silence(true)
+		done := make(chan error, 1)
+		go func() { done <- s.Close() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(soon):
+			t.Fatal("Close does not return while the server is silent")
+		}
+	}
+}

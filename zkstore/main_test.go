@@ -1,0 +1,79 @@
+package zkstore_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/zkstore"
+)
+
+// The environment of a child process that takes part in a test.
+const (
+	childAddr = "PADLOCK_TEST_ADDR"
+	childMode = "PADLOCK_TEST_MODE" // hold or wait
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childMode) != "" {
+		child()
+	}
+	os.Exit(m.Run())
+}
+
+// child takes or awaits the name "job" and says so. It then says when its hold is lost.
+func child() {
+	ctx := context.Background()
+	s, err := open(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(short))
+	var g driver.Grant
+	if err == nil && os.Getenv(childMode) == "hold" {
+		g, err = s.Acquire(ctx, request("job"))
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	if os.Getenv(childMode) == "wait" {
+		g, err = s.(driver.Waiter).Wait(ctx, request("job"), true)
+		fmt.Println("waited", err)
+	}
+	if g.Bound != nil {
+		<-g.Bound.Done()
+		fmt.Println("lost")
+	}
+	select {}
+}
+
+// startChild returns when the child is ready.
+func startChild(t *testing.T, mode, addr string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childMode+"="+mode, childAddr+"="+addr)
+	out, in := io.Pipe()
+	cmd.Stdout = in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		out.Close()
+		cmd.Wait()
+	})
+	lines := bufio.NewReader(out)
+	says(t, lines, "ready")
+	return cmd, lines
+}
+
+// says checks the next line of a child.
+func says(t *testing.T, lines *bufio.Reader, want string) {
+	t.Helper()
+	if line, err := lines.ReadString('\n'); line != want+"\n" {
+		t.Fatalf("the child says %q, %v; want %q", line, err, want)
+	}
+}
