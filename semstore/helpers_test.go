@@ -217,10 +217,29 @@ func serve() {
 		case "storm":
 			name, file, _ := strings.Cut(string(name), "\n")
 			err = storm(s, name, file)
+		case "mill":
+			fmt.Println("milling")
+			mill(s, strings.Split(string(name), "\n"))
 		case "sleeper": // starts a process that outlives this one
 			err = exec.Command("sleep", "30").Start()
 		}
 		fmt.Println(err)
+	}
+}
+
+// mill takes, awaits and gives back locks until the process is killed.
+func mill(s *Store, names []string) {
+	for i := 0; ; i++ {
+		r := request(names[i%len(names)], fmt.Sprint(i))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%5)*100*time.Microsecond)
+		_, err := s.Acquire(ctx, r)
+		if err != nil {
+			_, err = s.Wait(ctx, r, true)
+		}
+		if err == nil {
+			s.Release(context.Background(), r.Name, r.Token, 0) // whatever it returns, the next turn follows
+		}
+		cancel()
 	}
 }
 

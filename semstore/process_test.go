@@ -5,6 +5,8 @@ package semstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -126,6 +128,63 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	}
 	if users, err := value(set, semUsers); users != 1+mark {
 		t.Errorf("the semaphore has %d users (%v), want the holder only", users, err)
+	}
+}
+
+// Waiters give up at any moment, also at the one when a release has removed the semaphore and they
+// have made the next. When all have gone, no semaphore is left.
+func TestCancelledWaitsLeaveNoSemaphore(t *testing.T) {
+	name := unique(t, "")
+	var all sync.WaitGroup
+	for i := range 8 {
+		s := open(t, MD5)
+		all.Go(func() {
+			for j := range 1000 {
+				r := request(name, fmt.Sprint(i, " ", j))
+				ctx, cancel := context.WithTimeout(context.Background(), rand.N(300*time.Microsecond))
+				if _, err := s.Wait(ctx, r, true); err == nil {
+					s.Release(context.Background(), name, r.Token, 0)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if set, err := find(MD5.key(name), false); err != errRemoved {
+		t.Errorf("semaphore %d is left (%v)", set, err)
+	}
+}
+
+// Processes that open, await, take and give back locks are killed at any moment. What they leave is
+// free at once, and the next release removes it.
+func TestKilledAtAnyMoment(t *testing.T) {
+	names := []string{unique(t, "a"), unique(t, "b")}
+	var all sync.WaitGroup
+	for range 40 {
+		c := goChild(t)
+		all.Go(func() {
+			c.send("mill", strings.Join(names, "\n"))
+			c.expect("milling")
+			<-time.After(rand.N(30 * time.Millisecond))
+			c.kill()
+		})
+	}
+	all.Wait()
+	s := open(t, MD5)
+	for _, name := range names {
+		if set, err := find(MD5.key(name), false); err == nil {
+			held, err1 := isHeld(set)
+			guard, err2 := value(set, semGuard)
+			users, err3 := value(set, semUsers)
+			if held || guard != 0 || users != 0 || errors.Join(err1, err2, err3) != nil {
+				t.Errorf("left by killed processes: held %v, guard %d, users %d", held, guard, users)
+			}
+		}
+		take(t, s, request(name, "us"))
+		release(t, s, name, "us", driver.Released)
+		if set, err := find(MD5.key(name), false); err != errRemoved {
+			t.Errorf("semaphore %d is left after a release (%v)", set, err)
+		}
 	}
 }
 

@@ -60,8 +60,15 @@ func await(id int, patience time.Duration) error {
 	return operate(id, patience, operation{semLock, -1, flagUndo}, operation{semUsers, mark, flagUndo})
 }
 
-// leave closes a set without releasing its lock.
-func leave(id int) { _ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait}) }
+// leave closes a set without a lock. If the lock is free, leave takes it and removes the set, as a
+// release does. Otherwise a caller that made the set and then gave up would leave it behind.
+func leave(id int) {
+	if takeLock(id) == nil {
+		_ = giveBack(id) // an error means that somebody else removed the set
+		return
+	}
+	_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
+}
 
 // giveBack frees the lock as PHP does, by removing the set. If another user made the set, it cannot
 // be removed, and giveBack frees only its lock.
