@@ -155,8 +155,8 @@ func TestCancelledWaitsLeaveNoSemaphore(t *testing.T) {
 	}
 }
 
-// Processes that open, await, take and give back locks are killed at any moment. What they leave is
-// free at once, and the next release removes it.
+// Processes that open, await, take and give back locks are killed at any moment. The semaphores
+// that they leave are free at once, and the next release removes them.
 func TestKilledAtAnyMoment(t *testing.T) {
 	names := []string{unique(t, "a"), unique(t, "b")}
 	var all sync.WaitGroup
