@@ -116,6 +116,11 @@ type Store interface {
 	// can tell that nobody took the name since, else ErrLost. If ttl is 0, Extend changes nothing
 	// and only verifies the hold. Grant.Fence is the fence of the hold, or 0 if the store did not
 	// read it.
+	//
+	// A store may renew several holds with one request. Then ttl counts from that request, which
+	// was sent at most ttl/10 ago and which Grant.From gives. Extend of one hold never fails
+	// because of another hold, and never keeps another hold alive: a hold that nobody extends ends
+	// between its TTL and its TTL plus [RenewalInterval], and never later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends what token has: a hold, a reservation or a place in the queue. It never ends

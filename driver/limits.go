@@ -38,6 +38,11 @@ const (
 	MaxFenceAbove = MaxFence - 1<<50
 )
 
+// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl: a third
+// of it, and some more because renewals are not all sent at the same time. It is also how late a
+// hold that nobody extends may end; see [Store].Extend.
+func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
+
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
 // tokens in the same sets, so a hold with this token would look like that mark.
 const reservedToken = "__write__"

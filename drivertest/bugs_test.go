@@ -38,6 +38,7 @@ const (
 	extendAnybody             bug = "Extend does not look at the token"
 	extendCutsAtLeast         bug = "Extend cuts AtLeast"
 	extendDoesNothing         bug = "Extend does not lengthen the lease"
+	extendKeepsOthers         bug = "Extend lengthens the leases of all holds"
 	extendRevives             bug = "Extend revives a lease that ran out"
 	extendShortens            bug = "Extend shortens a lease"
 	extendTheTaker            bug = "a lapsed holder's Extend lengthens the lease of the next holder"

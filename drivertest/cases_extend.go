@@ -18,7 +18,7 @@ var extendCases = []testCase{
 			g := c.extend(l, c.units(4))
 			c.full(g, c.units(4), "Extend")
 			c.sameFence(l, g, "Extend")
-			c.takeOver(c.b, c.request(l.req.Name), l.sent.Add(c.units(4)), "by another process, after Extend")
+			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Extend")
 		},
 	},
 	{
@@ -107,6 +107,21 @@ var extendCases = []testCase{
 		},
 	},
 	{
+		name:   "extend/abandoned",
+		clause: "A hold that nobody extends ends between its TTL and its TTL plus RenewalInterval, even if its process extends other holds. Extend of a hold never fails because of another hold.",
+		about:  "Store.Extend Request.TTL",
+		needs:  []need{leases},
+		f: func(c *check) {
+			never := c.take(c.a, c.brief(c.name(), 5), "of a free name")
+			once := c.take(c.a, c.brief(c.name(), 5), "of another free name")
+			kept := []*lease{c.take(c.a, c.brief(c.name(), 5), "of a free name"), c.take(c.a, c.brief(c.name(), 5), "of a free name")}
+			c.pass(c.units(2))
+			c.extend(once, c.units(5))
+			c.endsInTime(never, kept)
+			c.endsInTime(once, kept)
+		},
+	},
+	{
 		name:   "extend/after-release",
 		clause: "An Extend after Release, such as a late renewal, does not bring the hold back.",
 		about:  "Store.Extend Store.Release",
@@ -117,6 +132,32 @@ var extendCases = []testCase{
 			c.soon(c.b, c.request(l.req.Name), "after a late Extend of a released hold")
 		},
 	},
+}
+
+// endsInTime extends the kept holds again and again, until the lease of l has ended. It checks that
+// the lease does not end too early or too late.
+func (c *check) endsInTime(l *lease, kept []*lease) {
+	r := c.request(l.req.Name)
+	limit := driver.RenewalInterval(l.req.TTL)
+	for c.now().Before(l.ended.Add(limit + c.patience)) {
+		for _, k := range kept {
+			c.extend(k, k.req.TTL)
+		}
+		asked := c.now()
+		if _, err := c.tryAnew(c.b, &r, "of a name whose holder does nothing"); err == nil {
+			switch late := asked.Sub(l.ended.Add(limit + c.unit)); {
+			case c.now().Before(l.sure.Add(-slack(l.req.TTL))):
+				c.failf("a lease ended %v too early", l.sure.Sub(c.now()))
+			case late > 0 && (c.unit == c.run.unit || limit < 3*time.Second):
+				panic(stop{slow: true}) // perhaps the machine is slow, so longer leases must show it
+			case late > 0:
+				c.failf("a lease of %v that nobody extended ended %v later than allowed", l.req.TTL, late)
+			}
+			return
+		}
+		c.pass(c.unit / 4)
+	}
+	c.failf("a lease of %v that nobody extended had not ended %v after its end", l.req.TTL, limit+c.patience)
 }
 
 func (c *check) verifyUntilItLapses() {

@@ -53,6 +53,15 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 	case s.is(extendCutsAtLeast) && !h.atLeast.IsZero():
 		h.until = end
 	case s.is(extendDoesNothing):
+	case s.is(extendKeepsOthers):
+		h.until = later(h.until, end)
+		for name, other := range w.names {
+			if other != e && name[:strings.LastIndex(name, ".")] == e.name[:strings.LastIndex(e.name, ".")] { // of the same case
+				for _, o := range other.holds {
+					o.until = later(o.until, end)
+				}
+			}
+		}
 	default:
 		h.until = later(h.until, end)
 	}

@@ -15,7 +15,6 @@ type system struct {
 var unserved = []system{
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
-	{"etcd", []string{"etcd"}},
 	{"MongoDB", []string{"mongodb", "mongodb+srv"}},
 	{"Memcached", []string{"memcached"}},
 	{"DynamoDB", []string{"dynamodb"}},

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/etcdstore"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/pgstore"
 	"github.com/padlock-go/padlock/redisstore"
@@ -29,6 +30,7 @@ func Schemes() []driver.Scheme {
 		sqlite.Scheme(),
 		semstore.Scheme(),
 		zkstore.Scheme(),
+		etcdstore.Scheme(),
 	}
 }
 

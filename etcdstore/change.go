@@ -1,0 +1,67 @@
+package etcdstore
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// change is what a method does to a name.
+type change struct {
+	conds []clientv3.Cmp
+	ops   []clientv3.Op
+}
+
+func (c *change) still(e *entry) { c.conds = append(c.conds, still(e.key, e.created)) }
+
+func (c *change) do(ops ...clientv3.Op) { c.ops = append(c.ops, ops...) }
+
+// put writes a key with a lease.
+func put(key string, value string, id clientv3.LeaseID) clientv3.Op {
+	return clientv3.OpPut(key, value, clientv3.WithLease(id))
+}
+
+// maxTries bounds how often a change is tried while others change the same name.
+const maxTries = 200
+
+// read returns the state of a name.
+func (c *connection) read(ctx context.Context, p place, name string) (*state, error) {
+	reply, err := c.commit(ctx, nil, p.reads(), nil)
+	if err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	return stateOf(p, name, reply), nil
+}
+
+// change reads a name, lets decide look at it, and makes the change only if nothing was added to
+// the name or modified since it was read. Otherwise decide looks again. decide returns nil if there
+// is nothing to do. The result is the revision of the change. An error of the server is returned as
+// it is if the server says that a lease is gone.
+func (c *connection) change(ctx context.Context, st *state, decide func(*state) (*change, error)) (int64, error) {
+	for range maxTries {
+		todo, err := decide(st)
+		if err != nil || todo == nil {
+			return st.revision, err
+		}
+		conds := append(st.unchanged(), todo.conds...)
+		reply, err := c.commit(ctx, conds, todo.ops, st.reads())
+		switch {
+		case isLeaseGone(err):
+			return 0, err
+		case err != nil:
+			return 0, failure(ctx, err, true)
+		case reply.Succeeded:
+			return reply.Header.Revision, nil
+		}
+		st = stateOf(st.place, st.name, reply)
+	}
+	return 0, unavailable("too many others change the name at the same time")
+}
+
+// unchanged compares: nothing was added to the name or modified since it was read.
+func (st *state) unchanged() []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(st.dir).WithRange(st.end()), "<", st.revision+1),
+		clientv3.Compare(clientv3.ModRevision(st.place.fence), "<", st.revision+1),
+	}
+}

@@ -1,0 +1,136 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}
+
+func unavailable(format string, args ...any) error {
+	return fmt.Errorf("%w: etcd: "+format, append([]any{driver.ErrUnavailable}, args...)...)
+}
+
+// joined is errors.Join in one line.
+type joined struct{ first, second error }
+
+func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
+
+func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
+
+// refusals lists the errors of the server which prove that it changed nothing, each with advice.
+var refusals = []struct {
+	err    error
+	advice string
+}{
+	{rpctypes.ErrNoSpace, "the server is out of space (alarm NOSPACE); compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"},
+	{rpctypes.ErrCorrupt, "the server has the alarm CORRUPT; restore the damaged member"},
+	{rpctypes.ErrTooManyRequests, "the server has too many requests waiting to be applied"},
+	{rpctypes.ErrAuthFailed, "the server does not accept the user or the password"},
+	{rpctypes.ErrUserEmpty, "the server wants a user and a password; write etcd://USER:PASSWORD@HOST"},
+	{rpctypes.ErrPermissionDenied, "the user has no right to read and write the keys of the prefix; see docs/stores/etcd.md"},
+	{rpctypes.ErrAuthOldRevision, "users or roles were changed just now; try again"},
+	{rpctypes.ErrNoLeader, "the cluster has no leader; more than half of its members must be running and see each other"},
+	{rpctypes.ErrNotCapable, "the server is too old"},
+	{rpctypes.ErrTooManyOps, "the server allows fewer than 128 operations in a transaction; raise --max-txn-ops"},
+	{rpctypes.ErrLeaseNotFound, "the server does not have a lease that it made; was it restarted without its data?"},
+	{rpctypes.ErrGRPCNotSupportedForLearner, "this member is a learner; name a voting member"},
+}
+
+// failure maps the error of a request to the errors of package driver. wrote says that the request
+// would have changed something.
+func failure(ctx context.Context, err error, wrote bool) error {
+	if err == nil {
+		return nil
+	}
+	if own := inside(err); own != nil {
+		return err
+	}
+	for _, r := range refusals {
+		if errors.Is(err, r.err) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(r.err) {
+			return unavailable("%s", r.advice)
+		}
+	}
+	if advice := unreached(err); advice != "" {
+		return unavailable("%s", advice)
+	}
+	awaitDeadline(ctx, err)
+	if cause := ctx.Err(); cause != nil && !errors.Is(context.Cause(ctx), errSilent) {
+		if wrote {
+			return &joined{cause, driver.ErrUncertain}
+		}
+		return cause
+	}
+	text := "the server does not answer in time"
+	if !isDeadline(err) {
+		text = rpctypes.ErrorDesc(err)
+	}
+	if wrote {
+		return fmt.Errorf("%w: etcd: %s", driver.ErrUncertain, text)
+	}
+	return unavailable("%s", text)
+}
+
+// awaitDeadline waits until ctx has ended, if the client ended the request because of ctx but a
+// moment before.
+func awaitDeadline(ctx context.Context, err error) {
+	if deadline, ok := ctx.Deadline(); ok && isDeadline(err) && time.Until(deadline) < 50*time.Millisecond {
+		<-ctx.Done()
+	}
+}
+
+// errSilent ends a request to a silent server.
+var errSilent = errors.New("the server is silent")
+
+// inside returns the error of package driver in err.
+func inside(err error) error {
+	for _, own := range []error{driver.ErrHeld, driver.ErrExpired, driver.ErrLost, driver.ErrUncertain,
+		driver.ErrUnavailable, driver.ErrPromotionConflict, driver.ErrInvalid, driver.ErrClosed, errors.ErrUnsupported} {
+		if errors.Is(err, own) {
+			return own
+		}
+	}
+	return nil
+}
+
+func isDeadline(err error) bool {
+	code := status.Code(err)
+	return code == codes.DeadlineExceeded || code == codes.Canceled ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// unreached returns advice about a connection that could not be made, or "". The request was not
+// sent then.
+func unreached(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "authentication handshake failed"):
+		return "TLS failed: check etcds:, ca=FILE and the name in the certificate of the server"
+	case strings.Contains(text, "Error while dialing"):
+		return "no member can be reached"
+	case strings.Contains(text, "error reading server preface"):
+		return "what listens there does not speak etcd's protocol, or wants TLS; write etcds:// for TLS"
+	}
+	return ""
+}
+
+// isLeaseGone reports whether the server refused a request because it does not have the lease. Then
+// it changed nothing.
+func isLeaseGone(err error) bool {
+	return errors.Is(err, rpctypes.ErrLeaseNotFound) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrLeaseNotFound)
+}
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, rpctypes.ErrNoSpace) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrNoSpace)
+}

@@ -1,0 +1,300 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A group is a lease that several holds share, so that one request renews them all. A hold gets
+// into a group with its first Extend. It stays there while it is extended in time: before the lease
+// is renewed, every hold that was extended since the renewal before moves to a fresh lease if there
+// is one that was not. The old lease then ends, and with it the hold that nobody extends.
+//
+//	event                        what happens to the lease and the members
+//	Extend, lease just renewed   nothing; the Grant counts from that renewal
+//	Extend, all members extended the lease is renewed, and the keys of all members are compared
+//	Extend, one member was not   the others move to a fresh lease, in one transaction
+//	Extend, lease gone           the group is dissolved; each member finds out about its own key
+//	Release                      the member leaves
+type group struct {
+	length int64         // of the lease, in seconds
+	turn   chan struct{} // held while the group makes a request
+
+	mu      sync.Mutex
+	lease   lease
+	members map[*hold]bool // true if its key has the lease
+}
+
+// groups are those of one store.
+type groups struct {
+	*leases
+	mu  sync.Mutex
+	all map[int64][]*group // for each length
+}
+
+// maxMembers is how many holds share a lease. Their keys fit into one transaction, which by default
+// has at most 128 operations.
+const maxMembers = 120
+
+func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
+
+// fresh is how long after a renewal a lease still counts as just renewed.
+func fresh(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
+
+// join adds a hold to a group with room whose lease was just renewed, or to a new one.
+func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error) {
+	if n := g.enter(h, length); n != nil {
+		return n, nil
+	}
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if n := g.enter(h, length); n != nil {
+		return n, nil
+	}
+	l, err := g.grant(ctx, length)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	g.all[length] = append(g.all[length], &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: make(map[*hold]bool)})
+	g.mu.Unlock()
+	return g.enter(h, length), nil
+}
+
+// enter adds a hold to a group if there is one, and drops groups without members.
+func (g *groups) enter(h *hold, length int64) (in *group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	var left []*group
+	for _, n := range g.all[length] {
+		n.mu.Lock()
+		young := now.Sub(n.lease.from) <= fresh(length)
+		if in == nil && young && len(n.members) < maxMembers {
+			in = n
+			n.members[h] = false
+		}
+		if young || len(n.members) > 0 {
+			left = append(left, n)
+		}
+		n.mu.Unlock()
+	}
+	g.all[length] = left
+	return in
+}
+
+// extend makes the lease of a member last for its length from now, less the time for which a lease
+// counts as just renewed.
+func (g *group) extend(ctx context.Context, s *leases, h *hold) error {
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now := s.clock.Now()
+	current, late := g.census(now)
+	switch {
+	case now.Sub(g.lease.from) > fresh(g.length) && late:
+		return g.moveOn(ctx, s, current)
+	case now.Sub(g.lease.from) > fresh(g.length):
+		if err := g.renew(ctx, s, current); err != nil {
+			return err
+		}
+	}
+	if g.isIn(h) {
+		return nil
+	}
+	return g.moveIn(ctx, s.conn)
+}
+
+func (g *group) isIn(h *hold) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members[h]
+}
+
+// census returns the members that were extended in time, and whether there are others.
+func (g *group) census(now driver.Instant) (current []*hold, late bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for h, in := range g.members {
+		h.mu.Lock()
+		since := now.Sub(h.asked)
+		h.mu.Unlock()
+		switch {
+		case since > driver.RenewalInterval(time.Duration(g.length)*time.Second):
+			late = late || in
+		case in:
+			current = append(current, h)
+		}
+	}
+	return current, late
+}
+
+// renew renews the lease and then compares the keys of all members.
+func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
+	from := s.clock.Now()
+	ttl, err := s.conn.keepAlive(ctx, g.lease.id)
+	if isLeaseGone(err) {
+		g.dissolve()
+		return nil
+	}
+	if err != nil {
+		return failure(ctx, err, true)
+	}
+	stay, err := s.conn.together(ctx, current, nil)
+	if err != nil {
+		return err
+	}
+	g.became(lease{id: g.lease.id, from: from, ttl: time.Duration(ttl) * time.Second}, stay, current)
+	return nil
+}
+
+// moveOn moves the members that were extended in time to a fresh lease. The others stay behind.
+func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
+	l, err := s.grant(ctx, g.length)
+	if isNoSpace(err) { // keeping a hold for too long is better than losing one
+		return g.renew(ctx, s, current)
+	}
+	if err != nil {
+		return failure(ctx, err, true)
+	}
+	moved, err := s.conn.together(ctx, current, l)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	for h, in := range g.members {
+		if in {
+			delete(g.members, h)
+			h.outside()
+		}
+	}
+	for _, h := range moved {
+		g.members[h] = true
+		h.inside(g)
+	}
+	g.mu.Unlock()
+	g.became(*l, moved, current)
+	return nil
+}
+
+// moveIn moves the keys of new members to the lease.
+func (g *group) moveIn(ctx context.Context, c *connection) error {
+	g.mu.Lock()
+	var joining []*hold
+	for h, in := range g.members {
+		if !in {
+			joining = append(joining, h)
+		}
+	}
+	l := g.lease
+	g.mu.Unlock()
+	moved, err := c.together(ctx, joining, &l)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	for _, h := range moved {
+		if _, still := g.members[h]; still { // and was not released meanwhile
+			g.members[h] = true
+			h.inside(g)
+		}
+	}
+	g.mu.Unlock()
+	g.became(l, moved, joining)
+	return nil
+}
+
+// became notes a lease and which of the members that were asked about have it.
+func (g *group) became(l lease, stay, asked []*hold) {
+	g.mu.Lock()
+	g.lease = l
+	g.mu.Unlock()
+	for _, h := range asked {
+		h.mu.Lock()
+		h.gone = true
+		h.mu.Unlock()
+	}
+	for _, h := range stay {
+		h.mu.Lock()
+		h.gone = false
+		h.mu.Unlock()
+		h.until(&l)
+	}
+	for _, h := range asked {
+		h.mu.Lock()
+		gone := h.gone
+		h.mu.Unlock()
+		if gone {
+			h.leave()
+		}
+	}
+}
+
+// dissolve takes all members out.
+func (g *group) dissolve() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for h := range g.members {
+		h.outside()
+	}
+	clear(g.members)
+	g.lease.from -= driver.Instant(time.Hour) // nobody joins any more
+}
+
+// inside and outside are called with the group's mutex held.
+func (h *hold) inside(g *group) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.group = g
+}
+
+func (h *hold) outside() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.group = nil
+}
+
+// together compares the keys of holds in one transaction and, if to is not nil, moves them to that
+// lease with their values as they are. It returns the holds whose keys are there.
+func (c *connection) together(ctx context.Context, all []*hold, to *lease) ([]*hold, error) {
+	for len(all) > 0 {
+		var conds []clientv3.Cmp
+		var moves, reads []clientv3.Op
+		for _, h := range all {
+			conds = append(conds, still(h.key, h.created))
+			reads = append(reads, clientv3.OpGet(h.key, clientv3.WithKeysOnly()))
+			if to != nil {
+				moves = append(moves, clientv3.OpPut(h.key, "", clientv3.WithIgnoreValue(), clientv3.WithLease(to.id)))
+			}
+		}
+		reply, err := c.commit(ctx, conds, moves, reads)
+		if err != nil {
+			return nil, failure(ctx, err, to != nil)
+		}
+		if reply.Succeeded {
+			return all, nil
+		}
+		var there []*hold
+		for i, h := range all {
+			for _, kv := range reply.Responses[i].GetResponseRange().Kvs {
+				if kv.CreateRevision == h.created {
+					there = append(there, h)
+				}
+			}
+		}
+		all = there
+	}
+	return nil, nil
+}

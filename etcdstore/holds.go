@@ -1,0 +1,146 @@
+package etcdstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// hold is what this store remembers of a hold that it was granted.
+type hold struct {
+	name, id string
+	key      string
+	created  int64 // the revision that created the key
+	fence    uint64
+	reader   bool
+
+	mu      sync.Mutex
+	since   driver.Instant // of the grant
+	end     driver.Instant // the server keeps the key at least until then; 0 is unknown
+	asked   driver.Instant // the last Extend
+	checked driver.Instant // when the key was last known to be there
+	renewed driver.Instant // when the last renewal of its lease was sent
+	group   *group
+	gone    bool // the key is not there any more
+}
+
+type holdKey struct{ name, id string }
+
+// holds are those of one store.
+type holds struct {
+	clock driver.Clock
+	mu    sync.Mutex
+	all   map[holdKey]*hold
+	swept int // how many there were after the last sweep
+}
+
+func newHolds(clock driver.Clock) *holds {
+	return &holds{clock: clock, all: make(map[holdKey]*hold)}
+}
+
+func (h *holds) get(name, id string) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all[holdKey{name, id}]
+}
+
+// put remembers a hold instead of an earlier one with the same token.
+func (h *holds) put(n *hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.all) > 2*h.swept+64 {
+		h.sweep()
+	}
+	if old := h.all[holdKey{n.name, n.id}]; old != nil {
+		old.leave()
+	}
+	h.all[holdKey{n.name, n.id}] = n
+}
+
+// take forgets a hold.
+func (h *holds) take(name, id string) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.all[holdKey{name, id}]
+	if n != nil {
+		delete(h.all, holdKey{name, id})
+		n.leave()
+	}
+	return n
+}
+
+// remembered is how long a hold is remembered after its end, so that Extend and Release can say why
+// it ended.
+const remembered = 10 * time.Minute
+
+// sweep forgets the holds that ended long ago without a Release.
+func (h *holds) sweep() {
+	now := h.clock.Now()
+	for key, n := range h.all {
+		n.mu.Lock()
+		over := n.end != 0 && now.Sub(n.end) > remembered
+		n.mu.Unlock()
+		if over {
+			delete(h.all, key)
+			n.leave()
+		}
+	}
+	h.swept = len(h.all)
+}
+
+// leave takes the hold out of its group.
+func (n *hold) leave() {
+	n.mu.Lock()
+	g := n.group
+	n.group = nil
+	n.mu.Unlock()
+	if g != nil {
+		g.remove(n)
+	}
+}
+
+// byFence returns the hold of a name with a fence. Readers that have one fence are alike here.
+func (h *holds) byFence(name string, fence uint64) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.all {
+		if n.name == name && n.fencing() == fence {
+			return n
+		}
+	}
+	return nil
+}
+
+func (n *hold) fencing() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.fence
+}
+
+// until notes a lease that the key has.
+func (n *hold) until(l *lease) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.end, n.checked, n.renewed = max(n.end, l.end()), max(n.checked, l.from), max(n.renewed, l.from)
+}
+
+func (n *hold) endsAt() driver.Instant {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.end
+}
+
+// ask notes an Extend, and returns the group that the hold is in.
+func (n *hold) ask(now driver.Instant) *group {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = now
+	return n.group
+}
+
+func (g *group) remove(h *hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.members, h)
+}

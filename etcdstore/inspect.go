@@ -1,0 +1,236 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name, &guarantees); err != nil {
+		return driver.State{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.State{}, err
+	}
+	defer s.work.Done()
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	st, err := s.conn.read(ctx, s.cfg.place(name), name)
+	if err != nil {
+		return driver.State{}, err
+	}
+	out := st.report()
+	s.fillUntil(ctx, out.Holds)
+	return out, nil
+}
+
+// report returns the state as others see it, with numbers of leases instead of times.
+func (st *state) report() driver.State {
+	out := driver.State{Name: st.name, Fence: st.fence, Waiters: st.waiters()}
+	for i := range st.entries {
+		e := &st.entries[i]
+		if e.kind != waiting && e.kind != intending && !st.guards(e) {
+			out.Holds = append(out.Holds, e.report())
+		}
+	}
+	return out
+}
+
+// listPage is how many keys List reads at once.
+const listPage = 1000
+
+// List implements driver.Lister.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.work.Done()
+	states, err := s.list(ctx, s.cfg.prefix+"l/"+escape(prefix))
+	if err != nil {
+		return nil, err
+	}
+	var out []driver.State
+	var holds []driver.Hold
+	for _, st := range states {
+		o := st.report()
+		holds = append(holds, o.Holds...)
+		out = append(out, o)
+	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	s.fillUntil(ctx, holds)
+	for i := range out {
+		n := copy(out[i].Holds, holds)
+		holds = holds[n:]
+	}
+	return out, nil
+}
+
+// list reads all keys that begin with from.
+func (s *Store) list(ctx context.Context, from string) (states []*state, err error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	client, err := s.conn.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stem, end := s.cfg.prefix+"l/", clientv3.GetPrefixRangeEnd(from)
+	var last *state
+	for {
+		reply, err := client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(listPage))
+		if err != nil {
+			return nil, failure(ctx, err, false)
+		}
+		for _, kv := range reply.Kvs {
+			escaped, _, _ := strings.Cut(string(kv.Key)[len(stem):], "/")
+			name, ok := unescape(escaped)
+			if !ok {
+				continue
+			}
+			if last == nil || last.name != name {
+				last = &state{place: s.cfg.place(name), name: name}
+				states = append(states, last)
+			}
+			if e, ok := entryOf(last.dir, kv); ok {
+				last.entries = append(last.entries, e)
+				last.fence = max(last.fence, e.Fence)
+			}
+			from = string(kv.Key) + "\x00"
+		}
+		if !reply.More {
+			return states, nil
+		}
+	}
+}
+
+// Break implements driver.Breaker. Waiters keep their places.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name, &guarantees); err != nil {
+		return 0, err
+	}
+	var fence uint64
+	err := s.edit(ctx, name, func(st *state, keeper clientv3.LeaseID) (*change, error) {
+		if st.fence != seenFence {
+			return nil, driver.ErrLost
+		}
+		var err error
+		if fence, err = mint(st.fence, 0); err != nil {
+			return nil, err
+		}
+		from, to := st.taken(false)
+		return &change{ops: []clientv3.Op{clientv3.OpDelete(from, clientv3.WithRange(to)), putFence(st.place, fence, keeper)}}, nil
+	})
+	return fence, err
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+		return err
+	}
+	if err := driver.CheckFence(fence); err != nil {
+		return err
+	}
+	id := idOf(token)
+	h := s.holds.get(name, id)
+	err := s.edit(ctx, name, func(st *state, keeper clientv3.LeaseID) (*change, error) {
+		e := st.hold(id)
+		if e == nil && h != nil && !h.reader && h.fencing() == st.fence {
+			return nil, driver.ErrExpired
+		}
+		if e == nil {
+			return nil, driver.ErrLost
+		}
+		if e.Fence >= fence {
+			return nil, nil
+		}
+		todo := &change{}
+		todo.still(e)
+		rec := e.record
+		rec.Fence = fence
+		todo.do(clientv3.OpPut(e.key, rec.text(), clientv3.WithIgnoreLease()))
+		if fence > st.fence {
+			todo.do(putFence(st.place, fence, keeper))
+		}
+		return todo, nil
+	})
+	if err == nil && h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.fence = max(h.fence, fence)
+	}
+	return err
+}
+
+// edit changes a name with the lease of fences at hand.
+func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.work.Done()
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		keeper, err := s.leases.forFence(ctx)
+		if err != nil {
+			return failure(ctx, err, false)
+		}
+		st, err := s.conn.read(ctx, s.cfg.place(name), name)
+		if err != nil {
+			return err
+		}
+		_, err = s.conn.change(ctx, st, func(st *state) (*change, error) { return decide(st, keeper) })
+		if !isLeaseGone(err) || tries == 3 {
+			return failure(ctx, err, true)
+		}
+		s.leases.forget()
+	}
+}
+
+// StoreID implements driver.Identifier.
+func (s *Store) StoreID(ctx context.Context) (string, error) {
+	if err := s.begin(ctx); err != nil {
+		return "", err
+	}
+	defer s.work.Done()
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	key, id := s.cfg.prefix+"id", rand.Text()
+	reply, err := s.conn.commit(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.Version(key), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(key, id)}, []clientv3.Op{clientv3.OpGet(key)})
+	if err != nil {
+		return "", failure(ctx, err, true)
+	}
+	if !reply.Succeeded {
+		id = string(reply.Responses[0].GetResponseRange().Kvs[0].Value)
+	}
+	return id, nil
+}
+
+// Holding is a lock: *padlock.Lock has these methods.
+type Holding interface {
+	Name() string  // of the lock
+	Fence() uint64 // of the hold
+}
+
+// IsHolder returns comparisons for a transaction of your own. They are true as long as the lock
+// that this store granted is held, by the server's clock. The server then makes a change only while
+// the lock is held, even if this process was stopped before it sent the transaction:
+//
+//	reply, err := client.Txn(ctx).If(store.IsHolder(lock)...).Then(clientv3.OpPut("report", text)).Commit()
+//
+// If reply.Succeeded is false, the lock is lost and nothing was changed. IsHolder sends no request.
+// For a lock that is not held in this store, the comparisons are never true. After a Promote or a
+// Demote, call it again.
+func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
+	if h := s.holds.byFence(lock.Name(), lock.Fence()); h != nil {
+		return []clientv3.Cmp{still(h.key, h.created)}
+	}
+	return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}
+}

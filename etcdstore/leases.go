@@ -1,0 +1,143 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A lease of etcd has whole seconds and must be made before it can be used. So a lease for new
+// holds is a little longer than they ask for and is used again until that time is used up. It is
+// never renewed, so a hold that nobody extends ends with it.
+type lease struct {
+	id   clientv3.LeaseID
+	from driver.Instant // just before the request that made or renewed it
+	ttl  time.Duration
+}
+
+// end is when the lease may end at the earliest.
+func (l *lease) end() driver.Instant { return l.from.Add(l.ttl) }
+
+// leases are those that new holds get.
+type leases struct {
+	conn   *connection
+	clock  driver.Clock
+	prefix string
+	turn   chan struct{} // held while a lease is made
+
+	mu     sync.Mutex
+	spare  map[int64]*lease // for each length in seconds
+	keeper clientv3.LeaseID // of fences
+	day    int64            // of the keeper
+}
+
+func newLeases(conn *connection, cfg *config) *leases {
+	return &leases{conn: conn, clock: cfg.clock, prefix: cfg.prefix, turn: make(chan struct{}, 1), spare: make(map[int64]*lease)}
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// reuse is for how many seconds a lease of the given length is used for new holds. Others see the
+// end of the lease as the end of the hold, so a long lease is not much longer.
+func reuse(length int64) int64 { return min(length/4, 10) }
+
+// grant makes a lease.
+func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
+	from := s.clock.Now()
+	id, ttl, err := s.conn.grantLease(ctx, 0, length)
+	if err != nil {
+		return nil, err
+	}
+	return &lease{id: id, from: from, ttl: time.Duration(ttl) * time.Second}, nil
+}
+
+// forHold returns a lease that lasts for ttl from now or a little longer.
+func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error) {
+	length := seconds(ttl)
+	if l := s.known(length, ttl); l != nil {
+		return l, nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l := s.known(length, ttl); l != nil {
+		return l, nil
+	}
+	l, err := s.grant(ctx, length+reuse(length))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare[length] = l
+	return l, nil
+}
+
+func (s *leases) known(length int64, ttl time.Duration) *lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.spare[length]; l != nil && l.end() >= s.clock.Now().Add(ttl) {
+		return l
+	}
+	return nil
+}
+
+const (
+	secondsPerDay = 24 * 60 * 60
+	// keepFences is how many days a fence is kept after its last use. A later fence is greater
+	// anyway, since fences follow the clock.
+	keepFences = 7
+)
+
+// forFence returns the lease of fences. All programs use the same lease on the same day, so its
+// number is made of the day.
+func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
+	day := time.Now().Unix() / secondsPerDay
+	s.mu.Lock()
+	id := s.keeper
+	known := id != 0 && s.day == day
+	s.mu.Unlock()
+	if known {
+		return id, nil
+	}
+	id = keeperID(s.prefix, day)
+	if _, _, err := s.conn.grantLease(ctx, id, (keepFences+1)*secondsPerDay); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeper, s.day = id, day
+	return id, nil
+}
+
+// putFence notes a fence. One that is ahead of the clock is kept for ever.
+func putFence(p place, fence uint64, keeper clientv3.LeaseID) clientv3.Op {
+	if fence > uint64(time.Now().Add(24*time.Hour).UnixMicro()) {
+		keeper = 0
+	}
+	return put(p.fence, fenceText(fence), keeper)
+}
+
+func keeperID(prefix string, day int64) clientv3.LeaseID {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("padlock fences "+prefix), uint64(day)))
+	return clientv3.LeaseID(binary.BigEndian.Uint64(sum[:8])>>1 | 1)
+}
+
+// forget drops the leases that are used again. The server did not have one of them, as after a
+// restart without its data.
+func (s *leases) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.spare)
+	s.keeper = 0
+}

@@ -1,0 +1,135 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A line is the lease of this store's places in queues. All waits share it, and it is renewed only
+// while there are any. So the places of a process that died or was stopped soon go away.
+type line struct {
+	leases *leases
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	turn   chan struct{} // held while the lease is made or renewed
+
+	mu    sync.Mutex
+	waits int
+	stop  context.CancelFunc // ends the renewal
+	held  *lease
+}
+
+const (
+	placeLength = 2 // seconds; the shortest lease of a server with default settings
+	renewPlaces = 500 * time.Millisecond
+	// deadWaiter is the lease and the time that a server may take to notice its end.
+	deadWaiter = 3 * time.Second
+)
+
+func newLine(l *leases) *line {
+	n := &line{leases: l, turn: make(chan struct{}, 1)}
+	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(l.conn.ctx))
+	return n
+}
+
+// close ends all waits.
+func (n *line) close() {
+	n.cancel()
+	n.done.Wait()
+}
+
+// enter counts a wait, and renews the lease until the last one has left.
+func (n *line) enter() (leave func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waits++; n.waits == 1 && n.ctx.Err() == nil {
+		ctx, cancel := context.WithCancel(n.ctx)
+		n.stop = cancel
+		n.done.Go(func() { n.keep(ctx) })
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.waits--; n.waits == 0 && n.stop != nil {
+			n.stop()
+		}
+	}
+}
+
+// keep renews the lease.
+func (n *line) keep(ctx context.Context) {
+	for {
+		pause(ctx, renewPlaces)
+		if ctx.Err() != nil {
+			return
+		}
+		n.renew(ctx)
+	}
+}
+
+func (n *line) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, placeLength*time.Second)
+	defer cancel()
+	if !n.begin(ctx) {
+		return
+	}
+	defer func() { <-n.turn }()
+	l := n.known(0)
+	if l == nil {
+		return
+	}
+	from := n.leases.clock.Now()
+	ttl, err := n.leases.conn.keepAlive(ctx, l.id)
+	switch {
+	case isLeaseGone(err):
+		n.set(nil)
+	case err == nil:
+		n.set(&lease{id: l.id, from: from, ttl: time.Duration(ttl) * time.Second})
+	}
+}
+
+// lease returns the lease for a new place.
+func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
+	if !n.begin(ctx) {
+		return 0, ctx.Err()
+	}
+	defer func() { <-n.turn }()
+	if l := n.known(placeLength * time.Second / 2); l != nil {
+		return l.id, nil
+	}
+	l, err := n.leases.grant(ctx, placeLength)
+	if err != nil {
+		return 0, err
+	}
+	n.set(l)
+	return l.id, nil
+}
+
+func (n *line) begin(ctx context.Context) bool {
+	select {
+	case n.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// known returns the lease if it lasts that much longer.
+func (n *line) known(left time.Duration) *lease {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held == nil || n.held.end() < n.leases.clock.Now().Add(left) {
+		return nil
+	}
+	return n.held
+}
+
+func (n *line) set(l *lease) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.held = l
+}

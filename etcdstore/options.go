@@ -1,0 +1,89 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Config says where etcd is and how to log in. Endpoints is required; every other field may be left
+// out.
+type Config struct {
+	// Endpoints are the addresses of the members, each HOST:PORT. One member is enough for the
+	// store to work; with all of them it works while any member with a connection to the leader
+	// does.
+	Endpoints []string
+	// User and Password log in, if the cluster has authentication enabled.
+	User, Password string
+	// Credentials, if not nil, is called instead of using User and Password, once for each
+	// connection of the store to the cluster. Its error must not contain a secret.
+	Credentials func(ctx context.Context) (user, password string, err error)
+	// TLS, if not nil, is used for every connection.
+	TLS *tls.Config
+}
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	prefix string
+	lazy   bool
+	clock  driver.Clock
+}
+
+func defaults() config {
+	return config{prefix: "padlock/", clock: driver.SystemClock()}
+}
+
+// Prefix sets the beginning of all keys. The default is "padlock/". A role of etcd that may read
+// and write the keys of this prefix is all that the store needs. Stores with different prefixes
+// have different locks; no prefix should be the beginning of another.
+func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
+
+// Lazy opens the store without a request to the server, which may be down.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+// WithClock sets the clock by which the store knows how long the leases of its own holds last at
+// least. The default is driver.SystemClock. It is for tests.
+func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
+
+func (c *config) check() error {
+	switch {
+	case c.prefix == "":
+		return invalid("prefix: it is empty; the keys of padlock need a beginning of their own")
+	case len(c.prefix) > 256:
+		return invalid("prefix: it has %d bytes, at most 256 are allowed", len(c.prefix))
+	case strings.ContainsRune(c.prefix, 0):
+		return invalid("prefix: it contains a zero byte")
+	}
+	return nil
+}
+
+// guarantees are the promises of every store. MinTTL is the shortest lease that a server with
+// default settings grants.
+var guarantees = driver.Guarantees{
+	Store:            "etcd",
+	SurvivesRestart:  driver.Yes,
+	SurvivesFailover: driver.Yes,
+	SafeClockJump:    driver.Yes,
+	SafeEviction:     driver.Yes,
+	Fence:            driver.DurableFence,
+	SharedFence:      driver.Yes,
+	MinTTL:           2 * time.Second,
+	DeadWaiter:       deadWaiter,
+	Lease:            true,
+	Shared:           true,
+	Promotion:        driver.Atomic,
+	FIFO:             true,
+	CoolDown:         true,
+	Notes: []string{
+		"A new leader gives every lease its whole time again, so a dead holder may keep the name longer.",
+		"A restored snapshot brings back the holds that it contains; fences still grow.",
+		"Fences follow the clocks of the clients; a fence that was not used for 7 days is forgotten.",
+		"While the server is out of space (alarm NOSPACE), a demotion fails and nothing new is granted.",
+		"Before etcd 3.6.5 a renewal may succeed though the lease has just ended.",
+	},
+}

@@ -1,0 +1,129 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Status implements driver.Reporter. It asks every member that the store was given.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.work.Done()
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	client, err := s.conn.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members := client.Endpoints()
+	var out []driver.Finding
+	var failed error
+	leader := uint64(0)
+	for _, member := range members {
+		each, stop := context.WithTimeout(ctx, patience/2)
+		reply, err := client.Status(each, member)
+		stop()
+		name := func(n string) string {
+			if len(members) == 1 {
+				return n
+			}
+			return member + " " + n
+		}
+		if err != nil {
+			failed = failure(ctx, err, false)
+			out = append(out, driver.Finding{Name: name("version"), Value: driver.Unknown, Advice: "it does not answer: " + failed.Error()})
+			continue
+		}
+		leader = max(leader, reply.Leader)
+		out = append(out, memberFindings(name, reply)...)
+	}
+	if len(members) == 1 && failed != nil {
+		return nil, failed
+	}
+	return append(out, leaderFinding(leader), s.leaseFinding(ctx)), nil
+}
+
+func memberFindings(name func(string) string, reply *clientv3.StatusResponse) []driver.Finding {
+	version := driver.Finding{Name: name("version"), Value: orUnknown(reply.Version)}
+	if before(reply.Version, 3, 6, 5) {
+		version.Advice = "before 3.6.5 a renewal may succeed though the lease has just ended; upgrade the cluster"
+	}
+	size := driver.Finding{Name: name("db-size"), Value: fmt.Sprintf("%d of %d bytes", reply.DbSize, reply.DbSizeQuota)}
+	switch {
+	case reply.DbSizeQuota == 0:
+		size.Value = fmt.Sprintf("%d bytes", reply.DbSize)
+	case reply.DbSize > reply.DbSizeQuota*8/10:
+		size.Advice = "it is nearly full; set --auto-compaction-retention, and defragment it"
+	}
+	alarm := driver.Finding{Name: name("alarms"), Value: "none"}
+	for _, text := range reply.Errors {
+		if strings.Contains(text, pb.AlarmType_NOSPACE.String()) {
+			alarm = driver.Finding{Name: alarm.Name, Value: "NOSPACE", Advice: "it grants no locks; compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"}
+		} else if strings.Contains(text, pb.AlarmType_CORRUPT.String()) {
+			alarm = driver.Finding{Name: alarm.Name, Value: "CORRUPT", Advice: "restore the damaged member"}
+		}
+	}
+	out := []driver.Finding{version, size, alarm}
+	if reply.IsLearner {
+		out = append(out, driver.Finding{Name: name("role"), Value: "learner", Advice: "it serves no locks yet; name a voting member"})
+	}
+	return out
+}
+
+func leaderFinding(leader uint64) driver.Finding {
+	if leader == 0 {
+		return driver.Finding{Name: "leader", Value: "none", Advice: "more than half of the members must be running and see each other"}
+	}
+	return driver.Finding{Name: "leader", Value: strconv.FormatUint(leader, 16)}
+}
+
+// leaseFinding reports the shortest lease, which is longer than usual if the members take long to
+// elect a leader.
+func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
+	f := driver.Finding{Name: "shortest-lease", Value: driver.Unknown}
+	l, err := s.leases.grant(ctx, 1)
+	if err != nil {
+		f.Advice = "no lease was granted: " + failure(ctx, err, false).Error()
+		return f
+	}
+	if client, err := s.conn.get(ctx); err == nil {
+		_, _ = client.Revoke(ctx, l.id) // it ends by itself otherwise
+	}
+	f.Value = l.ttl.String()
+	if l.ttl > guarantees.MinTTL {
+		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", l.ttl+time.Second)
+	}
+	return f
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return driver.Unknown
+	}
+	return text
+}
+
+// before reports whether a version is lower than another. A version that cannot be read is not.
+func before(version string, than ...int) bool {
+	core, _, _ := strings.Cut(version, "-")
+	var parts []int
+	for part := range strings.SplitSeq(core, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return false
+		}
+		parts = append(parts, n)
+	}
+	return len(parts) > 0 && slices.Compare(parts, than) < 0
+}

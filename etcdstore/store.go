@@ -1,0 +1,115 @@
+package etcdstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks in etcd. It is safe for concurrent use.
+type Store struct {
+	cfg    config
+	conn   *connection
+	leases *leases
+	holds  *holds
+	groups *groups
+	line   *line
+
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup // calls and clean-ups that use the connection
+}
+
+// Open opens a store. Unless an option says Lazy, it asks the server once. ctx bounds only the
+// opening. No error contains a password.
+func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
+	cfg := defaults()
+	for _, o := range opts {
+		o(&cfg)
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if len(server.Endpoints) == 0 {
+		return nil, invalid("endpoints: name at least one member, as HOST:PORT")
+	}
+	server.Endpoints = slices.Clone(server.Endpoints)
+	conn := &connection{server: server}
+	conn.ctx, conn.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s := &Store{cfg: cfg, conn: conn, leases: newLeases(conn, &cfg), holds: newHolds(cfg.clock)}
+	s.groups = newGroups(s.leases)
+	s.line = newLine(s.leases)
+	if cfg.lazy {
+		return s, nil
+	}
+	if err := s.prepare(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare asks the server for the lease of fences, which every grant needs. A server without space
+// refuses that, and can still be used for the holds that there are.
+func (s *Store) prepare(ctx context.Context) error {
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	if _, err := s.conn.commit(ctx, nil, []clientv3.Op{clientv3.OpGet(s.cfg.prefix + "id")}, nil); err != nil {
+		return failure(ctx, err, false)
+	}
+	if _, err := s.leases.forFence(ctx); err != nil && !isNoSpace(err) {
+		return failure(ctx, err, false)
+	}
+	return nil
+}
+
+// Guarantees implements driver.Store.
+func (s *Store) Guarantees() driver.Guarantees {
+	g := guarantees
+	g.Notes = slices.Clone(g.Notes)
+	return g
+}
+
+// Close implements driver.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.line.close()
+	s.work.Wait()
+	s.conn.close()
+	return nil
+}
+
+// begin counts a call, unless the store is closed or ctx has ended. The caller calls work.Done.
+func (s *Store) begin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// SamePlace implements driver.SamePlacer. It is true if the same cluster has answered both stores,
+// or if both name a member in common.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	if !ok {
+		return false
+	}
+	if id := s.conn.cluster.Load(); id != 0 && id == o.conn.cluster.Load() {
+		return true
+	}
+	return slices.ContainsFunc(s.conn.server.Endpoints, func(e string) bool {
+		return slices.Contains(o.conn.server.Endpoints, e)
+	})
+}

@@ -1,0 +1,271 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	// outage is how long Wait keeps trying while the server cannot be reached. After that it fails.
+	outage = 3 * time.Second
+	// lookAgain is how long a waiter relies on its watch. A watch may be silent for ever, as after
+	// the server lost its data.
+	lookAgain = 10 * time.Second
+)
+
+// wait is one call of Wait.
+type wait struct {
+	s       *Store
+	r       *driver.Request
+	place   place
+	id      string
+	created int64 // the revision that created the place in the queue, or 0
+	sent    bool  // the place may be in the queue
+}
+
+// Wait implements driver.Waiter. A waiter watches one key: that of the waiter before it or, as the
+// first, those of the holders. So a Release wakes one waiter. The hold that Wait returns is whole
+// and needs no claim.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := r.Validate(&guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.work.Done()
+	ends, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.line.ctx, func() { cancel(driver.ErrClosed) })()
+	w := &wait{s: s, r: &r, place: s.cfg.place(r.Name), id: idOf(r.Token)}
+	var g driver.Grant
+	var err error
+	if reserve {
+		defer s.line.enter()()
+		g, err = w.inLine(ends)
+	} else {
+		err = w.aside(ends)
+	}
+	if w.sent && g.TTL == 0 {
+		s.work.Go(w.leave)
+	}
+	if err != nil && ends.Err() != nil {
+		err = context.Cause(ends)
+	}
+	return g, err
+}
+
+// leave gives up the place and what the waiter may have been granted.
+func (w *wait) leave() {
+	ctx, cancel := limit(context.WithoutCancel(w.s.conn.ctx))
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, err := w.s.release(ctx, w.r.Name, w.id, 0); err == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
+			return
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// errOutOfLine means that the place in the queue is gone. The caller tries again.
+var errOutOfLine = errors.New("the place in the queue is gone")
+
+// inLine takes a place in the queue and waits until the name is granted.
+func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
+	var since time.Time // of the outage
+	for {
+		var st *state
+		g, err := w.once(ctx, func(a *attempt) error {
+			var err error
+			st, err = w.try(ctx, a)
+			return err
+		})
+		switch {
+		case err == nil && g.TTL > 0:
+			return g, nil // it has From, so it is the hold and not a reservation
+		case errors.Is(err, errOutOfLine):
+			return driver.Grant{}, nil
+		case err == nil:
+			since = time.Time{}
+			w.watch(ctx, st)
+		case !w.outlives(ctx, err, &since):
+			return driver.Grant{}, err
+		}
+		if ctx.Err() != nil {
+			return driver.Grant{}, ctx.Err()
+		}
+	}
+}
+
+// once makes one attempt. ctx may last for long, so the attempt has a limit of its own.
+func (w *wait) once(ctx context.Context, try func(*attempt) error) (driver.Grant, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	var sent driver.Instant
+	g, err := w.s.withLeases(ctx, w.r, func(a *attempt) error {
+		sent = a.sent
+		return try(a)
+	})
+	if g.TTL > 0 {
+		g.From = sent
+	}
+	return g, err
+}
+
+// outlives reports whether the wait goes on after an error, and pauses if so.
+func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
+	if ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+		return false
+	}
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	if time.Since(*since) > outage {
+		return false
+	}
+	pause(ctx, 50*time.Millisecond+rand.N(50*time.Millisecond))
+	return true
+}
+
+// try takes the name or a place in the queue. If it returns a state, the waiter has to wait.
+func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
+	if w.created != 0 && !w.r.Shared {
+		if st, err := w.claim(ctx, a); st == nil || err != nil {
+			return nil, err
+		}
+	}
+	st, err := w.s.conn.read(ctx, w.place, w.r.Name)
+	if err != nil {
+		return nil, err
+	}
+	line, err := w.s.line.lease(ctx)
+	if err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	var last *state
+	joined := false
+	err = a.apply(ctx, st, func(st *state) (*change, error) {
+		last, joined = st, false
+		mine := st.find(waiting, w.id)
+		switch {
+		case st.hold(w.id) != nil: // the reply to a claim was lost
+			return a.keep(st.hold(w.id)), nil
+		case mine == nil && w.created != 0:
+			return nil, errOutOfLine
+		case mine != nil:
+			w.created = mine.created // the reply was lost
+		}
+		if st.excluded(w.id, w.r.Shared) || st.ahead(w.created, w.r.Shared) != nil {
+			if mine != nil {
+				return nil, nil
+			}
+			joined, w.sent = true, true
+			return w.join(line), nil
+		}
+		todo, err := a.take(st)
+		if err == nil && mine != nil {
+			todo.still(mine)
+			todo.do(clientv3.OpDelete(mine.key))
+		}
+		w.sent = true
+		return todo, err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case a.granted:
+		return nil, nil
+	case joined:
+		w.created = a.revision
+		last.revision = a.revision
+	}
+	return last, nil
+}
+
+// join is the change that takes a place at the end of the queue.
+func (w *wait) join(line clientv3.LeaseID) *change {
+	rec := record{Shared: w.r.Shared, Holder: w.r.Holder}
+	return &change{ops: []clientv3.Op{put(w.place.key(waiting, w.id), rec.text(), line)}}
+}
+
+// claim takes the name for the first waiter, in one transaction, if it is free. Otherwise it
+// returns what it saw.
+func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
+	fence, err := mint(0, w.r.FenceAbove)
+	if err != nil {
+		return nil, err
+	}
+	mine := w.place.key(waiting, w.id)
+	todo := change{ops: []clientv3.Op{clientv3.OpDelete(mine)}}
+	a.hold(&todo, exclusive, fence)
+	a.raise(&todo, fence)
+	from, to := w.place.taken(false)
+	first, last := w.place.queue()
+	conds := []clientv3.Cmp{
+		still(mine, w.created), empty(from, to),
+		clientv3.Compare(clientv3.CreateRevision(first).WithRange(last), ">", w.created-1),
+		clientv3.Compare(clientv3.Value(w.place.fence), "<", fenceText(fence)),
+	}
+	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.place.reads())
+	switch {
+	case isLeaseGone(err):
+		return nil, err
+	case err != nil:
+		return nil, failure(ctx, err, true)
+	case reply.Succeeded:
+		a.entry.created = reply.Header.Revision
+		return nil, nil
+	}
+	return stateOf(w.place, w.r.Name, reply), nil
+}
+
+// watch returns when a key is deleted for which the waiter waits, or after some time.
+func (w *wait) watch(ctx context.Context, st *state) {
+	from, to := w.place.taken(false)
+	opts := []clientv3.OpOption{clientv3.WithRange(to)}
+	if before := st.ahead(w.created, w.r.Shared); before != nil {
+		from, opts = before.key, nil
+	}
+	w.s.watch(ctx, from, st.revision+1, opts)
+}
+
+// aside waits without a place in the queue until the name may be free.
+func (w *wait) aside(ctx context.Context) error {
+	var since time.Time
+	for {
+		st, err := w.look(ctx)
+		switch {
+		case err == nil && !w.blocked(st):
+			return nil
+		case err == nil:
+			since = time.Time{}
+			w.s.watch(ctx, w.place.dir, st.revision+1, []clientv3.OpOption{clientv3.WithRange(w.place.end())})
+		case !w.outlives(ctx, err, &since):
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *wait) look(ctx context.Context) (*state, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	return w.s.conn.read(ctx, w.place, w.r.Name)
+}
+
+// blocked reports whether a try would fail. A reader that waits for its promotion does not wait for
+// the queue.
+func (w *wait) blocked(st *state) bool {
+	if st.excluded(w.id, w.r.Shared) {
+		return true
+	}
+	return st.hold(w.id) == nil && st.ahead(0, w.r.Shared) != nil
+}

@@ -1,0 +1,33 @@
+package etcdstore
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// watch returns when one of the keys is deleted, when the watch fails, or after some time.
+func (s *Store) watch(ctx context.Context, key string, revision int64, opts []clientv3.OpOption) {
+	client, err := s.conn.get(ctx)
+	if err != nil {
+		pause(ctx, 50*time.Millisecond)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookAgain+rand.N(lookAgain/4))
+	defer cancel()
+	opts = append(opts, clientv3.WithRev(revision), clientv3.WithFilterPut())
+	for reply := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
+		if reply.Err() != nil {
+			pause(ctx, 50*time.Millisecond)
+			return
+		}
+		for _, e := range reply.Events {
+			if e.Type == mvccpb.Event_DELETE {
+				return
+			}
+		}
+	}
+}

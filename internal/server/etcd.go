@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// EtcdOptions are the settings of an etcd server. The zero value is one current member without TLS.
+type EtcdOptions struct {
+	TLS   *TLS
+	Quota int  // the most bytes of data; 0 is the default of etcd
+	Old   bool // Debian's version, 3.4.23
+}
+
+// Etcd starts an etcd server. Unless o.Old is set, it is built from the module in testdata/etcd,
+// since Debian has no current version. The first build on a machine takes a minute.
+func Etcd(t testing.TB, o EtcdOptions) *Server {
+	t.Helper()
+	spec := Spec{Name: "etcd", Package: "etcd-server", Binary: []string{"etcd"}, URL: o.url, Ready: o.ready, ExtraPorts: 1, Timeout: time.Minute}
+	if !o.Old {
+		spec.Binary = []string{etcdBinary(t)}
+	}
+	if o.TLS != nil {
+		spec.Prepare = o.prepare
+	}
+	spec.Args = func(p Place) []string {
+		peer := fmt.Sprintf("http://127.0.0.1:%d", p.Extra[0])
+		return o.args(p, "one", peer, "one="+peer)
+	}
+	return Start(t, spec)
+}
+
+// EtcdCluster starts members of one etcd cluster, which elect a leader within a second. Each has
+// its own Addr.
+func EtcdCluster(t testing.TB, members int) []*Server {
+	t.Helper()
+	var o EtcdOptions
+	binary := etcdBinary(t)
+	var peers, cluster []string
+	for i := range members {
+		r, err := reserve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.release() }) // an error here does no harm
+		peers = append(peers, fmt.Sprintf("http://127.0.0.1:%d", r.port))
+		cluster = append(cluster, fmt.Sprintf("m%d=%s", i, peers[i]))
+	}
+	var all []*Server
+	for i := range members {
+		all = append(all, Start(t, Spec{
+			Name: "etcd", Binary: []string{binary}, URL: o.url, Timeout: time.Minute,
+			Args: func(p Place) []string {
+				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], strings.Join(cluster, ","))
+				return append(args, "-heartbeat", "50", "-election", "500")
+			},
+			Ready: func(context.Context, Place) error { return nil }, // a member alone is never ready
+		}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, s := range all {
+		for o.ready(ctx, s.Place()) != nil && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond) // members look for each other
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("the members of etcd do not find each other:\n%s", all[0].Log())
+	}
+	return all
+}
+
+func (o EtcdOptions) args(p Place, name, peer, cluster string) []string {
+	client := o.url(p)
+	if o.Old {
+		return []string{"--name", name, "--data-dir", p.Path("etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster}
+	}
+	args := []string{"-name", name, "-data-dir", p.Path("etcd"), "-client", client, "-peer", peer, "-cluster", cluster, "-no-fsync"}
+	if o.Quota > 0 {
+		args = append(args, "-quota", fmt.Sprint(o.Quota))
+	}
+	if o.TLS != nil {
+		args = append(args, "-cert", p.Path("cert.pem"), "-key", p.Path("key.pem"))
+	}
+	return args
+}
+
+func (o EtcdOptions) prepare(_ context.Context, p Place) error {
+	if err := p.Write("cert.pem", o.TLS.Cert); err != nil {
+		return err
+	}
+	return p.Write("key.pem", o.TLS.Key)
+}
+
+func (o EtcdOptions) url(p Place) string {
+	if o.TLS != nil {
+		return "https://" + p.Addr()
+	}
+	return "http://" + p.Addr()
+}
+
+func (o EtcdOptions) ready(ctx context.Context, p Place) error {
+	var config *tls.Config
+	if o.TLS != nil {
+		config = o.TLS.Client()
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: 2 * time.Second}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url(p)+"/health", nil)
+	if err != nil {
+		return err
+	}
+	reply, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err == nil && !strings.Contains(string(text), `"true"`) && !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, reply.StatusCode) {
+		err = fmt.Errorf("it says %s", text)
+	}
+	return err
+}
+
+// etcdBinary returns the path of the server, and builds it if this machine does not have it yet. It
+// is built without -race, and without the workspace, whose modules want other versions.
+func etcdBinary(t testing.TB) string {
+	t.Helper()
+	path, err := builtEtcd()
+	if err != nil {
+		missing(t, fmt.Errorf("etcd cannot be built: %w", err))
+	}
+	return path
+}
+
+var builtEtcd = sync.OnceValues(func() (string, error) {
+	_, file, _, _ := runtime.Caller(0)
+	source := filepath.Join(filepath.Dir(file), "testdata", "etcd")
+	sum := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+		text, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(text)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "padlock-test-servers")
+	path := filepath.Join(dir, "etcd-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	// Another test may build it at the same time, so the name is given at the end.
+	part := fmt.Sprintf("%s.%d", path, os.Getpid())
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", part, ".")
+	build.Dir, build.Env = source, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, os.Rename(part, path)
+})
