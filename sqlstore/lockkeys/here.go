@@ -159,7 +159,7 @@ func (h *here) noteGiven(id string, since time.Time) {
 
 // leaveGap waits until other programs had a chance to take the name, if this process has had it for
 // long. It returns the error of ctx if that ends first.
-func (h *here) leaveGap(ctx context.Context, id, token string) error {
+func (h *here) leaveGap(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s, ok := h.streaks[id]
 	now := time.Now()

@@ -41,7 +41,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if r.Replaces != "" {
 		return s.replace(ctx, id, token, &r)
 	}
-	if err := s.here.leaveGap(ctx, id, token); err != nil {
+	if err := s.here.leaveGap(ctx, id); err != nil {
 		return driver.Grant{}, err
 	}
 	is, err := s.write(ctx, id, s.sql.take, id, token, s.seconds(r.TTL))

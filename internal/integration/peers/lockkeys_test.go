@@ -327,14 +327,22 @@ func phpGetsItsTurn(t *testing.T, p *pair) {
 		go func() {
 			n := 0
 			for ; ctx.Err() == nil; n++ {
-				_ = l.Do(ctx, "busy", func(context.Context) error { return nil }, padlock.Wait(patience))
+				_ = l.Do(ctx, "busy", work, padlock.Wait(patience))
 			}
 			ended <- n
 		}()
 	}
 	other := php.lock("busy")
 	for range 3 {
-		other.must("wait")
+		other.begin(phpRequest{Do: "wait"})
+		select {
+		case a := <-php.out:
+			if !a.OK {
+				t.Errorf("PHP waits for its turn: %+v", a)
+			}
+		case <-time.After(patience):
+			t.Fatalf("PHP did not get its turn within %v", patience)
+		}
 		other.must("release")
 	}
 	stop()
@@ -343,6 +351,15 @@ func phpGetsItsTurn(t *testing.T, p *pair) {
 			t.Error("a goroutine never got the lock")
 		}
 	}
+}
+
+// work takes so long that a name is hardly ever free when PHP looks.
+func work(ctx context.Context) error {
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // The DSNs with which PHP names a database lead to the same table as padlock's URLs.
