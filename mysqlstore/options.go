@@ -1,6 +1,7 @@
 package mysqlstore
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -19,6 +20,7 @@ type config struct {
 	lazy           bool
 	lenient        bool
 	maxHolds       int
+	keep           time.Duration
 	ownsDB         bool
 }
 
@@ -55,6 +57,20 @@ func SessionTimeout(d time.Duration) Option { return func(c *config) { c.session
 
 // MaxHolds sets how many holds the store may have at once. The default is 2,000.
 func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
+
+// Keep sets how long the row of a name stays in the table of fences after its last fence. The
+// default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row is ever removed. One
+// of the processes that share the table removes old rows in the background, at most 500 a second.
+func Keep(d time.Duration) Option {
+	return func(c *config) {
+		if c.keep = max(d, minKeep); d <= 0 {
+			c.keep = -1
+		}
+	}
+}
+
+// keepFor returns how long a row stays, or less than 0 if no row is removed.
+func (c *config) keepFor() time.Duration { return cmp.Or(c.keep, defaultKeep) }
 
 // Lazy opens the store without a request to the server, which may be down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }

@@ -12,7 +12,7 @@ import (
 const (
 	holdConns = 4
 	waitConns = 8
-	allConns  = holdConns + waitConns
+	allConns  = holdConns + waitConns + 1 // and one that removes old rows
 )
 
 // A pool holds the connections of a store.

@@ -70,11 +70,7 @@ func (o Opener) schema(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// schemaVersion is the version of the table. There has been only one version so far, so the table
-// does not record it.
-const schemaVersion = 1
-
-// upgrade creates the table if it is missing.
+// upgrade creates the table if it is missing, and notes its version if it does not have one.
 func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	s, err := FromURL(ctx, u, o, Lazy())
 	if err != nil {
@@ -84,22 +80,22 @@ func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err erro
 	if s.cfg.noFences {
 		return schemaVersion, schemaVersion, nil
 	}
-	there, err := do(ctx, s, func() (bool, error) {
-		table, err := fenceTable(cmp.Or(s.cfg.schema, strings.TrimPrefix(u.Path, "/")))
+	from, err = do(ctx, s, func() (int, error) {
+		database := cmp.Or(s.cfg.schema, strings.TrimPrefix(u.Path, "/"))
+		table, err := fenceTable(database)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		c, err := s.pool.any()
 		if err != nil {
-			return false, err
+			return 0, err
 		}
-		_, missing := c.query((&statements{table}).fence(""))
-		_, err = s.prepare()
-		return missing == nil, err
+		from, err := versionOf(c, &statements{table})
+		if err != nil {
+			return from, err
+		}
+		return from, makeTable(c, database)
 	})
-	if err == nil && there {
-		from = schemaVersion
-	}
 	return from, schemaVersion, err
 }
 

@@ -3,6 +3,7 @@ package mysqlstore
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -25,32 +26,6 @@ const (
 	// the right one and that the server may grant locks.
 	checked = ", CONNECTION_ID(), @@global.read_only"
 )
-
-// Schema returns the statements that create the table of fences in a database ("" for the one of
-// the connection). The store runs them itself if the table is missing and its user may create
-// tables. Afterwards, a user needs SELECT, INSERT and UPDATE on the table.
-func Schema(database string) ([]string, error) {
-	table, err := fenceTable(database)
-	if err != nil {
-		return nil, err
-	}
-	return []string{"CREATE TABLE IF NOT EXISTS " + table +
-		" (lock_name varbinary(64) NOT NULL PRIMARY KEY, fence bigint NOT NULL, name varbinary(1024) NOT NULL," +
-		" session varbinary(64) NOT NULL, since bigint NOT NULL, holder blob NOT NULL) ENGINE=InnoDB"}, nil
-}
-
-// fenceTable returns the name of the table with its database.
-func fenceTable(database string) (string, error) {
-	if database == "" {
-		return "`padlock_fences`", nil
-	}
-	for _, c := range database {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '$' {
-			return "", invalid("the name of the database %q has a character other than letters, digits, _, - and $", database)
-		}
-	}
-	return "`" + database + "`.`padlock_fences`", nil
-}
 
 // statements makes the SQL of one store.
 type statements struct{ table string }
@@ -142,6 +117,35 @@ func (s *statements) holder(key string) string {
 func (s *statements) names(prefix string) string {
 	return "SELECT IS_USED_LOCK(f.lock_name) owner" + described + ", f.name, f.lock_name FROM " + s.table + " f" +
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
+}
+
+// dueSweep notes that a sweep of the table begins, and returns its time as the last inserted id. If
+// the last sweep was not long ago, it returns 0.
+func (s *statements) dueSweep() string {
+	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
+	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '', 0, '')" +
+		" ON DUPLICATE KEY UPDATE fence = IF(ABS(VALUES(fence) - fence) >= " + every + ", LAST_INSERT_ID(VALUES(fence)), fence + LAST_INSERT_ID(0))"
+}
+
+// old is the condition of rows whose fence is older than keep.
+func old(keep time.Duration) string {
+	return "fence < " + now + " - " + strconv.FormatInt(keep.Microseconds(), 10)
+}
+
+// oldRows reads the next rows that are old, and whether their locks are free.
+func (s *statements) oldRows(after string, keep time.Duration) string {
+	return "SELECT lock_name, IS_FREE_LOCK(lock_name) FROM " + s.table + " WHERE lock_name > " + text(after) + " AND lock_name <> '" + versionRow + "' AND " + old(keep) +
+		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
+}
+
+// removeRows removes rows that are still old. A process that takes one of these locks meanwhile
+// raises its fence first, or makes the row again.
+func (s *statements) removeRows(locks []string, keep time.Duration) string {
+	var list []string
+	for _, l := range locks {
+		list = append(list, text(l))
+	}
+	return "DELETE FROM " + s.table + " WHERE lock_name IN (" + strings.Join(list, ", ") + ") AND " + old(keep)
 }
 
 // hostOf reads the host of a session, as far as the user may see it.

@@ -86,8 +86,14 @@ func (s *Store) mint(c *conn, l *layout, key string, r *driver.Request) (uint64,
 	}
 	statement := l.sql.mint(key, r.FenceAbove, r.Name, c.mark, string(holder))
 	fence, err := c.exec(statement)
+	for range 3 { // nothing was written by a transaction that lost to another one
+		if !hasNumber(err, deadlock) {
+			break
+		}
+		fence, err = c.exec(statement)
+	}
 	if hasNumber(err, noTable) { // the server lost its data
-		if err = createTable(c, l); err == nil {
+		if err = makeTable(c, l.keys.database); err == nil {
 			fence, err = c.exec(statement)
 		}
 	}

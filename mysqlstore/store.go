@@ -49,7 +49,7 @@ var _ interface {
 // Open returns a store on the server of a pool. ctx limits only the opening. With fences, Open
 // creates the table of Schema if it is missing.
 //
-// The store takes up to 12 connections out of the pool and never gives them back: when the store
+// The store takes up to 13 connections out of the pool and never gives them back: when the store
 // has done with them, it closes them. Close does not close the pool.
 //
 // It returns driver.ErrInvalid for a pool that is smaller, for a Galera cluster, for a server that
@@ -105,7 +105,7 @@ func (s *Store) prepare() (*layout, error) {
 			return nil, invalid("the connection has no database for the table of fences; name one, or leave fences out (NoFences, fences=no)")
 		}
 		if l.sql.table, err = fenceTable(database); err == nil {
-			err = makeTable(c, l)
+			err = s.useTable(c, l)
 		}
 	}
 	if err != nil {
@@ -115,26 +115,20 @@ func (s *Store) prepare() (*layout, error) {
 	return l, nil
 }
 
-// makeTable creates the table of fences if it is missing.
-func makeTable(c *conn, l *layout) error {
-	_, err := c.query(l.sql.fence(""))
-	if hasNumber(err, noTable) {
-		err = createTable(c, l)
+// useTable makes the table of fences if it is missing, and has it swept from time to time.
+func (s *Store) useTable(c *conn, l *layout) error {
+	version, err := versionOf(c, &l.sql)
+	if err == nil && version == 0 {
+		err = makeTable(c, l.keys.database)
 	}
-	if hasNumber(err, deniedTable, deniedDatabase, noDatabase) {
-		return fmt.Errorf("%w: the table of fences is missing, and this user may not make or use it: run the SQL of Schema as another user and grant SELECT, INSERT and UPDATE on it, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
-	}
-	return failure(err)
-}
-
-func createTable(c *conn, l *layout) error {
-	statements, err := Schema(l.keys.database)
-	for _, sql := range statements {
-		if err == nil {
-			_, err = c.exec(sql)
-		}
+	if keep := s.cfg.keepFor(); err == nil && keep > 0 && !s.cfg.lenient {
+		s.work.Go(s.sweeper(l, keep).background) // once, because prepare succeeds once
 	}
 	return err
+}
+
+func (s *Store) sweeper(l *layout, keep time.Duration) *sweeper {
+	return &sweeper{sql: l.sql, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.closing}
 }
 
 // do runs op, which sends statements. It returns early if ctx ends, or after patience. op then

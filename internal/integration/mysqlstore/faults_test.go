@@ -291,8 +291,8 @@ func TestSmallPool(t *testing.T) {
 	db, err := sql.Open("mysql", database(t, shared(t)))
 	noError(t, err)
 	defer db.Close()
-	db.SetMaxOpenConns(11)
+	db.SetMaxOpenConns(12)
 	if _, err := mysqlstore.Open(t.Context(), db); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "SetMaxOpenConns") {
-		t.Errorf("a pool of 11: %v", err)
+		t.Errorf("a pool of 12: %v", err)
 	}
 }

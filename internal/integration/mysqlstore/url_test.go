@@ -67,6 +67,13 @@ func TestRightsAndPasswords(t *testing.T) {
 	defer fenced.Close()
 	refused(t, fenced, request("job")) // the same lock, with fences and without
 	release(t, s, r)
+	old := request("old")
+	take(t, fenced, old)
+	release(t, fenced, old)
+	run(t, dsn, age)
+	if _, err := fenced.Prune(t.Context()); !errors.Is(err, driver.ErrUnavailable) { // without the right to DELETE
+		t.Errorf("Prune: %v", err)
+	}
 	g := take(t, fenced, request("job"))
 	if g.Fence < uint64(time.Now().Add(-time.Hour).UnixMicro()) {
 		t.Errorf("fence %d", g.Fence)
@@ -143,24 +150,4 @@ func galera(t testing.TB) *server.Server {
 			"--wsrep-node-address=127.0.0.1", "--wsrep-provider-options=gmcast.listen_addr=tcp://"+listen+";base_host=127.0.0.1;base_port="+strconv.Itoa(p.Extra[0]))
 	}
 	return server.Start(t, spec)
-}
-
-// The scheme has the SQL of the table, makes it, and names it with its database.
-func TestSchema(t *testing.T) {
-	t.Parallel()
-	dsn := database(t, shared(t))
-	name := dsn[strings.LastIndex(dsn, "/")+1:]
-	scheme := mysql.AdvisoryScheme()
-	host := dsn[strings.Index(dsn, "(")+1 : strings.Index(dsn, ")")]
-	u, err := url.Parse("mysql+advisory://root@" + host + "/" + name)
-	noError(t, err)
-	statements, err := scheme.Schema(u)
-	if err != nil || len(statements) != 1 || !strings.Contains(statements[0], "`"+name+"`.`padlock_fences`") {
-		t.Errorf("Schema: %q, %v", statements, err)
-	}
-	for _, want := range []int{0, 1} {
-		if from, to, err := scheme.Upgrade(t.Context(), u); from != want || to != 1 || err != nil {
-			t.Errorf("Upgrade: %d, %d, %v", from, to, err)
-		}
-	}
 }

@@ -28,7 +28,7 @@ var settings = []setting{
 	{"proxy", "a proxy that shares sessions between clients breaks every named lock"},
 	{"wait_timeout", "the server ends sessions that are idle; padlock sets its own limit and asks the server from time to time"},
 	{"interactive_timeout", "the same"},
-	{"connections", "a program needs up to 12 connections for named locks"},
+	{"connections", "a program needs up to 13 connections for named locks"},
 	{"layout", "a name that programs store in two ways has two holders"},
 	{"table", "a name that is in two tables has two holders"},
 	{"time_zone", "PHP takes locks that others hold, and then two programs hold the same lock"},

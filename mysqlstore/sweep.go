@@ -1,0 +1,94 @@
+package mysqlstore
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// The row of a name stays in the table of fences after the name becomes free, so that the next
+// fence is higher. Fences follow the server's clock. An old row may be removed once its fence is so
+// far in the past that no change of the clock can reach it: a new row then gets a higher fence
+// anyway.
+const (
+	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand
+	defaultKeep = 24 * time.Hour
+
+	sweepBatch = 500         // rows in one batch
+	sweepPause = time.Second // between batches
+	sweepEvery = time.Hour   // between sweeps of all processes together
+)
+
+// A sweeper removes old rows from the table of fences.
+type sweeper struct {
+	sql     statements
+	keep    time.Duration
+	live    func() []*conn                           // the connections of this store
+	connect func(ctx context.Context) (*conn, error) // makes one that no hold depends on
+	ctx     context.Context                          // canceled when the store is closed
+}
+
+// background sweeps from time to time, until the store is closed.
+func (w *sweeper) background() {
+	pause := 10*time.Second + rand.N(10*time.Second)
+	for w.sleep(pause) {
+		if w.due() {
+			_, _ = w.sweep(sweepPause) // the next sweep tries again
+		}
+		pause = sweepEvery/4 + rand.N(sweepEvery/4)
+	}
+}
+
+// sleep waits for d. It returns false if the store is closed.
+func (w *sweeper) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
+}
+
+// due reports whether this process has to sweep the table. It has to if the last sweep was long ago
+// and no other process has started one. A process without a connection does not sweep.
+func (w *sweeper) due() bool {
+	all := w.live()
+	if len(all) == 0 {
+		return false
+	}
+	at, err := all[0].exec(w.sql.dueSweep())
+	return err == nil && at != 0
+}
+
+// sweep goes through the table in the order of the locks, in batches. It uses a connection of its
+// own, so a batch that takes long delays nobody.
+func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
+	c, err := w.connect(w.ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	for after := ""; ; {
+		rows, err := c.query(w.sql.oldRows(after, w.keep))
+		if err != nil {
+			return removed, failure(err)
+		}
+		var old []string
+		for _, r := range rows {
+			if after = r[0].String; r.yes(1) {
+				old = append(old, after)
+			}
+		}
+		if len(old) > 0 {
+			if _, err := c.exec(w.sql.removeRows(old, w.keep)); err != nil {
+				return removed, failure(err)
+			}
+			removed += len(old)
+		}
+		if len(rows) < sweepBatch || pause > 0 && !w.sleep(pause) {
+			return removed, nil
+		}
+	}
+}
