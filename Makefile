@@ -42,6 +42,10 @@ bench-redis: ## Redis compared with redsync, redislock and rueidislock, with tar
 bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, with targets; BENCHFLAGS as above
 	@.ci/steps bench_sql
 
+.PHONY: bench-zookeeper
+bench-zookeeper: ## Locks in ZooKeeper compared with go-zookeeper's Lock and the bare hop, with targets; BENCHFLAGS as above
+	@.ci/steps bench_zookeeper
+
 .PHONY: bench-session
 bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
 	@.ci/steps bench_session

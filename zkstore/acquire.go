@@ -16,7 +16,38 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
+	if s.isReserved(&r) {
+		if err := s.begin(ctx); err != nil {
+			return driver.Grant{}, err
+		}
+		defer s.work.Done()
+		g, err := s.acquireReserved(ctx, &r)
+		if g.Bound != nil || err != nil {
+			return g, err
+		}
+	}
 	return do(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
+}
+
+// isReserved reports whether the token has a reservation, which can be claimed without a request.
+func (s *Store) isReserved(r *driver.Request) bool {
+	s.holds.mu.Lock()
+	defer s.holds.mu.Unlock()
+	h := s.holds.byID[id{r.Name, r.Token}]
+	return h != nil && h.state == reserved
+}
+
+// acquireReserved claims a reservation if it is still there.
+func (s *Store) acquireReserved(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.holds.leave(h)
+	if h.state == reserved && h.ss.alive() {
+		return s.claim(h), nil
+	}
+	return driver.Grant{}, nil
 }
 
 // check rejects requests that are invalid or that the store cannot carry out.
@@ -86,6 +117,7 @@ func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
 	if err != nil {
 		return err
 	}
+	h.joined = time.Now()
 	q, err := ss.look(h.dir)
 	if err == nil {
 		if _, blocked := q.blocker(n); blocked {
@@ -108,9 +140,9 @@ func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
 // fenceFor returns the fence of a node that has the lock.
 func (s *Store) fenceFor(ss *session, h *hold, n node, q *queue, above uint64) (uint64, error) {
 	if n.kind.shared() {
-		return ss.sharedFence(h.dir, n, q, h.info, above)
+		return ss.sharedFence(h, n, q, above)
 	}
-	return ss.fenceOf(h.dir, n, q, above)
+	return ss.fenceOf(h, n, q, above)
 }
 
 // refusal returns the error that names the holders. It reads the nodes of the holders at once.

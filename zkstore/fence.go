@@ -65,10 +65,20 @@ func (f *fences) get(dir string, mzxid int64) (mapping, bool) {
 func (f *fences) put(dir string, m mapping) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if old, ok := f.known[dir]; ok && old.mzxid > m.mzxid {
+		return
+	}
 	if len(f.known) >= maxKnown {
 		clear(f.known)
 	}
 	f.known[dir] = m
+}
+
+// forget drops all mappings. A session that ended may mean that ZooKeeper's data was lost.
+func (f *fences) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.known)
 }
 
 // mapping returns the mapping of a lock. at is the state of the lock's node that the caller has
@@ -99,6 +109,22 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 		ss.fences.put(dir, m)
 	}
 	return m, err
+}
+
+// lookWithMapping does what look does, and reads the mapping at the same time, for a caller that may
+// need it next. If the mapping changes in between, the caller reads it again.
+func (ss *session) lookWithMapping(dir string) (*queue, error) {
+	if ss.cfg.noFences {
+		return ss.look(dir)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = ss.readMapping(dir) // an error comes up again when the mapping is needed
+	}()
+	q, err := ss.look(dir)
+	<-done
+	return q, err
 }
 
 // raise gives number a fence of least or more, if own still exists. It returns ErrLost if own does
@@ -140,35 +166,36 @@ func (ss *session) transact(ops []any) error {
 }
 
 // fenceOf returns the fence of an exclusive node that has the lock.
-func (ss *session) fenceOf(dir string, n node, q *queue, above uint64) (uint64, error) {
+func (ss *session) fenceOf(h *hold, n node, q *queue, above uint64) (uint64, error) {
 	if ss.cfg.noFences {
 		return 0, nil
 	}
-	m, err := ss.mapping(dir, &q.stat)
+	m, err := ss.mapping(h.dir, &q.stat)
 	if err != nil {
 		return 0, err
 	}
-	m, err = ss.advance(dir, n, m, above)
+	m, err = ss.advance(h, n, m, above)
 	return m.at(n.number), err
 }
 
-// advance raises a mapping if the fence of n lags behind the clock, or if above demands it.
-func (ss *session) advance(dir string, n node, m mapping, above uint64) (mapping, error) {
+// advance raises a mapping if the fence of n lags behind the clock, or if above demands it. The time
+// on the server's clock is that at which n was made, and what has passed since then.
+func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, error) {
 	f := m.at(n.number)
 	least, floor := f, uint64(0)
 	if above >= f {
 		least, floor = above+1, above+1
 	}
 	if m.Fence == 0 || uint64(time.Now().Add(-maxLag).UnixMicro()) > f {
-		made, err := ss.made(join(dir, n.String()))
+		made, err := ss.made(join(h.dir, n.String()))
 		if err != nil {
 			return m, err
 		}
-		least = max(least, made)
+		least = max(least, made+uint64(time.Since(h.joined).Microseconds()))
 	}
 	if least > f || m.Fence == 0 {
 		var err error
-		if m, err = ss.raiseAgain(dir, n, least, floor); err != nil {
+		if m, err = ss.raiseAgain(h.dir, n, least, floor); err != nil {
 			return m, err
 		}
 	}
@@ -204,11 +231,11 @@ func (ss *session) made(path string) (uint64, error) {
 }
 
 // sharedFence returns the fence of a shared node that has the lock, and writes it into the node.
-func (ss *session) sharedFence(dir string, n node, q *queue, info data, above uint64) (uint64, error) {
+func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64, error) {
 	if ss.cfg.noFences {
 		return 0, nil
 	}
-	for {
+	for dir := h.dir; ; {
 		m, err := ss.mapping(dir, &q.stat)
 		if err != nil {
 			return 0, err
@@ -218,7 +245,7 @@ func (ss *session) sharedFence(dir string, n node, q *queue, info data, above ui
 			first = holders[0]
 		}
 		if first == n || m.Fence == 0 || above >= m.Floor && above > 0 {
-			if m, err = ss.advance(dir, n, m, above); err != nil {
+			if m, err = ss.advance(h, n, m, above); err != nil {
 				return 0, err
 			}
 		}
@@ -228,7 +255,7 @@ func (ss *session) sharedFence(dir string, n node, q *queue, info data, above ui
 		}
 		if err == nil && above >= fence {
 			fence = m.at(n.number)
-			err = ss.rewrite(dir, n, info, fence)
+			err = ss.rewrite(dir, n, h.info, fence)
 		}
 		if err != zk.ErrNoNode {
 			return fence, err

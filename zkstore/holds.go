@@ -46,6 +46,7 @@ type hold struct {
 	guid   string
 	fence  uint64
 	info   data
+	joined time.Time // when node was made, or a little later
 	timer  *time.Timer
 }
 

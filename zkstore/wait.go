@@ -46,6 +46,13 @@ func (s *Store) wait(ctx context.Context, r *driver.Request, reserve bool) (driv
 	return s.queueUp(ctx, ss, r)
 }
 
+// A place is a waiter's node.
+type place struct {
+	dir    string
+	node   node
+	joined time.Time // when node was made, or a little later
+}
+
 // queueUp waits in the queue.
 func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (driver.Grant, error) {
 	dir, info := s.cfg.dir(r.Name), dataOf(r.Holder)
@@ -53,9 +60,10 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	if err != nil {
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
+	joined := time.Now()
 	var q *queue
 	err = s.await(ctx, ss, func() (string, bool, error) {
-		if q, err = ss.look(dir); err != nil {
+		if q, err = ss.lookWithMapping(dir); err != nil {
 			return "", false, err
 		}
 		if _, there := q.find(n.guid); !there {
@@ -66,7 +74,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	})
 	if err == nil && ctx.Err() == nil {
 		if _, there := q.find(n.guid); there && ss.alive() {
-			return s.reserve(ctx, ss, dir, n, q, r)
+			return s.reserve(ctx, ss, place{dir, n, joined}, q, r)
 		}
 	}
 	ss.leave(dir, n)
@@ -85,7 +93,8 @@ func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 }
 
 // reserve notes that a waiter's node has the lock. The reservation is for the token that waited.
-func (s *Store) reserve(ctx context.Context, ss *session, dir string, n node, q *queue, r *driver.Request) (driver.Grant, error) {
+func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *driver.Request) (driver.Grant, error) {
+	dir, n := p.dir, p.node
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
 	if err != nil {
 		ss.leave(dir, n)
@@ -96,7 +105,7 @@ func (s *Store) reserve(ctx context.Context, ss *session, dir string, n node, q 
 	if h.state != none {
 		err = fmt.Errorf("%w: the token has a hold", driver.ErrInvalid)
 	} else {
-		h.dir, h.info = dir, dataOf(r.Holder)
+		h.dir, h.info, h.joined = dir, dataOf(r.Holder), p.joined
 		fence, err = s.fenceFor(ss, h, n, q, r.FenceAbove)
 	}
 	if err == nil {

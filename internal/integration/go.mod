@@ -8,14 +8,14 @@ require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/go-sql-driver/mysql v1.10.1
-	github.com/go-zookeeper/zk v1.0.4 // indirect
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/gofrs/flock v0.13.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/pgstore v0.0.0
 	github.com/padlock-go/padlock/redisstore v0.0.0
-	github.com/padlock-go/padlock/zkstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/zkstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/rs/zerolog v1.28.0

@@ -3,6 +3,7 @@
 //	make bench           the core: files, package padlock, memory, idle holds (package core)
 //	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
+//	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, the bare hop (package zookeeper)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
 //	make bench-stampede  a value that many callers miss: singleflight, go-redis/cache, rueidisaside (package stampede)
 //

@@ -1,0 +1,149 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/zkstore"
+)
+
+const (
+	peer    = "go-zookeeper Lock"
+	ours    = "zkstore"
+	noFence = "zkstore, fences=no"
+)
+
+// session is the session timeout of all contestants.
+const session = 20 * time.Second
+
+// pairs measures how long it takes n goroutines to lock and unlock a name of their own.
+func (b *bench) pairs(n int) *measure.Experiment {
+	row := func(name string, open func() (contestant, error)) measure.Row {
+		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(n, open) }}
+	}
+	return &measure.Experiment{
+		Name:    fmt.Sprintf("pair, %d goroutines", n),
+		Columns: []measure.Column{{Name: "us", Format: "%.0f"}, {Name: "p50 us", Format: "%.0f"}},
+		Rows:    []measure.Row{row(peer, b.peer), row(noFence, b.store(zkstore.NoFences())), row(ours, b.store())},
+		Base:    peer, Ratio: "us",
+		Targets: []measure.Target{
+			{Row: noFence, Column: "us", Base: peer, AtMost: 1.05},
+			{Row: ours, Column: "us", Base: peer, AtMost: 1.25},
+		},
+	}
+}
+
+// A contestant locks and unlocks names.
+type contestant struct {
+	pair  func(name string) error
+	close func()
+}
+
+func (b *bench) pair(n int, open func() (contestant, error)) (measure.Figures, error) {
+	c, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var all []float64
+	var failed error
+	for i := range n {
+		wg.Go(func() {
+			took, err := b.time(c, fmt.Sprint("pair", i))
+			mu.Lock()
+			defer mu.Unlock()
+			all, failed = append(all, took...), errors.Join(failed, err)
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		return nil, failed
+	}
+	sum := 0.0
+	for _, t := range all {
+		sum += t
+	}
+	return measure.Figures{"us": sum / float64(len(all)), "p50 us": measure.Median(all)}, nil
+}
+
+// time locks and unlocks for the length of a trial, and returns how long each pair took.
+func (b *bench) time(c contestant, name string) (took []float64, err error) {
+	for range 20 {
+		if err := c.pair(name); err != nil {
+			return nil, err
+		}
+	}
+	for end := time.Now().Add(b.plan.trial); time.Now().Before(end); {
+		began := time.Now()
+		if err := c.pair(name); err != nil {
+			return nil, err
+		}
+		took = append(took, float64(time.Since(began).Nanoseconds())/1000)
+	}
+	return slices.Clip(took), nil
+}
+
+func (b *bench) connect() (*zk.Conn, error) {
+	conn, events, err := zk.Connect([]string{b.addr}, session, zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
+	}
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	return conn, nil
+}
+
+// peer is the lock of the client go-zookeeper.
+func (b *bench) peer() (contestant, error) {
+	conn, err := b.connect()
+	if err != nil {
+		return contestant{}, err
+	}
+	return contestant{close: conn.Close, pair: func(name string) error {
+		l := zk.NewLock(conn, "/peer/"+name, zk.WorldACL(zk.PermAll))
+		if err := l.Lock(); err != nil {
+			return err
+		}
+		return l.Unlock()
+	}}, nil
+}
+
+func (b *bench) open(opts ...zkstore.Option) (*zkstore.Store, error) {
+	return zkstore.Open(context.Background(), zkstore.Config{Servers: []string{b.addr}}, append(opts, zkstore.SessionTimeout(session))...)
+}
+
+// store is padlock's store.
+func (b *bench) store(opts ...zkstore.Option) func() (contestant, error) {
+	return func() (contestant, error) {
+		s, err := b.open(opts...)
+		if err != nil {
+			return contestant{}, err
+		}
+		return contestant{close: func() { s.Close() }, pair: func(name string) error {
+			r := driver.Request{Name: name, Token: name, TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}
+			if _, err := s.Acquire(context.Background(), r); err != nil {
+				return err
+			}
+			out, err := s.Release(context.Background(), r.Name, r.Token, 0)
+			if err == nil && out != driver.Released {
+				err = fmt.Errorf("release found %v", out)
+			}
+			return err
+		}}, nil
+	}
+}
