@@ -68,6 +68,12 @@ var (
 		lock:  []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
 		disk: disk{size: 16, before: "PRAGMA wal_checkpoint(TRUNCATE)"},
 	}
+	symfonyFile = database{
+		admin: sqliteURL, open: sqlite.Open,
+		url:   func(dir string) string { return sqliteURL(dir) + "?layout=symfony" },
+		table: "lock_keys",
+		lock:  []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
+	}
 )
 
 const killMaria = "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'"

@@ -60,6 +60,7 @@ func Rows() []Row {
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
+		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
 		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
