@@ -39,14 +39,32 @@ func mustOpen(t testing.TB, url string, opts ...pgstore.Option) *pgstore.Store {
 	return s.(*pgstore.Store)
 }
 
+// limited makes the table, and a user who has four rights on it. It returns the URL of that user.
+func limited(t testing.TB, srv *server.Server) string {
+	t.Helper()
+	statements, err := pgstore.Schema("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, srv.URL())
+	for _, sql := range append(statements, "CREATE ROLE app LOGIN", "GRANT SELECT, INSERT, UPDATE, DELETE ON padlock_fences TO app") {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.Replace(srv.URL(), "postgres@", "app@", 1)
+}
+
 // many is for suites that open many stores at once.
 var many = []string{"-c", "max_connections=400"}
 
+// TestContract runs the suite as a user with four rights on a table that an administrator made.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{Args: many})
+	url := limited(t, srv)
 	drivertest.Run(t, drivertest.Harness{
-		Open:      func(ctx context.Context) (driver.Store, error) { return open(ctx, srv.URL()) },
+		Open:      func(ctx context.Context) (driver.Store, error) { return open(ctx, url) },
 		Anonymous: true,
 		Slow:      true,
 		Parallel:  16,

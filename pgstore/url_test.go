@@ -140,6 +140,37 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// Two users whose search paths differ share the table of fences.
+func TestSearchPath(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	conn := connect(t, srv.URL())
+	for _, sql := range []string{
+		"CREATE ROLE a LOGIN SUPERUSER", "CREATE ROLE b LOGIN SUPERUSER", "CREATE SCHEMA a", "CREATE SCHEMA b",
+		"ALTER ROLE a SET search_path = a, public", "ALTER ROLE b SET search_path = b",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := uint64(0)
+	for _, user := range []string{"a@", "b@", "a@"} {
+		s, r := mustOpen(t, strings.Replace(srv.URL(), "postgres@", user, 1)), request("job")
+		if last == 0 {
+			r.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro()) // so that a second table would show
+		}
+		g := take(t, s, r)
+		if last > 0 && g.Fence <= last {
+			t.Errorf("user %s: fence %d after %d", user, g.Fence, last)
+		}
+		last = g.Fence
+		release(t, s, r)
+	}
+	if n := ask[int](t, conn, "SELECT count(*) FROM pg_class WHERE relname = 'padlock_fences'"); n != 1 {
+		t.Errorf("there are %d tables of fences", n)
+	}
+}
+
 // A name of another namespace, and of another database, is another lock.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()

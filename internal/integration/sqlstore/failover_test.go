@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/open/all"
 	"github.com/padlock-go/padlock/pgstore"
 	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
 )
@@ -33,11 +34,15 @@ func newCluster(t *testing.T, synchronous bool) *cluster {
 		return db
 	}
 	c.one, c.two = connect(c.primary), connect(c.standby)
-	within(t, "the standby follows", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1" })
+	within(t, "the standby follows", func() bool {
+		return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1"
+	})
 	if synchronous {
 		execute(t, c.one, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
 		execute(t, c.one, "SELECT pg_reload_conf()")
-		within(t, "the standby is synchronous", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1" })
+		within(t, "the standby is synchronous", func() bool {
+			return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+		})
 	}
 	return c
 }
@@ -128,6 +133,9 @@ func TestFailover(t *testing.T) {
 	c := newCluster(t, true)
 	if _, err := fromURL(t.Context(), c.standby.URL(), postgres.Opener()); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "target_session_attrs=read-write") {
 		t.Errorf("a store on the standby: %v", err)
+	}
+	if _, err := all.Store(t.Context(), "postgres+advisory"+strings.TrimPrefix(c.standby.URL(), "postgres")); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "target_session_attrs=read-write") {
+		t.Errorf("advisory locks on the standby: %v", err)
 	}
 	a, b := c.open(t, "read-write"), c.open(t, "primary")
 	if f := standbys(t, a); f.Value != "1, synchronous" || f.Advice != "" {
