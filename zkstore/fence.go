@@ -111,8 +111,8 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 	return m, err
 }
 
-// lookWithMapping does what look does, and reads the mapping at the same time, for a caller that may
-// need it next. If the mapping changes in between, the caller reads it again.
+// lookWithMapping does what look does, and reads the mapping at the same time, for a caller that
+// may need it next. If the mapping changes in between, the caller reads it again.
 func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	if ss.cfg.noFences {
 		return ss.look(dir)
@@ -178,8 +178,8 @@ func (ss *session) fenceOf(h *hold, n node, q *queue, above uint64) (uint64, err
 	return m.at(n.number), err
 }
 
-// advance raises a mapping if the fence of n lags behind the clock, or if above demands it. The time
-// on the server's clock is that at which n was made, and what has passed since then.
+// advance raises a mapping if the fence of n lags behind the clock, or if above demands it. The
+// time on the server's clock is that at which n was made, and what has passed since then.
 func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, error) {
 	f := m.at(n.number)
 	least, floor := f, uint64(0)

@@ -37,6 +37,7 @@ var guests = []guest{
 	{"internal/integration", "github.com/go-redsync/redsync/v4", false, "a peer in the benchmarks, and in the tests of shared locks"},
 	{"internal/integration", "github.com/gofrs/flock", false, "a peer in the benchmarks"},
 	{"internal/integration", "github.com/redis/go-redis/v9", false, "the client of the peers redsync and redislock"},
+	{"internal/integration", "github.com/go-zookeeper/zk", false, "its Lock is a peer in the benchmarks, and alone it is their limit"},
 	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
 	{"internal/integration", "github.com/rs/zerolog", false, "toxiproxy wants a logger of this, which says nothing"},
 	{"internal/plots", "gonum.org/v1/plot", false, "draws the charts of docs/performance.md and of the README"},

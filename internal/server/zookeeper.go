@@ -63,7 +63,7 @@ func ZooKeeperEnsemble(t testing.TB, n int, o ZooKeeperOptions) []*Server {
 		}
 		servers = append(servers, Start(t, spec))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for _, s := range servers {
 		for err := error(nil); ; {

@@ -59,6 +59,7 @@ func Rows() []Row {
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
+		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
 		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
 		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
