@@ -74,7 +74,7 @@ func (f *fences) put(dir string, m mapping) {
 	f.known[dir] = m
 }
 
-// forget drops all mappings. A session that ended may mean that ZooKeeper's data was lost.
+// forget drops all mappings.
 func (f *fences) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

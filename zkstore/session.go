@@ -51,7 +51,6 @@ type host struct {
 
 // newSession begins to connect.
 func newSession(of host) (*session, error) {
-	of.fences.forget()
 	ss := &session{host: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
 	ss.bound, ss.end = context.WithCancelCause(context.Background())
 	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers say more

@@ -78,6 +78,7 @@ func (s *Store) current() (*session, error) {
 	if s.live != nil && s.live.alive() {
 		return s.live, nil
 	}
+	s.fences.forget() // ZooKeeper's data may have been lost
 	ss, err := newSession(s.host)
 	if err == nil {
 		s.live = ss
