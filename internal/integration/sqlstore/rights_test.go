@@ -185,7 +185,7 @@ func TestLazyOpenOfADeadServer(t *testing.T) {
 	}
 }
 
-// A URL that is wrong is refused before anything is sent, with what to write.
+// A URL that is wrong is refused before anything is sent, and the error says which part is wrong.
 func TestWrongURLs(t *testing.T) {
 	t.Parallel()
 	for rawURL, want := range map[string]string{

@@ -103,6 +103,7 @@ func (d *database) revive(admin string, srv *server.Server) error {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	fmt.Fprintf(os.Stderr, "%s has ended and is started again\n", admin)
 	return try(func() { srv.Kill(); srv.Restart(true) })
 }
 
