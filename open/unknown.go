@@ -16,7 +16,6 @@ var unserved = []system{
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
 	{"MongoDB", []string{"mongodb", "mongodb+srv"}},
-	{"Memcached", []string{"memcached"}},
 	{"DynamoDB", []string{"dynamodb"}},
 	{"Consul", []string{"consul"}},
 }

@@ -46,6 +46,8 @@ func (c *checker) windows() {
 			c.voting = true
 		case Ordered:
 			c.ordered = true
+		case Coarse:
+			c.coarse = e.TTL
 		case Several:
 			c.several = true
 		case Faulted:

@@ -124,6 +124,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
 		r.court.Log(Event{Op: LearnsLate, Worker: engine, At: now(), TTL: int64(d)})
 	}
+	if d := r.Guarantees.MinTTL; d >= time.Second {
+		r.court.Log(Event{Op: Coarse, Worker: engine, At: now(), TTL: int64(d + time.Second)})
+	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.court, engine, 0)

@@ -63,6 +63,9 @@ const (
 	// LearnsLate is among the first events if a holder may learn TTL late that its hold ended, as
 	// with a hold that ends with a connection.
 	LearnsLate Op = "learns late"
+	// Coarse is among the first events if the store counts in whole seconds. A name may then stay
+	// taken for up to TTL longer than the lease.
+	Coarse Op = "coarse"
 	// Broken: the worker or the court noticed a violation. Err begins with the invariant.
 	Broken Op = "broken"
 )

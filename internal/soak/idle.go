@@ -35,7 +35,7 @@ func (c *checker) busy() map[string][]taken {
 	busy := map[string][]taken{}
 	for name, holds := range c.names {
 		for _, h := range holds {
-			busy[name] = append(busy[name], taken{h.Call, h.mayLive(slack), h.ID})
+			busy[name] = append(busy[name], taken{h.Call, h.mayLive(slack + c.coarse), h.ID})
 			if h.Waits() { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
 			}
@@ -43,7 +43,7 @@ func (c *checker) busy() map[string][]taken {
 	}
 	for _, e := range c.events {
 		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
-			busy[e.Name] = append(busy[e.Name], taken{e.Call, e.At + e.TTL + slack, 0})
+			busy[e.Name] = append(busy[e.Name], taken{e.Call, e.At + e.TTL + slack + c.coarse, 0})
 		}
 	}
 	for _, list := range busy {

@@ -55,6 +55,8 @@ func (l Load) fit(g *driver.Guarantees) Load {
 	}
 	l.MinTTL = max(l.MinTTL, g.MinTTL)
 	l.MaxTTL = max(l.MaxTTL, l.MinTTL)
+	l.MinKeep = max(l.MinKeep, g.MinTTL)
+	l.MaxKeep = max(l.MaxKeep, l.MinKeep)
 	if g.MaxTTL > 0 {
 		l.MinTTL, l.MaxTTL = min(l.MinTTL, g.MaxTTL), min(l.MaxTTL, g.MaxTTL)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/etcdstore"
+	"github.com/padlock-go/padlock/memcachestore"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/pgstore"
 	"github.com/padlock-go/padlock/redisstore"
@@ -29,6 +30,7 @@ func Schemes() []driver.Scheme {
 		mysql.AdvisoryScheme(),
 		sqlite.Scheme(),
 		semstore.Scheme(),
+		memcachestore.Scheme(),
 		zkstore.Scheme(),
 		etcdstore.Scheme(),
 	}

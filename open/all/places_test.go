@@ -39,7 +39,8 @@ func stores(t *testing.T) []string {
 
 // pages are the names of pages that differ from those of the packages.
 var pages = map[string]string{
-	"mysqlstore": "mysql-advisory", "pgstore": "postgres-advisory", "semstore": "semaphore", "zkstore": "zookeeper", "etcdstore": "etcd",
+	"etcdstore": "etcd", "memcachestore": "memcached", "mysqlstore": "mysql-advisory", "pgstore": "postgres-advisory",
+	"semstore": "semaphore", "zkstore": "zookeeper",
 }
 
 // A user finds each store that can be opened in the README, and its page in docs/stores. The other

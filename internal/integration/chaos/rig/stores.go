@@ -64,6 +64,7 @@ func Rows() []Row {
 		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
 		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
+		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
 	}

@@ -1,0 +1,272 @@
+package memcachestore
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	dialLimit = 2 * time.Second
+	callLimit = 4 * time.Second // less than driver.MaxSilence
+)
+
+// client sends the requests of a store over one connection. The server replies in the order of the
+// requests, so many callers share the connection and none waits for another's reply.
+type client struct {
+	config Config
+	turn   chan struct{} // has an element while a caller dials or writes
+
+	mu     sync.Mutex
+	link   *link // the last connection; it may have ended
+	closed bool
+	reads  sync.WaitGroup
+}
+
+// link is one connection.
+type link struct {
+	conn net.Conn
+	over chan struct{} // closed when the connection has ended
+
+	mu      sync.Mutex
+	waiting []chan<- answer // one for each request without a reply, the oldest first
+	err     error           // why the connection ended
+}
+
+type answer struct {
+	reply reply
+	err   error
+}
+
+func newClient(c Config) *client { return &client{config: c, turn: make(chan struct{}, 1)} }
+
+// do sends a request and returns the reply. If ctx ends first, the reply is dropped when it comes.
+func (c *client) do(ctx context.Context, request []byte) (reply, error) {
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	l, got, err := c.send(limited, request)
+	if err != nil {
+		return reply{}, err
+	}
+	select {
+	case a := <-got:
+		return a.reply, a.err
+	case <-limited.Done():
+		if ctx.Err() == nil {
+			l.end(errors.New("the server is silent"))
+		}
+		return reply{}, limited.Err()
+	}
+}
+
+// send returns when the request was written.
+func (c *client) send(ctx context.Context, request []byte) (*link, <-chan answer, error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, unsent(ctx.Err())
+	}
+	defer func() { <-c.turn }()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, unsent(err)
+	}
+	l, err := c.live(ctx)
+	if err != nil {
+		return nil, nil, unsent(err)
+	}
+	got := make(chan answer, 1)
+	if !l.expect(got) {
+		return nil, nil, unsent(l.err)
+	}
+	deadline, _ := ctx.Deadline()
+	_ = l.conn.SetWriteDeadline(deadline) // if it fails, so does the write
+	if _, err := l.conn.Write(request); err != nil {
+		l.end(err)
+		return nil, nil, err
+	}
+	return l, got, nil
+}
+
+// live returns a connection that has not ended, as far as is known. The caller has the turn.
+func (c *client) live(ctx context.Context) (*link, error) {
+	c.mu.Lock()
+	l, closed := c.link, c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, driver.ErrClosed
+	}
+	if l != nil && !l.ended() {
+		return l, nil
+	}
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.use(conn)
+}
+
+// use begins to read the replies of a new connection.
+func (c *client) use(conn net.Conn) (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		conn.Close()
+		return nil, driver.ErrClosed
+	}
+	c.link = &link{conn: conn, over: make(chan struct{})}
+	c.reads.Go(c.link.read)
+	return c.link, nil
+}
+
+// dial connects and logs in.
+func (c *client) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	dial := c.config.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	network, addr := c.config.network()
+	conn, err := dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	secured, err := c.secure(ctx, conn)
+	if err == nil {
+		err = c.login(ctx, secured)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secured, nil
+}
+
+func (c *client) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	if c.config.TLS == nil {
+		return conn, nil
+	}
+	config := c.config.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(c.config.Addr)
+	}
+	secured := tls.Client(conn, config)
+	return secured, secured.HandshakeContext(ctx)
+}
+
+func (c *client) login(ctx context.Context, conn net.Conn) error {
+	user, password := c.config.User, c.config.Password
+	if c.config.Credentials != nil {
+		var err error
+		if user, password, err = c.config.Credentials(ctx); err != nil {
+			return err
+		}
+	}
+	if user == "" && password == "" {
+		return nil
+	}
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := conn.Write(loginRequest(user, password)); err != nil {
+		return err
+	}
+	r, err := readReply(bufio.NewReader(conn)) // nothing follows before the next request
+	if err != nil {
+		return err
+	}
+	if r.word != "STORED" {
+		return fmt.Errorf("%w: memcached refuses the login: %s", driver.ErrUnavailable, r.line)
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// close ends the connection and waits until nobody reads from it.
+func (c *client) close() {
+	c.mu.Lock()
+	c.closed = true
+	l := c.link
+	c.mu.Unlock()
+	if l != nil {
+		l.end(driver.ErrClosed)
+	}
+	c.reads.Wait()
+}
+
+func (l *link) ended() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// expect adds a request to the queue of replies, unless the connection has ended.
+func (l *link) expect(got chan<- answer) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return false
+	}
+	l.waiting = append(l.waiting, got)
+	return true
+}
+
+// read hands each reply to the oldest request. It notices at once that a server has ended, so the
+// next request goes to a new connection.
+func (l *link) read() {
+	from := bufio.NewReader(l.conn)
+	for {
+		r, err := readReply(from)
+		if err != nil {
+			l.end(err)
+			return
+		}
+		got := l.next()
+		if got == nil {
+			l.end(fmt.Errorf("a reply that nobody asked for: %q", r.line))
+			return
+		}
+		got <- answer{reply: r}
+		if r.confused() {
+			l.end(errors.New("another request was refused: " + r.line))
+			return
+		}
+	}
+}
+
+func (l *link) next() chan<- answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	got := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return got
+}
+
+// end closes the connection. Every request without a reply gets err.
+func (l *link) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	close(l.over)
+	l.conn.Close()
+	for _, got := range l.waiting {
+		got <- answer{err: err}
+	}
+	l.waiting = nil
+}

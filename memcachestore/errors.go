@@ -1,0 +1,52 @@
+package memcachestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}
+
+// requestError is the error of a request that got no reply.
+type requestError struct {
+	err    error
+	unsent bool // the server did not get the request
+}
+
+func (e *requestError) Error() string { return e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }
+
+func unsent(err error) error { return &requestError{err, true} }
+
+// failure returns the error that callers see. changes says that the request could change something.
+// A context error that is not ctx's is a limit of the store and must not look like the caller's.
+func failure(ctx context.Context, err error, changes bool) error {
+	var r *requestError
+	sent := !errors.As(err, &r) || !r.unsent
+	switch {
+	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
+		return err
+	case ctx.Err() != nil && sent && changes:
+		return errors.Join(ctx.Err(), driver.ErrUncertain)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case sent && changes:
+		return fmt.Errorf("%w: memcached: %s", driver.ErrUncertain, err)
+	}
+	return fmt.Errorf("%w: memcached: %s", driver.ErrUnavailable, err)
+}
+
+var errOldServer = fmt.Errorf("%w: the server does not know memcached's meta commands; padlock needs memcached 1.6 or newer, without a proxy that rewrites requests", driver.ErrUnavailable)
+
+// refusal returns the error for a reply that no request expects, such as SERVER_ERROR.
+func refusal(r reply) error {
+	if r.word == "ERROR" {
+		return errOldServer
+	}
+	return fmt.Errorf("%w: memcached replies %q", driver.ErrUnavailable, r.line)
+}

@@ -1,0 +1,89 @@
+package memcachestore
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Inspect implements driver.Inspector. There is no list of all names: memcached cannot list its
+// keys reliably, and they are hashes.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	state := driver.State{Name: name, Waiters: -1}
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
+		return state, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return state, err
+	}
+	i, err := s.read(ctx, s.keyFor(name))
+	if i != nil {
+		state.Holds = []driver.Hold{s.hold(i, time.Now())}
+	}
+	return state, err
+}
+
+// SamePlace implements driver.SamePlacer. It compares the addresses of the servers.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	return ok && o.client.config.Addr == s.client.config.Addr && o.client.config.Socket == s.client.config.Socket
+}
+
+const (
+	adviceBestEffort = "memcached is a cache: a restart or an eviction frees held names, and there are no fences. Keep locks that protect data in Redis, a database or files."
+	adviceEvicted    = "the server has dropped values to make room, so it may have dropped locks: give it more memory (-m), or use one server for locks alone"
+)
+
+// Status implements driver.Reporter.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	general, err := s.stats(ctx, "stats\r\n")
+	if err != nil {
+		return nil, err
+	}
+	settings, err := s.stats(ctx, "stats settings\r\n")
+	if err != nil {
+		return nil, err
+	}
+	found := []driver.Finding{
+		{Name: "grade", Value: "best effort", Advice: adviceBestEffort},
+		finding("version", general["version"]),
+		finding("uptime", general["uptime"]),
+		finding("limit_maxbytes", general["limit_maxbytes"]),
+		finding("bytes", general["bytes"]),
+		finding("evictions", general["evictions"]),
+		finding("evictions allowed", settings["evictions"]),
+	}
+	if n := general["evictions"]; n != "" && n != "0" {
+		found[5].Advice = adviceEvicted
+	}
+	return found, nil
+}
+
+func finding(name, value string) driver.Finding {
+	if value == "" {
+		value = driver.Unknown
+	}
+	return driver.Finding{Name: name, Value: value}
+}
+
+func (s *Store) stats(ctx context.Context, request string) (map[string]string, error) {
+	r, err := s.client.do(ctx, []byte(request))
+	if err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	if r.word != "STAT" {
+		return nil, refusal(r)
+	}
+	values := map[string]string{}
+	for _, line := range r.stats {
+		if fields := strings.SplitN(line, " ", 3); len(fields) == 3 {
+			values[fields[1]] = fields[2]
+		}
+	}
+	return values, nil
+}

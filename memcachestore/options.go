@@ -1,0 +1,125 @@
+package memcachestore
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Config says where memcached is and how to log in. One of Addr and Socket is required; every other
+// field may be left out. There is one server: a client that spreads its keys over several servers
+// moves a key to another server when one of them fails, and then the name has two holders.
+type Config struct {
+	// Addr is the address of the server, HOST:PORT.
+	Addr string
+	// Socket is the path of the server's unix socket, instead of Addr.
+	Socket string
+	// User and Password log in at a server that was started with an authfile (memcached -Y).
+	// memcached's other login, SASL (memcached -S), works with the binary protocol only, which
+	// padlock does not use.
+	User, Password string
+	// Credentials is called for every new connection, instead of using User and Password. It must
+	// be safe for concurrent use. Callers of the store see its error, so the error must not contain
+	// a secret.
+	Credentials func(ctx context.Context) (user, password string, err error)
+	// TLS, if not nil, is used for every connection. If its ServerName is empty, the host of Addr
+	// is used.
+	TLS *tls.Config
+	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is "tcp" or "unix".
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+func (c *Config) check() error {
+	if (c.Addr == "") == (c.Socket == "") {
+		return invalid("Config has either Addr or Socket")
+	}
+	if strings.Contains(c.Addr, ",") {
+		return invalid(oneServer)
+	}
+	if _, _, err := net.SplitHostPort(c.Addr); c.Addr != "" && err != nil {
+		return invalid("Addr is HOST:PORT")
+	}
+	if strings.ContainsAny(c.User+c.Password, "\r\n") || strings.Contains(c.User, " ") {
+		return invalid("User and Password have no newline, and User no blank")
+	}
+	return nil
+}
+
+// network returns the arguments of a dialer.
+func (c *Config) network() (network, addr string) {
+	if c.Socket != "" {
+		return "unix", c.Socket
+	}
+	return "tcp", c.Addr
+}
+
+const oneServer = "a store of memcached has one server: a client of several servers moves a name to another one when a server fails, and then the name has two holders; for several servers use a quorum with one store for each (without fences)"
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	symfony bool
+	prefix  string
+	lazy    bool
+}
+
+// SymfonyLayout uses the same keys and values as the MemcachedStore of PHP's Symfony: the key is
+// the name itself, and the value is the token. So the holders of a name are not known, there are no
+// cool-downs, and names are shorter: see Guarantees.MaxName.
+func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
+
+// Prefix begins every key. Stores with different prefixes do not see each other's locks. For locks
+// that PHP shares it is the prefix of PHP's client (OPT_PREFIX_KEY). A prefix has at most 100
+// printable ASCII characters and no blank.
+func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
+
+// Lazy opens the store without a request to the server, which may be down.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+func (c *config) check() error {
+	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	if len(c.prefix) > 100 || strings.ContainsFunc(c.prefix, bad) {
+		return invalid("Prefix has at most 100 printable ASCII characters and no blank")
+	}
+	return nil
+}
+
+// minTTL is the shortest lease. memcached counts in whole seconds, so shorter leases would last
+// several times as long as they should.
+const minTTL = 2 * time.Second
+
+// These are the lengths of the longest keys in bytes: a plain key, and a key with blanks or control
+// characters, which is sent in base64.
+const (
+	maxKey     = 250
+	maxEncoded = 186
+)
+
+func (c *config) guarantees() driver.Guarantees {
+	g := driver.Guarantees{
+		Store:         "memcached",
+		SafeClockJump: driver.Yes,
+		MinTTL:        minTTL,
+		Lease:         true,
+		CoolDown:      !c.symfony,
+		Notes: []string{
+			"Best effort: memcached is a cache. A restart or an eviction frees held names, and no fence stops the holder that still works.",
+			"memcached counts in whole seconds: a name whose holder died stays taken for up to two seconds longer than its lease.",
+			"A server that stood still (SIGSTOP, a suspended machine) may end leases early, by as much time as it stood still.",
+			"Extending a lease writes the value again: a full server that may not evict (memcached -M) can lose the hold.",
+			"There is one server; its data is not replicated.",
+		},
+	}
+	if c.symfony {
+		g.MaxName = maxEncoded - len(c.prefix)
+		g.Notes = append(g.Notes,
+			"Holders are not known, because the value has no room for them.",
+			"PHP deletes a name up to 2 seconds after it checked that the name is its own: a PHP process that stands still in between may free the name of another holder.")
+	}
+	return g
+}

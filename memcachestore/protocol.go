@@ -1,0 +1,121 @@
+package memcachestore
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The store uses memcached's meta commands (docs/protocol.txt of memcached 1.6):
+//
+//	ms KEY LENGTH ME TS c    adds a value for S seconds: HD, or NS if the key has a value
+//	ms KEY LENGTH CN TS      replaces the value whose id is N: HD, EX (other id) or NF (no value)
+//	md KEY CN                removes the value whose id is N: HD, EX or NF
+//	mg KEY v c t             returns the value, its id and the seconds left: VA, or EN
+//	mn                       returns MN
+//
+// Every write gives the value a new id, so one of two processes that read the same id fails.
+
+// reply is what the server sent for one request.
+type reply struct {
+	line  string   // the first line
+	word  string   // its first word
+	flags []string // its other words
+	value []byte   // of VA
+	stats []string // the lines of a stats command
+}
+
+// flag returns the text of a flag such as c or t, or "".
+func (r *reply) flag(letter string) string {
+	for _, f := range r.flags {
+		if rest, ok := strings.CutPrefix(f, letter); ok {
+			return rest
+		}
+	}
+	return ""
+}
+
+// confused reports whether the connection may be out of step after this reply: the server may have
+// read the value of a refused request as a command.
+func (r *reply) confused() bool { return r.word == "ERROR" || r.word == "CLIENT_ERROR" }
+
+// maxValue is more than any value that padlock writes. Every program may have written the values.
+const maxValue = 1 << 20
+
+func readReply(from *bufio.Reader) (reply, error) {
+	line, err := readLine(from)
+	if err != nil {
+		return reply{}, err
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	r := reply{line: line, word: word, flags: strings.Fields(rest)}
+	switch word {
+	case "VA":
+		err = r.readValue(from)
+	case "STAT":
+		for err == nil && line != "END" {
+			r.stats = append(r.stats, line)
+			line, err = readLine(from)
+		}
+	}
+	return r, err
+}
+
+func readLine(from *bufio.Reader) (string, error) {
+	line, err := from.ReadSlice('\n')
+	return strings.TrimRight(string(line), "\r\n"), err
+}
+
+func (r *reply) readValue(from *bufio.Reader) error {
+	if len(r.flags) == 0 {
+		return errors.New("a reply without a length")
+	}
+	n, err := strconv.Atoi(r.flags[0])
+	if err != nil || n < 0 || n > maxValue {
+		return errors.New("a reply with an impossible length")
+	}
+	data := make([]byte, n+2)
+	if _, err := io.ReadFull(from, data); err != nil {
+		return err
+	}
+	r.flags = r.flags[1:]
+	r.value = bytes.TrimSuffix(data, []byte("\r\n"))
+	return nil
+}
+
+// key is the key of a name as it stands in a request: the key itself, or its base64 form and the
+// flag for it. A plain key with a newline in it would be read as another command.
+type key struct{ text, flag string }
+
+func keyOf(text string) key {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] == 0x7f {
+			return key{base64.StdEncoding.EncodeToString([]byte(text)), " b"}
+		}
+	}
+	return key{text, ""}
+}
+
+func addRequest(k key, value []byte, life int) []byte {
+	return fmt.Appendf(nil, "ms %s %d%s ME T%d\r\n%s\r\n", k.text, len(value), k.flag, life, value)
+}
+
+func swapRequest(k key, id string, value []byte, life int) []byte {
+	return fmt.Appendf(nil, "ms %s %d%s C%s T%d\r\n%s\r\n", k.text, len(value), k.flag, id, life, value)
+}
+
+func removeRequest(k key, id string) []byte {
+	return fmt.Appendf(nil, "md %s%s C%s\r\n", k.text, k.flag, id)
+}
+
+func readRequest(k key) []byte { return fmt.Appendf(nil, "mg %s%s v c t\r\n", k.text, k.flag) }
+
+func loginRequest(user, password string) []byte {
+	text := user + " " + password
+	return fmt.Appendf(nil, "set padlock 0 0 %d\r\n%s\r\n", len(text), text)
+}

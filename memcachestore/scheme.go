@@ -1,0 +1,145 @@
+package memcachestore
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Scheme describes the URLs of memcached for package open. [FromURL] lists the URLs.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:       []string{scheme},
+		Help:        "a memcached server: best effort, since a restart or an eviction loses locks",
+		Example:     example,
+		Guarantees:  usual,
+		Open:        openURL,
+		Symfony:     []string{scheme},
+		FromSymfony: fromSymfony,
+		Instead:     instead,
+		Servers:     servers,
+		At:          at,
+	}
+}
+
+// usual returns the guarantees of a store without options.
+func usual() driver.Guarantees { return new(config).guarantees() }
+
+func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
+	var opts []Option
+	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
+		opts = append(opts, Lazy())
+	}
+	s, err := FromURL(ctx, u, opts...)
+	if err != nil {
+		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
+	}
+	return s, nil
+}
+
+func servers(u *url.URL) (addresses []string, encrypted bool) {
+	if u.Host != "" {
+		addresses = []string{address(u.Host)}
+	}
+	return addresses, u.Query().Get("tls") == "yes"
+}
+
+func at(u *url.URL, address string) *url.URL {
+	there, query := *u, u.Query()
+	if query.Get("tls") == "yes" && !query.Has("server-name") {
+		query.Set("server-name", u.Hostname()) // the certificate is for this host, not for address
+	}
+	there.Host, there.Path, there.RawQuery = address, "", query.Encode()
+	return &there
+}
+
+var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)
+
+// instead recognises a DSN of PHP's Symfony.
+func instead(text string) string {
+	if dsnPattern.MatchString(text) {
+		return "memcached://HOST:PORT"
+	}
+	return ""
+}
+
+// ofPHPsClient are the parameters that say how PHP connects. They do not say where its locks are: a
+// token is short and a string, so it is neither serialized nor compressed.
+var ofPHPsClient = []string{
+	"auto_eject_hosts", "binary_protocol", "buffer_writes", "compression", "compression_type", "connect_timeout",
+	"distribution", "hash", "lazy", "libketama_compatible", "libketama_hash", "no_block", "persistent_id",
+	"poll_timeout", "recv_timeout", "remove_failed_servers", "retry_timeout", "send_timeout", "serializer",
+	"server_failure_limit", "server_timeout_limit", "tcp_keepalive", "tcp_nodelay", "use_udp", "weight",
+}
+
+var (
+	hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)
+	weight        = regexp.MustCompile(`/\d+$`)
+)
+
+// fromSymfony translates a DSN of PHP's Symfony to the URL of its server. It follows
+// MemcachedAdapter::createConnection of Symfony Cache 5.4. The errors quote nothing of the DSN.
+func fromSymfony(dsn string) (*url.URL, error) {
+	_, rest, _ := strings.Cut(dsn, ":")
+	rest, slashes := strings.CutPrefix(rest, "//")
+	if strings.Contains(rest, "@") {
+		return nil, invalid("PHP logs in with SASL, which works with memcached's binary protocol only; padlock cannot share locks of such a server")
+	}
+	place, text, _ := strings.Cut(rest, "?")
+	place = weight.ReplaceAllString(place, "")
+	if place != "" && !slashes {
+		return nil, invalid("a host needs two slashes before it: symfony+memcached://HOST")
+	}
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, invalid("the parameters cannot be read")
+	}
+	var places []string
+	if place != "" {
+		places = []string{place}
+	}
+	query := url.Values{"layout": {"symfony"}}
+	for name, value := range values {
+		found, err := parameter(query, name, value[len(value)-1]) // the last one, as in PHP
+		if err != nil {
+			return nil, err
+		}
+		if found != "" {
+			places = append(places, found)
+		}
+	}
+	if len(places) != 1 {
+		return nil, invalid("the DSN names %d servers. %s", len(places), oneServer)
+	}
+	u := &url.URL{Scheme: scheme, RawQuery: query.Encode()}
+	if strings.HasPrefix(places[0], "/") {
+		u.Path = places[0]
+	} else {
+		u.Host = address(places[0])
+	}
+	return u, nil
+}
+
+// parameter translates one parameter of a DSN. It returns the server that the parameter names, or
+// "".
+func parameter(query url.Values, name, value string) (string, error) {
+	if m := hostParameter.FindStringSubmatch(name); m != nil {
+		return strings.TrimSuffix(m[1], ":"), nil
+	}
+	switch name = strings.ToLower(name); {
+	case name == "prefix_key":
+		query.Set("prefix", value)
+	case name == "username" || name == "password":
+		return "", invalid("PHP logs in with SASL, which padlock does not know")
+	case name == "layout" || name == "prefix":
+		return "", invalid("the parameter %s does not go with symfony+, which says it already", name)
+	case slices.Contains(ofPHPsClient, name):
+	default:
+		query.Set(name, value) // of the URL, or unknown
+	}
+	return "", nil
+}

@@ -1,0 +1,293 @@
+package memcachestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks in a memcached server. It is safe for concurrent use. It has one connection,
+// which all callers share.
+type Store struct {
+	config
+	guarantees driver.Guarantees
+	client     *client
+}
+
+var _ interface {
+	driver.Store
+	driver.Inspector
+	driver.Reporter
+	driver.SamePlacer
+} = (*Store)(nil)
+
+// Open connects to the server of c and checks that it can keep locks: memcached 1.6 or newer. ctx
+// bounds the opening only. With Lazy, Open does not connect.
+//
+// Open returns driver.ErrInvalid if settings are wrong, and driver.ErrUnavailable if the server
+// cannot be reached or is too old.
+func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
+	var set config
+	for _, o := range opts {
+		o(&set)
+	}
+	if err := errors.Join(c.check(), set.check()); err != nil {
+		return nil, err
+	}
+	s := &Store{config: set, guarantees: set.guarantees(), client: newClient(c)}
+	if set.lazy {
+		return s, ctx.Err()
+	}
+	if err := s.probe(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// probe asks for nothing, by a meta command.
+func (s *Store) probe(ctx context.Context) error {
+	r, err := s.client.do(ctx, []byte("mn\r\n"))
+	if err == nil && r.word != "MN" {
+		err = refusal(r)
+	}
+	if err != nil {
+		return failure(ctx, err, false)
+	}
+	return nil
+}
+
+// Guarantees implements driver.Store; docs/stores/memcached.md explains the promises.
+func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
+
+// Close closes the connection. Holds stay until their leases end.
+func (s *Store) Close() error {
+	s.client.close()
+	return nil
+}
+
+// begin is the first step of every call.
+func (s *Store) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.client.closed {
+		return driver.ErrClosed
+	}
+	return nil
+}
+
+// rounds is how often a call reads a value and tries to replace it, while others change it too.
+const rounds = 8
+
+var errRestless = fmt.Errorf("%w: others change the lock all the time", driver.ErrUnavailable)
+
+// Acquire implements driver.Store. A free name costs one request, a held one two.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if r.Shared {
+		return driver.Grant{}, fmt.Errorf("shared locks in memcached: %w", errors.ErrUnsupported)
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	k, g := s.keyFor(r.Name), driver.Grant{TTL: max(r.TTL, r.AtLeast)}
+	for range rounds {
+		if r.Replaces == "" {
+			if added, err := s.add(ctx, k, granted(&r)); added || err != nil {
+				return grantIf(added, g), err
+			}
+		}
+		old, err := s.read(ctx, k)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		if old == nil && r.Replaces == "" {
+			continue // it was free a moment ago, and is so again
+		}
+		next, err := s.succeed(old, &r)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		if swapped, err := s.swap(ctx, k, old, next); swapped || err != nil {
+			return grantIf(swapped, g), err
+		}
+	}
+	return driver.Grant{}, errRestless
+}
+
+func grantIf(yes bool, g driver.Grant) driver.Grant {
+	if !yes {
+		return driver.Grant{}
+	}
+	return g
+}
+
+// granted returns the value of a new hold.
+func granted(r *driver.Request) *note {
+	n := &note{Token: r.Token, Holder: r.Holder, Life: lifeFor(max(r.TTL, r.AtLeast))}
+	if r.AtLeast > 0 {
+		n.AtLeast = lifeFor(r.AtLeast)
+	}
+	return n
+}
+
+// succeed returns the value that replaces old, or the error of a request that gets nothing.
+//
+//	token of old      result
+//	r.Token           a repeat: the hold with a full lease
+//	r.Replaces        a new hold, with the rest of AtLeast
+//	another, or none  driver.ErrLost if r has Replaces, else a *driver.HeldError
+func (s *Store) succeed(old *item, r *driver.Request) (*note, error) {
+	next := granted(r)
+	switch {
+	case old != nil && old.Token == r.Token:
+		atLeast := 0
+		if r.AtLeast > 0 {
+			atLeast = old.age() + next.AtLeast + 1
+		}
+		return old.renewed(next.Life, max(old.AtLeast, atLeast)), nil
+	case old != nil && r.Replaces != "" && old.Token == r.Replaces:
+		next.Life = max(next.Life, old.left)
+		if rest := old.rest(); rest > 0 {
+			next.AtLeast = max(next.AtLeast, rest+1)
+		}
+		return next, nil
+	case r.Replaces != "":
+		return nil, driver.ErrLost
+	}
+	h := s.hold(old, time.Now())
+	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
+}
+
+// renewed returns the value of the same hold for at least life seconds from now.
+func (i *item) renewed(life, atLeast int) *note {
+	n := i.note
+	n.Age, n.Life, n.AtLeast = i.age(), max(life, i.left), atLeast
+	return &n
+}
+
+// Extend implements driver.Store. Its requests never change the hold of another token.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if ttl != 0 {
+		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	k := s.keyFor(name)
+	for range rounds {
+		old, err := s.read(ctx, k)
+		switch {
+		case err != nil:
+			return driver.Grant{}, err
+		case old == nil || old.Token != token:
+			return driver.Grant{}, driver.ErrLost // after the end, memcached knows nothing about the name
+		}
+		g := driver.Grant{TTL: max(ttl, time.Duration(old.left-1)*time.Second, time.Millisecond)}
+		if ttl == 0 {
+			return g, nil
+		}
+		if swapped, err := s.swap(ctx, k, old, old.renewed(lifeFor(ttl), old.AtLeast)); swapped || err != nil {
+			return grantIf(swapped, g), err
+		}
+	}
+	return driver.Grant{}, errRestless
+}
+
+// Release implements driver.Store. It removes the value that it has read and no other one.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return driver.Gone, err
+	}
+	k := s.keyFor(name)
+	for range rounds {
+		old, err := s.read(ctx, k)
+		if err != nil || old == nil || old.Token != token {
+			return driver.Gone, err
+		}
+		if ended, err := s.end(ctx, k, old, keep); ended || err != nil {
+			return outcome(ended), err
+		}
+	}
+	return driver.Gone, errRestless
+}
+
+func outcome(ended bool) driver.Outcome {
+	if ended {
+		return driver.Released
+	}
+	return driver.Gone
+}
+
+// end removes a value, or replaces it by a cool-down. It returns false if the value has changed.
+func (s *Store) end(ctx context.Context, k key, old *item, keep time.Duration) (bool, error) {
+	life := 0
+	if rest := old.rest(); rest > 0 {
+		life = rest + 1
+	}
+	if keep > 0 {
+		life = max(life, lifeFor(keep))
+	}
+	if life > 0 {
+		return s.swap(ctx, k, old, &note{Holder: old.Holder, Life: life})
+	}
+	return s.change(ctx, removeRequest(k, old.id))
+}
+
+// add writes a value for a name that has none. It returns false if the name has one.
+func (s *Store) add(ctx context.Context, k key, n *note) (bool, error) {
+	return s.change(ctx, addRequest(k, s.encode(n), n.Life))
+}
+
+// swap replaces a value. It returns false if the value has changed since it was read.
+func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, error) {
+	return s.change(ctx, swapRequest(k, old.id, s.encode(n), n.Life))
+}
+
+func (s *Store) change(ctx context.Context, request []byte) (bool, error) {
+	r, err := s.client.do(ctx, request)
+	if err != nil {
+		return false, failure(ctx, err, true)
+	}
+	switch r.word {
+	case "HD":
+		return true, nil
+	case "NS", "EX", "NF":
+		return false, nil
+	}
+	return false, refusal(r)
+}
+
+// read returns the value of a name, or nil if it has none.
+func (s *Store) read(ctx context.Context, k key) (*item, error) {
+	r, err := s.client.do(ctx, readRequest(k))
+	if err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	switch r.word {
+	case "EN":
+		return nil, nil
+	case "VA":
+		return s.decode(&r)
+	}
+	return nil, refusal(r)
+}

@@ -1,0 +1,107 @@
+package memcachestore
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// format is the version of note. A server may have values of a newer padlock, which this one leaves
+// alone.
+const format = 1
+
+// note is the value of a name in padlock's own layout. Its times are whole seconds of the server's
+// clock, because memcached tells no other time than how long a value will still live.
+type note struct {
+	Format  int           `json:"v"`
+	Token   string        `json:"token,omitempty"` // empty in a cool-down
+	Holder  driver.Holder `json:"holder"`          // the last one in a cool-down
+	Age     int           `json:"age,omitempty"`   // from the grant to the time of this value
+	Life    int           `json:"life"`            // from the time of this value to its end
+	AtLeast int           `json:"atleast,omitempty"`
+}
+
+// item is the value of a name, with its id and the time that it has left.
+type item struct {
+	note
+	id   string // changes with every write
+	left int    // seconds until the server drops it; the true time is shorter by up to a second
+}
+
+// age is the time since the grant in seconds. The true time differs by less than a second.
+func (i *item) age() int { return i.Age + i.Life - i.left }
+
+// rest is how much of AtLeast is left, at most.
+func (i *item) rest() int {
+	if i.AtLeast == 0 {
+		return 0
+	}
+	return max(0, i.AtLeast-i.age())
+}
+
+// lifeFor returns for how many seconds the server keeps a value whose lease is ttl. memcached looks
+// at its clock once a second: a value with n seconds lives for more than n-1 seconds and at most n.
+// So one more second than the lease keeps the asked time below the lived one. driver.MaxTTL keeps
+// the result below 30 days, from where on memcached takes the number for a date.
+func lifeFor(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second) + 1 }
+
+// keyFor returns the key of a name. Outside of Symfony's layout it is a hash, because a memcached
+// key is short and may be read as a command.
+func (s *Store) keyFor(name string) key {
+	if s.symfony {
+		return keyOf(s.prefix + name)
+	}
+	sum := sha256.Sum256([]byte(name))
+	return key{text: s.prefix + "padlock:" + base64.RawURLEncoding.EncodeToString(sum[:])}
+}
+
+func (s *Store) encode(n *note) []byte {
+	if s.symfony {
+		return []byte(n.Token)
+	}
+	n.Format = format
+	text, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // a note has only strings and numbers
+	}
+	return text
+}
+
+func (s *Store) decode(r *reply) (*item, error) {
+	i := &item{id: r.flag("c")}
+	left, err := strconv.Atoi(r.flag("t"))
+	if err != nil || i.id == "" {
+		return nil, refusal(*r)
+	}
+	if left < 0 { // the value has no end; another program wrote it
+		left = int(driver.MaxTTL / time.Second)
+	}
+	i.left = left
+	if s.symfony {
+		i.Token = string(r.value)
+		return i, nil
+	}
+	if err := json.Unmarshal(r.value, &i.note); err != nil || i.Format != format {
+		return nil, fmt.Errorf("%w: the lock has a value that this padlock cannot read; a newer padlock or another program wrote it", driver.ErrUnavailable)
+	}
+	return i, nil
+}
+
+// hold describes the value to others.
+func (s *Store) hold(i *item, now time.Time) driver.Hold {
+	h := driver.Hold{Until: now.Add(time.Duration(i.left) * time.Second)}
+	if s.symfony {
+		return h
+	}
+	h.Holder, h.Cooling = i.Holder, i.Token == ""
+	h.Since = now.Add(-time.Duration(i.age()) * time.Second)
+	if h.Plan > 0 && !h.Cooling {
+		h.PlannedEnd = h.Since.Add(h.Plan)
+	}
+	return h
+}
