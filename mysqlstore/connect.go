@@ -104,13 +104,14 @@ func (d *dialer) setUp(c *conn) error {
 	return nil
 }
 
-// checkVersion reports whether the server is MariaDB. In a server that is too old, a session can
-// have one lock only, and a second one frees the first without a word.
+// checkVersion reports whether the server is MariaDB. In servers before MariaDB 10.0.2 and MySQL
+// 5.7.5, a session can have one lock only, and a second one frees the first without a word. Somewhat
+// newer ones lack the setting that bounds a statement.
 func checkVersion(version string) (mariaDB bool, err error) {
-	least := [3]int{5, 7, 5}
+	least := [3]int{5, 7, 8}
 	text := version
 	if mariaDB = strings.Contains(version, "MariaDB"); mariaDB {
-		least = [3]int{10, 0, 2}
+		least = [3]int{10, 1, 2}
 		text = strings.TrimPrefix(text, "5.5.5-") // which replication puts before it
 	}
 	text, _, _ = strings.Cut(text, "-")
@@ -120,7 +121,7 @@ func checkVersion(version string) (mariaDB bool, err error) {
 		case err != nil || n > least[i]:
 			return mariaDB, nil
 		case n < least[i]:
-			return mariaDB, invalid("the server is version %s; named locks need MySQL 5.7.5 or MariaDB 10.0.2: use a lease table (package sqlstore, mysql://)", version)
+			return mariaDB, invalid("the server is version %s; named locks need MySQL 5.7.8 or MariaDB 10.1.2: use a lease table (package sqlstore, mysql://)", version)
 		}
 	}
 	return mariaDB, nil

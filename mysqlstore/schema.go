@@ -27,7 +27,7 @@ func Schema(database string) ([]string, error) {
 			" (lock_name varbinary(64) NOT NULL PRIMARY KEY, fence bigint NOT NULL, name varbinary(1024) NOT NULL," +
 			" session varbinary(64) NOT NULL, since bigint NOT NULL, holder blob NOT NULL) ENGINE=InnoDB",
 		"INSERT INTO " + table + " (lock_name, fence, name, session, since, holder) VALUES ('" + versionRow + "', " +
-			strconv.Itoa(schemaVersion) + ", 'version of this table', '', 0, '') ON DUPLICATE KEY UPDATE fence = fence",
+			strconv.Itoa(schemaVersion) + ", 'version of this table', '-', 0, '') ON DUPLICATE KEY UPDATE fence = fence",
 	}, nil
 }
 

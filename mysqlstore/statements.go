@@ -106,7 +106,8 @@ func (s *statements) fence(key string) string {
 // described are the columns of a row of the table that describe the holder: the fence, the holder,
 // for how many microseconds it has held the lock, and the session that has the mark in the row. If
 // that session is not the one that has the lock, the row tells of an earlier holder.
-const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(f.session)"
+// MySQL has no lock without a name.
+const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
 func (s *statements) holder(key string) string {
@@ -123,7 +124,7 @@ func (s *statements) names(prefix string) string {
 // the last sweep was not long ago, it returns 0.
 func (s *statements) dueSweep() string {
 	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
-	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '', 0, '')" +
+	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +
 		" ON DUPLICATE KEY UPDATE fence = IF(ABS(VALUES(fence) - fence) >= " + every + ", LAST_INSERT_ID(VALUES(fence)), fence + LAST_INSERT_ID(0))"
 }
 

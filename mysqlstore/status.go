@@ -67,7 +67,10 @@ func cluster(c *conn) (driver.Finding, error) {
 // replica tells whether the server copies another one. Not every user may know.
 func replica(c *conn) (driver.Finding, error) {
 	f := driver.Finding{Name: "replica", Value: "no"}
-	rows, err := c.query("SHOW SLAVE STATUS")
+	rows, err := c.query("SHOW REPLICA STATUS")
+	if err != nil && c.alive() { // the word of older servers
+		rows, err = c.query("SHOW SLAVE STATUS")
+	}
 	switch {
 	case err != nil:
 		f.Value = driver.Unknown

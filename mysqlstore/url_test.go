@@ -119,8 +119,8 @@ func TestNamesOfLocks(t *testing.T) {
 // A server that lets a session have one lock only is refused.
 func TestVersions(t *testing.T) {
 	for version, good := range map[string]bool{
-		"10.11.14-MariaDB-0+deb12u2": true, "10.0.2-MariaDB": true, "10.0.1-MariaDB": false, "5.5.68-MariaDB": false, "5.5.5-10.6.1-MariaDB": true,
-		"8.0.36": true, "5.7.5-log": true, "5.7.4": false, "5.6.50": false, "8.4.0": true, "11.4.2-MariaDB": true, "unknown": true,
+		"10.11.14-MariaDB-0+deb12u2": true, "10.1.2-MariaDB": true, "10.0.38-MariaDB": false, "5.5.68-MariaDB": false, "5.5.5-10.6.1-MariaDB": true,
+		"8.0.36": true, "5.7.8-log": true, "5.7.7": false, "5.6.50": false, "8.4.0": true, "11.4.2-MariaDB": true, "unknown": true,
 	} {
 		if _, err := checkVersion(version); (err == nil) != good {
 			t.Errorf("%s: %v", version, err)

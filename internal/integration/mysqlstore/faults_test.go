@@ -158,6 +158,9 @@ func TestCrowdInOneProcess(t *testing.T) {
 				if n := inside.Add(1); n != 1 {
 					t.Errorf("%d are inside", n)
 				}
+				if _, err := s.Extend(context.Background(), r.Name, r.Token, 0); err != nil { // takes a while
+					t.Error(err)
+				}
 				inside.Add(-1)
 				release(t, s, r)
 			}
