@@ -276,6 +276,7 @@ func (c *conn) peek() {
 	if c.socket == nil {
 		return
 	}
+	c.setLimit(c.limit) // the driver cannot look at a socket whose deadline has passed
 	err := c.sc.Raw(func(dc any) error {
 		if r, ok := dc.(sqldriver.SessionResetter); ok {
 			return r.ResetSession(c.bound)

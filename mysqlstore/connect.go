@@ -105,8 +105,8 @@ func (d *dialer) setUp(c *conn) error {
 }
 
 // checkVersion reports whether the server is MariaDB. In servers before MariaDB 10.0.2 and MySQL
-// 5.7.5, a session can have one lock only, and a second one frees the first without a word. Somewhat
-// newer ones lack the setting that bounds a statement.
+// 5.7.5, a session can have one lock only, and a second one frees the first without a word. Servers
+// that are only a little newer lack the setting that bounds a statement.
 func checkVersion(version string) (mariaDB bool, err error) {
 	least := [3]int{5, 7, 8}
 	text := version

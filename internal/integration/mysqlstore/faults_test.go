@@ -92,6 +92,35 @@ func TestDeadlockIsARefusal(t *testing.T) {
 	}
 }
 
+// If the reply to a try is lost with the connection, and the session stays behind in the server with
+// the lock, the same token ends that session and gets the lock. No other hold ends.
+func TestSessionLeftBehind(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	var lost atomic.Bool
+	s := mustOpenThrough(t, &multiplexer{dsn: dsn, lose: func(query string) bool {
+		return strings.HasPrefix(query, "SELECT GET_LOCK") && lost.CompareAndSwap(true, false)
+	}})
+	bystander := mustOpen(t, dsn)
+	g, r := take(t, bystander, request("bystander")), request("job")
+	lost.Store(true)
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Acquire whose reply was lost: %v", err)
+	}
+	refused(t, bystander, request("job"))
+	until(t, "a grant for the same token", func() bool {
+		_, err := s.Acquire(t.Context(), r)
+		if errors.Is(err, driver.ErrHeld) {
+			t.Fatal("the same token is refused because of its own session")
+		}
+		return err == nil
+	})
+	if g.Bound.Err() != nil {
+		t.Error("another process lost its hold")
+	}
+	release(t, s, r)
+}
+
 // The server frees the locks of a process that was killed, and says before who it is.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()

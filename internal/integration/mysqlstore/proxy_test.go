@@ -23,6 +23,7 @@ type multiplexer struct {
 	sessions int                       // 0: each connection has a session of its own
 	before   func(query string) string // a statement to run before a query; "" for none
 	fail     func(query string) error  // the server's answer; nil lets it answer itself
+	lose     func(query string) bool   // whether the reply is lost and the session stays behind
 
 	inner  sqldriver.Connector
 	mu     sync.Mutex
@@ -63,14 +64,15 @@ func (m *multiplexer) begin(t testing.TB, n int) {
 
 // A shareConn is a client's connection to the multiplexer.
 type shareConn struct {
-	m   *multiplexer
-	own sqldriver.Conn
+	m    *multiplexer
+	own  sqldriver.Conn
+	left bool // the session stays behind
 }
 
 func (c *shareConn) Prepare(string) (sqldriver.Stmt, error) { return nil, errors.New("unused") }
 func (c *shareConn) Begin() (sqldriver.Tx, error)           { return nil, errors.New("unused") }
 func (c *shareConn) Close() error {
-	if c.own != nil {
+	if c.own != nil && !c.left {
 		return c.own.Close()
 	}
 	return nil
@@ -105,7 +107,13 @@ func (c *shareConn) QueryContext(ctx context.Context, query string, args []sqldr
 	if err != nil {
 		return nil, err
 	}
-	return s.(sqldriver.QueryerContext).QueryContext(ctx, query, args)
+	rows, err := s.(sqldriver.QueryerContext).QueryContext(ctx, query, args)
+	if err == nil && c.m.lose != nil && c.m.lose(query) {
+		c.left = true
+		rows.Close()
+		return nil, mysql.ErrInvalidConn
+	}
+	return rows, err
 }
 
 func (c *shareConn) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
