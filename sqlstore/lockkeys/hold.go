@@ -18,13 +18,14 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 	return n
 }
 
-// grant returns the Grant of the hold in a row. The time left counts to the earliest instant at
-// which some program may take the name over.
+// grant returns the Grant of the hold in a row, to which this call has given a lease of ttl. The
+// time left counts to the earliest instant at which some program may take the name over. It is at
+// least ttl, even if reading the row took long, because it counts from before the call.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
 	}
-	return driver.Grant{TTL: max((r.end - dialects[s.engine].early).until(r.now), time.Microsecond)}
+	return driver.Grant{TTL: max((r.end - dialects[s.engine].early).until(r.now), ttl, time.Microsecond)}
 }
 
 // Acquire implements driver.Store.

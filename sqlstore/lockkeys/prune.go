@@ -19,15 +19,28 @@ const (
 // one DELETE within somebody's request; this removes them by their keys, and nobody waits for it.
 func (s *Store) pruneSometimes() {
 	if rand.IntN(pruneOdds) == 0 {
-		s.work.Go(func() { _, _ = s.pruneOnce(s.closing, pruneAfter) }) // the next time is another try
+		s.work.Go(func() {
+			ctx, cancel := dbms.Bound(s.closing)
+			defer cancel()
+			_, _ = s.pruneOnce(ctx) // the next time is another try
+		})
 	}
 }
 
-// pruneOnce removes rows whose leases ended longer ago than that.
-func (s *Store) pruneOnce(ctx context.Context, after time.Duration) (removed int, err error) {
-	ctx, cancel := dbms.Bound(ctx)
-	defer cancel()
-	rows, err := s.db.QueryContext(ctx, s.sql.old, after.Microseconds())
+// Prune removes rows whose leases ended more than an hour ago, at most 100 of them, and returns how
+// many it removed. The store also prunes by itself, after one grant of 100, and so does PHP.
+func (s *Store) Prune(ctx context.Context) (int, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	n, err := s.pruneOnce(ctx)
+	return n, dbms.Failure(ctx, err, false)
+}
+
+func (s *Store) pruneOnce(ctx context.Context) (removed int, err error) {
+	rows, err := s.db.QueryContext(ctx, s.sql.old, pruneAfter.Microseconds())
 	if err != nil {
 		return 0, err
 	}

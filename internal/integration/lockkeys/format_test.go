@@ -222,6 +222,24 @@ func oddTables(t *testing.T, d database) {
 	}
 }
 
+// oldRows: rows that expired long ago are removed, and no others.
+func oldRows(t *testing.T, d database) {
+	s, db := d.must(t, "symfony", "pruned"), d.raw(t)
+	hold(t, s, "live")
+	for id, end := range map[string]string{"old": "- 7200", "older": "- 90000", "lapsed": "- 60", "theirs": "+ 60"} {
+		if _, err := db.Exec(d.sql("INSERT INTO pruned (key_id, key_token, key_expiration) VALUES (?, 'token', {now} "+end+")"), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.Prune(t.Context()); n != 2 || err != nil {
+		t.Errorf("Prune: %d, %v", n, err)
+	}
+	var left int
+	if err := db.QueryRow("SELECT COUNT(*) FROM pruned WHERE key_id IN ('live', 'lapsed', 'theirs')").Scan(&left); err != nil || left != 3 {
+		t.Errorf("%d of 3 rows are left, %v", left, err)
+	}
+}
+
 // mysqlTexts: MySQL compares texts by the collation of the table.
 func mysqlTexts(t *testing.T, d database, run func(string)) {
 	s := d.must(t, "symfony", "texts")

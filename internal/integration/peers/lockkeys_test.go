@@ -87,9 +87,18 @@ type pair struct {
 func (p *pair) php() *php { p.t.Helper(); return runPHP(p.t, p.dsn, p.shared) }
 
 // store opens a store, as another process would.
-func (p *pair) store() driver.Store {
+func (p *pair) store() driver.Store { p.t.Helper(); return p.open(p.place.ours) }
+
+// ofDSN opens the store that PHP's DSN means. PHP gets the user of PDO as an option.
+func (p *pair) ofDSN() driver.Store {
 	p.t.Helper()
-	s, err := all.Store(p.t.Context(), p.place.ours+"layout=symfony73&db_table="+p.shared)
+	dsn := strings.Replace(strings.Replace(p.dsn, "dbname=postgres", "dbname=postgres;user=postgres", 1), "dbname=mysql", "dbname=mysql;user=root", 1)
+	return p.open("symfony+" + dsn + "?")
+}
+
+func (p *pair) open(rawURL string) driver.Store {
+	p.t.Helper()
+	s, err := all.Store(p.t.Context(), rawURL+"layout=symfony73&db_table="+p.shared)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -112,7 +121,7 @@ var sharedTable = map[string]func(*testing.T, *pair){
 func eachExcludesTheOther(t *testing.T, p *pair) {
 	php := p.php()
 	php.lock("").must("create") // the table
-	s := p.store()
+	s := p.ofDSN()
 	for _, name := range []string{"report/42:daily run", "a", "é", "\xff\x00", "job " + strings.Repeat("x", 300)} {
 		r := request(name)
 		take(t, s, r)
