@@ -1,0 +1,190 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A scripted Listener has one connection at a time. The test says when notifications arrive on it
+// and when it is lost.
+type scripted struct {
+	calls int        // connections so far
+	open  int        // connections that are open now
+	down  bool       // connections cannot be made
+	lose  chan error // ends the connection
+	woken func(string)
+}
+
+func (l *scripted) Listen(ctx context.Context, _ string, ready func(), woken func(string)) error {
+	l.calls++
+	if l.down {
+		return errors.New("connection refused")
+	}
+	l.open++
+	defer func() { l.open-- }()
+	l.woken = woken
+	ready()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-l.lose:
+		return err
+	}
+}
+
+// listeningStore runs f in a bubble of synctest with a store that is notified.
+func listeningStore(t *testing.T, f func(s *Store, l *scripted, one *waiting)) {
+	synctest.Test(t, func(t *testing.T) {
+		db := sql.OpenDB(&file{})
+		defer db.Close()
+		l := &scripted{lose: make(chan error)}
+		s, err := Open(t.Context(), db, PostgreSQL, Lazy(), Notify(l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		one, remove := s.waits.add("name", "token")
+		defer remove()
+		f(s, l, one)
+	})
+}
+
+// TestSuccessor goes through the states of the connection for notifications.
+//
+//	connection   pushed   a waiter looks
+//	none         no
+//	opened       yes      because notifications may have been sent before
+//	lost         no       because it has to poll now
+//	opened again yes      because notifications may have been lost meanwhile
+func TestSuccessor(t *testing.T) {
+	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
+		step := func(what string, pushed bool) {
+			t.Helper()
+			synctest.Wait()
+			if !woken(one) {
+				t.Errorf("%s: the waiter does not look", what)
+			}
+			if got := s.waits.pushed() != ""; got != pushed {
+				t.Errorf("%s: pushed is %v", what, got)
+			}
+		}
+		if s.waits.pushed() != "" {
+			t.Error("pushed without a connection")
+		}
+		defer s.listen()()
+		step("opened", true)
+		l.lose <- errors.New("terminated by the administrator")
+		step("lost", false)
+		pass(time.Second)
+		step("opened again", true)
+		if l.calls != 2 || l.open != 1 {
+			t.Errorf("%d connections were made and %d are open, want 2 and 1", l.calls, l.open)
+		}
+	})
+}
+
+// While no connection can be made, the store tries again after longer and longer pauses.
+func TestListenPauses(t *testing.T) {
+	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
+		l.down = true
+		defer s.listen()()
+		pass(time.Minute)
+		if l.calls < 12 || l.calls > 30 {
+			t.Errorf("%d tries in a minute", l.calls)
+		}
+		l.down = false
+		pass(6 * time.Second)
+		if l.open != 1 || s.waits.pushed() == "" {
+			t.Error("no connection after the server came back")
+		}
+	})
+}
+
+// The connection is closed some time after the last wait, and opened again for the next one.
+func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
+	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
+		done := s.listen()
+		pass(5 * idleListen)
+		if l.open != 1 {
+			t.Fatal("no connection during a long wait")
+		}
+		done()
+		pass(2 * idleListen)
+		if l.open != 0 || s.waits.pushed() != "" {
+			t.Error("a connection although nobody waits")
+		}
+		defer s.listen()()
+		synctest.Wait()
+		if l.open != 1 || s.waits.pushed() == "" {
+			t.Error("no connection for a later wait")
+		}
+	})
+}
+
+// What each notification does to the waiter that it names, and to no other.
+func TestNotifications(t *testing.T) {
+	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
+		defer s.listen()()
+		synctest.Wait()
+		woken(one)
+		state := func() (text string) {
+			select {
+			case fence := <-one.to:
+				text += "claim " + strconv.FormatUint(fence, 10)
+			default:
+			}
+			if woken(one) {
+				text += "look"
+			}
+			select {
+			case <-one.next:
+				text += "next"
+			default:
+			}
+			return text
+		}
+		mine, other := address{"token", "c"}, address{"another", "c"}
+		text := func(args []any) string { return args[1].(string) }
+		for payload, want := range map[string]string{
+			text(mine.notification(7, false)):  "claim 7",
+			text(mine.notification(0, false)):  "look",
+			text(mine.notification(0, true)):   "next",
+			text(other.notification(7, false)): "",
+			text(other.notification(0, true)):  "",
+			"probe-x":                          "",
+			"":                                 "",
+			opaque("token").hash() + " x":      "",
+		} {
+			l.woken(payload)
+			if got := state(); got != want {
+				t.Errorf("%q: %q, want %q", payload, got, want)
+			}
+		}
+	})
+}
+
+// Callers that never claim their reservations leave nothing behind for long.
+func TestClaimsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w waits
+		_, remove := w.add("name", "token")
+		defer remove()
+		for i := range 1000 {
+			w.reserve(strconv.Itoa(i))
+			pass(driver.MaxReservation / 50)
+		}
+		if n := len(w.claims); n > 2*64 {
+			t.Errorf("%d tokens are kept", n)
+		}
+		if !w.handed("999") || w.handed("999") || w.handed("0") {
+			t.Error("want that the last token is kept until it is claimed, and the first is forgotten")
+		}
+	})
+}
