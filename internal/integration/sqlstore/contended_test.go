@@ -1,0 +1,324 @@
+package sqlstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/sqlstore"
+)
+
+// A faulty listener counts its connections, and can ignore notifications.
+type faulty struct {
+	listener
+	deaf    atomic.Bool
+	ignored atomic.Int64
+	ready   atomic.Int64
+	channel atomic.Value
+}
+
+func (l *faulty) Listen(ctx context.Context, channel string, ready func(), woken func(string)) error {
+	l.channel.Store(channel)
+	return l.listener.Listen(ctx, channel, func() { l.ready.Add(1); ready() }, func(payload string) {
+		if l.deaf.Load() {
+			l.ignored.Add(1)
+			return
+		}
+		woken(payload)
+	})
+}
+
+// pushed makes a party that PostgreSQL notifies.
+func (d database) pushed(t *testing.T) (*party, *faulty) {
+	t.Helper()
+	db, err := d.pool()
+	noError(t, err)
+	l := &faulty{listener: listener{d.dsn, new(atomic.Int64)}}
+	s, err := sqlstore.Open(t.Context(), db, d.engine, sqlstore.Notify(l))
+	noError(t, err)
+	t.Cleanup(func() {
+		s.Close()
+		db.Close()
+	})
+	return &party{db: db, store: s}, l
+}
+
+// A place is a waiter as the table has it.
+type place struct {
+	Channel string `json:"p"`
+}
+
+// queue waits until a name has n places of waiters that the database wakes.
+func (p *party) queue(t *testing.T, name string, n int) {
+	t.Helper()
+	for {
+		var text string
+		noError(t, p.db.QueryRow("SELECT more FROM padlock_locks WHERE name = $1", []byte(name)).Scan(&text))
+		var more struct {
+			Queue []place `json:"queue"`
+		}
+		if text != "" {
+			noError(t, json.Unmarshal([]byte(text), &more))
+		}
+		woken := 0
+		for _, place := range more.Queue {
+			if place.Channel != "" {
+				woken++
+			}
+		}
+		if woken == n {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// waits starts a waiter, which gets the name in its turn and keeps it. The first grant of all
+// waiters stands first in got.
+func (p *party) waits(t *testing.T, r driver.Request, got chan<- grant) {
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for try := 0; ; try++ {
+			mine := r
+			mine.Token = fmt.Sprint(r.Name, " ", r.Token, "#", try) // a token is in one wait at a time
+			mine.TTL = time.Minute
+			reserved, err := p.store.Wait(ctx, mine, true)
+			if err != nil {
+				got <- grant{waiter: r.Token, err: err}
+				return
+			}
+			g, err := p.store.Acquire(ctx, mine)
+			if errors.Is(err, driver.ErrHeld) {
+				continue
+			}
+			got <- grant{r.Token, mine.Token, reserved, g, err}
+			return
+		}
+	}()
+}
+
+// A grant is what a waiter got.
+type grant struct {
+	waiter, token string
+	reserved, g   driver.Grant
+	err           error
+}
+
+// A handOver is one release while others wait.
+type handOver struct {
+	name    string
+	holder  driver.Request
+	waiters []driver.Request
+	before  func(t *testing.T, a *party) // between the last join and the release
+	tokens  []string                     // who has the name afterwards
+}
+
+var handOvers = []handOver{
+	{name: "to a writer", waiters: []driver.Request{{Token: "b"}, {Token: "c"}}, tokens: []string{"b"}},
+	{name: "to readers together", waiters: []driver.Request{{Token: "r1", Shared: true}, {Token: "r2", Shared: true}, {Token: "w"}}, tokens: []string{"r1", "r2"}},
+	{name: "to a waiter with a high fence", waiters: []driver.Request{{Token: "b", FenceAbove: 1 << 52}}, tokens: []string{"b"}},
+	{name: "with a label that jsonb refuses", waiters: []driver.Request{{Token: "b", Holder: driver.Holder{Label: "a\x00b"}}, {Token: "c"}}, tokens: []string{"b"}},
+	{
+		name: "past a place that lapsed", waiters: []driver.Request{{Token: "b"}, {Token: "c"}}, tokens: []string{"c"},
+		before: func(t *testing.T, a *party) {
+			_, err := a.db.Exec("UPDATE padlock_locks SET version = version + 1, more = jsonb_set(more::jsonb, '{queue,0,u}', '1')::text WHERE name = 'past a place that lapsed'")
+			noError(t, err)
+		},
+	},
+	{
+		name: "while a cool-down of before is over", waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"},
+		before: func(t *testing.T, a *party) {
+			_, err := a.db.Exec("UPDATE padlock_locks SET version = version + 1, more = jsonb_set(more::jsonb, '{cool}', '1')::text WHERE name = 'while a cool-down of before is over'")
+			noError(t, err)
+		},
+	},
+	{name: "not before the name may be free", holder: driver.Request{AtLeast: 700 * time.Millisecond}, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
+}
+
+// TestContended: processes that PostgreSQL notifies want one name.
+func TestContended(t *testing.T) {
+	t.Parallel()
+	d := database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}}).URL(), sqlstore.PostgreSQL}
+	for what, run := range map[string]func(*testing.T, database){
+		"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
+		"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			run(t, d)
+		})
+	}
+}
+
+// handOversTo checks who gets the name, and with which fence, when a holder releases it. It does not
+// matter whether one statement does that or the state machine.
+func handOversTo(t *testing.T, d database) {
+	a, _ := d.pushed(t)
+	b, _ := d.pushed(t)
+	for _, h := range handOvers {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			h.run(t, a, b)
+		})
+	}
+}
+
+func (h handOver) run(t *testing.T, a, b *party) {
+	last := a.take(t, h.name, h.holder)
+	got := make(chan grant, len(h.waiters))
+	for i, r := range h.waiters {
+		r.Name = h.name
+		b.waits(t, r, got)
+		a.queue(t, h.name, i+1)
+	}
+	if h.before != nil {
+		h.before(t, a)
+	}
+	a.giveBack(t, h.name, 0)
+	above := last.Fence + uint64(h.holder.AtLeast.Microseconds()) // a fence is not below the server's clock
+	for _, r := range h.waiters {
+		above = max(above, r.FenceAbove)
+	}
+	have := map[string]grant{}
+	for range h.tokens {
+		g := <-got
+		noError(t, g.err)
+		if g.g.Fence <= above {
+			t.Errorf("%s got fence %d after %d", g.waiter, g.g.Fence, above)
+		}
+		have[g.waiter] = g
+	}
+	st, err := a.store.Inspect(t.Context(), h.name)
+	noError(t, err)
+	if len(st.Holds) != len(h.tokens) || st.Waiters != len(h.waiters)-len(h.tokens) && h.before == nil {
+		t.Errorf("afterwards: %+v", st)
+		select {
+		case g := <-got:
+			t.Errorf("and %+v", g)
+		default:
+		}
+	}
+	for _, token := range h.tokens {
+		g, ok := have[token]
+		if !ok {
+			t.Fatalf("%v got the name, want %v", have, h.tokens)
+		}
+		if _, err := b.store.Extend(t.Context(), h.name, g.token, time.Minute); err != nil {
+			t.Errorf("%s: %v", token, err)
+		}
+	}
+}
+
+// handOverUnderATransaction: a transaction that has checked the lock keeps the name after the release, and only so long.
+func handOverUnderATransaction(t *testing.T, d database) {
+	a, _ := d.pushed(t)
+	b, _ := d.pushed(t)
+	const name = "checked"
+	g := a.take(t, name, driver.Request{})
+	got := make(chan grant, 1)
+	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
+	a.queue(t, name, 1)
+	tx := a.begin(t, 0)
+	noError(t, a.store.CheckTx(t.Context(), tx, granted{name, g.Fence}))
+	a.giveBack(t, name, 0)
+	st, err := a.store.Inspect(t.Context(), name)
+	noError(t, err)
+	if len(st.Holds) > 0 {
+		t.Errorf("the name was handed over before the end of the transaction: %+v", st)
+	}
+	noError(t, tx.Commit())
+	next := <-got
+	noError(t, next.err)
+	if next.g.Fence <= g.Fence {
+		t.Errorf("fence %d after %d", next.g.Fence, g.Fence)
+	}
+}
+
+type granted struct {
+	name  string
+	fence uint64
+}
+
+func (g granted) Name() string  { return g.name }
+func (g granted) Fence() uint64 { return g.fence }
+
+// passWhileOthersWait: a Pass to another caller of the process goes to the first waiter of the queue instead.
+func passWhileOthersWait(t *testing.T, d database) {
+	a, _ := d.pushed(t)
+	b, _ := d.pushed(t)
+	const name = "passed"
+	a.take(t, name, driver.Request{})
+	next := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
+	out, g, err := a.store.Pass(t.Context(), "token of "+name, next)
+	if out != driver.Released || g.TTL == 0 || err != nil {
+		t.Fatalf("nobody waits: %v, %+v, %v", out, g, err)
+	}
+	got := make(chan grant, 1)
+	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
+	a.queue(t, name, 1)
+	out, g, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
+	if out != driver.Released || g.TTL != 0 || err != nil {
+		t.Errorf("somebody waits: %v, %+v, %v", out, g, err)
+	}
+	noError(t, (<-got).err)
+}
+
+// lostNotification: a notification that is lost delays its waiter, and those behind it, until they
+// look by themselves. Nobody is forgotten.
+func lostNotification(t *testing.T, d database) {
+	a, _ := d.pushed(t)
+	b, deaf := d.pushed(t)
+	c, _ := d.pushed(t)
+	const name = "lost notification"
+	a.take(t, name, driver.Request{})
+	got := make(chan grant, 2)
+	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
+	a.queue(t, name, 1)
+	c.waits(t, driver.Request{Name: name, Token: "c"}, got)
+	a.queue(t, name, 2)
+	deaf.deaf.Store(true)
+	a.giveBack(t, name, 0)
+	first := <-got
+	noError(t, first.err)
+	if deaf.ignored.Load() == 0 {
+		t.Error("no notification was lost")
+	}
+	of := map[string]*party{"b": b, "c": c}[first.waiter]
+	_, err := of.store.Release(t.Context(), name, first.token, 0)
+	noError(t, err)
+	noError(t, (<-got).err)
+}
+
+// listeningConnectionEnds: the server ends the connection that listens, while somebody waits.
+// Another one takes its place, and the next notification arrives there.
+func listeningConnectionEnds(t *testing.T, d database) {
+	a, _ := d.pushed(t)
+	b, l := d.pushed(t)
+	const name = "successor"
+	a.take(t, name, driver.Request{})
+	got := make(chan grant, 1)
+	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
+	a.queue(t, name, 1)
+	var ended int
+	noError(t, a.db.QueryRow("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND query LIKE $1", "%"+l.channel.Load().(string)+"%").Scan(&ended))
+	if ended == 0 {
+		t.Fatal("no connection listened")
+	}
+	for l.ready.Load() < 2 {
+		<-time.After(5 * time.Millisecond)
+	}
+	a.queue(t, name, 1)
+	a.giveBack(t, name, 0)
+	g := <-got
+	noError(t, g.err)
+	if l.heard.Load() == 0 {
+		t.Error("no notification arrived on the second connection")
+	}
+}
