@@ -122,6 +122,10 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 			continue
 		case errors.Is(err, errRowLocked):
 			return st, res, now, err
+		case judge(err) == noTable && try < 3:
+			if err := s.rows.make(ctx); err != nil {
+				return nil, result{}, 0, err
+			}
 		case err != nil && judge(err) != again:
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:

@@ -12,7 +12,8 @@ import (
 
 // The row of a name is kept after the name becomes free, so that the next fence is higher. Fences
 // follow the server's clock. Once a fence is far in the past, even a clock that was set back gives
-// a higher fence to a new row. So the old row may be removed then.
+// a higher fence to a new row. So the old row may be removed then. This is also true of the row of a
+// holder that died: nobody released it, and its lease ended long ago.
 const (
 	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand
 	defaultKeep = 24 * time.Hour
@@ -136,7 +137,7 @@ func (s *Store) pruneList(ctx context.Context, after []byte, keep time.Duration)
 // isOld returns the arguments of the SQL condition for an old row.
 func isOld(keep time.Duration) []any {
 	d := keep.Microseconds()
-	return []any{[]byte{}, d, d, d}
+	return []any{[]byte{}, d, d, d, d}
 }
 
 // remove deletes the listed rows, except those that were used since they were listed and those that
@@ -156,7 +157,7 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	}
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	args := make([]any, 0, pruneBatch+4)
+	args := make([]any, 0, pruneBatch+5)
 	for i := range pruneBatch {
 		args = append(args, list[min(i, len(list)-1)].name) // the last name is repeated, so that all batches use the same text
 	}
@@ -193,7 +194,7 @@ type pruneStatements struct {
 
 func newPruneStatements(d *dialect, t tables) pruneStatements {
 	// If the fence of a row is ahead of the clock, the row stays until the clock has passed it.
-	old := "token = ? AND busy < " + d.now + " - ? AND since < " + d.now + " - ? AND fence < " + d.now + " - ?"
+	old := "(token = ? OR until < " + d.now + " - ?) AND busy < " + d.now + " - ? AND since < " + d.now + " - ? AND fence < " + d.now + " - ?"
 	st := pruneStatements{
 		list:  d.bind("SELECT name, version FROM " + t.locks + " WHERE name > ? AND " + old + " ORDER BY name LIMIT " + strconv.Itoa(pruneBatch)),
 		begin: d.bind("INSERT INTO " + t.meta + " (setting, value) VALUES (?, ?)"),

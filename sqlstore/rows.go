@@ -124,10 +124,10 @@ func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	return nil, 0, errors.New("the row of the name is removed again and again")
 }
 
-// peek reads the state of a name, and makes no row for it.
+// peek reads the state of a name, and makes neither a row for it nor a table.
 func (t *table) peek(ctx context.Context, name string) (*state, micros, error) {
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
-	if errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) || judge(err) == noTable {
 		return &state{}, 0, nil
 	}
 	return st, now, err

@@ -78,10 +78,14 @@ func tablesIn(e Engine, schema string) (tables, error) {
 	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta"}, nil
 }
 
-// prepare creates the tables if they do not exist, checks their version and reads the store's id.
+// prepare creates the tables that do not exist, checks their version and reads the store's id.
 func (s *Store) prepare(ctx context.Context) error {
 	n, err := s.version(ctx)
-	if err == nil && n == 0 {
+	missing := n == 0
+	if err == nil && n == schemaVersion {
+		missing, err = s.missing(ctx) // somebody may have removed a table and left the one with the version
+	}
+	if err == nil && missing {
 		if err = s.makeTables(ctx); err == nil {
 			n, err = s.version(ctx)
 		}
@@ -97,6 +101,25 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	_, err = s.readID(ctx)
 	return err
+}
+
+// missing reports whether a table does not exist.
+func (s *Store) missing(ctx context.Context) (bool, error) {
+	list := []string{s.rows.tables.locks}
+	if s.rows.dialect.grants {
+		list = append(list, s.rows.tables.grants)
+	}
+	for _, t := range list {
+		var fence int64
+		err := s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT fence FROM "+t+" WHERE name = ?"), []byte{}).Scan(&fence)
+		if judge(err) == noTable {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return false, failure(ctx, err, false)
+		}
+	}
+	return false, nil
 }
 
 // newer refuses tables of a later version of padlock.

@@ -212,6 +212,9 @@ func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error 
 		return err
 	}
 	there, err := s.rows.hasGrant(ctx, name)
+	if judge(err) == noTable {
+		err = s.rows.make(ctx)
+	}
 	if there || err != nil {
 		return err
 	}

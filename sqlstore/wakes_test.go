@@ -128,7 +128,7 @@ func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
 	})
 }
 
-// What each notification does to the waiter that it names, and to no other.
+// Each notification wakes the waiter that it names, and no other.
 func TestNotifications(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
 		defer s.listen()()

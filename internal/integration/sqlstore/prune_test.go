@@ -83,7 +83,7 @@ func (p *party) rows(t *testing.T, table string) (names []string) {
 
 func pruneSome(t *testing.T, p *party) {
 	old := map[string]uint64{}
-	for _, name := range []string{"free", "free too", "used today", "held", "cooling", "waited for", "lapsed", "ahead of the clock"} {
+	for _, name := range []string{"free", "free too", "used today", "held", "cooling", "waited for", "lapsed", "dead holder", "ahead of the clock"} {
 		r := driver.Request{}
 		if name == "ahead of the clock" {
 			r.FenceAbove = uint64(time.Now().Add(240 * time.Hour).UnixMicro())
@@ -108,11 +108,13 @@ func pruneSome(t *testing.T, p *party) {
 		p.giveBack(t, name, 0)
 	}
 	p.giveBack(t, "cooling", time.Minute)
-	p.age(t, "free", "free too", "held", "lapsed", "cooling", "waited for")
+	p.age(t, "free", "free too", "held", "lapsed", "dead holder", "cooling", "waited for")
+	noError(t, p.setFence("lapsed", "fence, until = until - 120000000"))         // a minute ago
+	noError(t, p.setFence("dead holder", "fence, until = until - 172800000000")) // two days ago
 	n, err := p.store.Prune(t.Context())
 	noError(t, err)
-	if n != 2 {
-		t.Errorf("%d rows were removed, want 2", n)
+	if n != 3 {
+		t.Errorf("%d rows were removed, want 3", n)
 	}
 	want := []string{"ahead of the clock", "cooling", "held", "lapsed", "used today", "waited for"}
 	for _, table := range p.tables() {
@@ -120,7 +122,7 @@ func pruneSome(t *testing.T, p *party) {
 			t.Errorf("the rows of %s are %q, want %q", table, got, want)
 		}
 	}
-	for _, name := range []string{"free", "ahead of the clock"} {
+	for _, name := range []string{"free", "dead holder", "ahead of the clock"} {
 		if g := p.take(t, name, driver.Request{}); g.Fence <= old[name] {
 			t.Errorf("%s: fence %d after %d", name, g.Fence, old[name])
 		}
