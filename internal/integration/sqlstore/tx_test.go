@@ -9,7 +9,9 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
 )
 
 // A party is one process: a pool, a store and a Locker over it.
@@ -23,7 +25,12 @@ func (d database) party(t *testing.T) *party {
 	t.Helper()
 	db, err := d.pool()
 	noError(t, err)
-	s, err := sqlstore.Open(t.Context(), db, d.engine)
+	return partyOver(t, db, d.engine)
+}
+
+func partyOver(t *testing.T, db *sql.DB, e sqlstore.Engine) *party {
+	t.Helper()
+	s, err := sqlstore.Open(t.Context(), db, e)
 	noError(t, err)
 	l := padlock.New(s)
 	t.Cleanup(func() {
@@ -71,23 +78,45 @@ func TestTransactions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := start(t)
-			a, b := d.party(t), d.party(t)
-			t.Run("check", func(t *testing.T) { check(t, a, b) })
-			t.Run("check of a lock that is over", func(t *testing.T) { checkLate(t, a, b) })
-			t.Run("lapse in a transaction", func(t *testing.T) { lapseInTx(t, a, b) })
-			t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
-			t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
-			if d.engine == sqlstore.SQLite {
-				return
+			transactions(t, d.party(t), d.party(t), d.engine)
+		})
+	}
+}
+
+func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
+	t.Run("check", func(t *testing.T) { check(t, a, b) })
+	t.Run("check of a lock that is over", func(t *testing.T) { checkLate(t, a, b) })
+	t.Run("lapse in a transaction", func(t *testing.T) { lapseInTx(t, a, b) })
+	t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
+	t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
+	if e == sqlstore.SQLite {
+		return
+	}
+	t.Run("nothing waits for a check", func(t *testing.T) { noWait(t, a, b) })
+	levels := []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable}
+	if e == sqlstore.MySQL {
+		levels = levels[:1] // SERIALIZABLE locks what it reads, so nothing that it has read is old
+	}
+	for _, level := range levels {
+		t.Run(level.String(), func(t *testing.T) { oldSnapshot(t, a, b, level) })
+	}
+}
+
+// TestTransactionsBehindPgBouncer: CheckTx and LockTx in transactions that go through a pooler, as
+// the store's own statements do.
+func TestTransactionsBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	pg := server.Postgres(t, server.PostgresOptions{})
+	for _, mode := range []string{"session", "transaction"} {
+		pooler := server.PgBouncer(t, pg, mode)
+		t.Run(mode, func(t *testing.T) {
+			party := func() *party {
+				db, _, err := postgres.Open(pooler.URL())
+				noError(t, err)
+				db.SetMaxOpenConns(5) // in session mode, the pooler has 20 connections for all
+				return partyOver(t, db, sqlstore.PostgreSQL)
 			}
-			t.Run("nothing waits for a check", func(t *testing.T) { noWait(t, a, b) })
-			levels := []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable}
-			if d.engine == sqlstore.MySQL {
-				levels = levels[:1] // SERIALIZABLE locks what it reads, so nothing that it has read is old
-			}
-			for _, level := range levels {
-				t.Run(level.String(), func(t *testing.T) { oldSnapshot(t, a, b, level) })
-			}
+			transactions(t, party(), party(), sqlstore.PostgreSQL)
 		})
 	}
 }
