@@ -281,29 +281,55 @@ func (s *lockSet) inside(ctx context.Context) context.Context {
 	h := s.holds[len(s.holds)-1]
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	return lockContext{valuesOf{ctx, h.from}, h}
+	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
+}
+
+// valuesBefore is a context that takes its values from another context first. That one must not end
+// (context.WithoutCancel), or else context.Cause would find its cause.
+type valuesBefore struct {
+	context.Context
+	values context.Context
+}
+
+func (c valuesBefore) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
 }
 
 func (s *lockSet) context() context.Context { return s.inside(s.lasting) }
 
 // holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
-// were in the first request, a name would stay taken after a refusal for another one.
+// were in the first request, a name would stay taken after a refusal for another one. A caller that
+// gives up while holdAtLeast runs gets all locks, so that no name stays taken without the others.
 func (s *lockSet) holdAtLeast() error {
 	if s.set.holdAtLeast == 0 {
 		return nil
 	}
+	if err := s.ctx.Err(); err != nil {
+		return failed(s.op, s.holds[0].name, err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), driver.MaxSilence)
+	defer cancel()
 	for i, h := range s.holds {
+		if err := h.over(); err != nil {
+			return failed(s.op, h.name, err)
+		}
 		r := s.requests[i]
 		r.AtLeast = s.set.holdAtLeast
 		if err := r.Validate(&s.l.guarantees); err != nil {
 			return failed(s.op, h.name, err)
 		}
 		for try := 0; ; try++ {
-			_, err := s.l.store.Acquire(s.ctx, r)
+			g, err := s.l.store.Acquire(ctx, r)
+			if err == nil && g.Fence != h.fencing() { // the lease had ended, and this is another hold
+				err = ErrLost
+			}
 			if err == nil {
 				break
 			}
-			if definite(err) || try == len(retryAfter) || s.l.sleep(s.ctx, retryAfter[try]) != nil {
+			if definite(err) || try == len(retryAfter) || s.l.sleep(ctx, retryAfter[try]) != nil {
 				return failed(s.op, h.name, callerError(s.ctx, err))
 			}
 		}

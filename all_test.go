@@ -247,3 +247,39 @@ func TestNamesThatShareALock(t *testing.T) {
 		l.Close(t.Context())
 	}
 }
+
+// The context of the locks reports which lock was lost, even if the context given to AcquireAll had
+// ended before.
+func TestAcquireAllCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		all, err := l.AcquireAll(ctx, []string{"a", "b", "c"}, padlock.TTL(3*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		inside, stop := context.WithCancel(all.Context())
+		defer stop()
+		synctest.Wait()
+		if err := inside.Err(); err != nil {
+			t.Fatalf("the context ends with the wait: %v", err)
+		}
+		state, err := l.Inspect(t.Context(), "a")
+		if err == nil {
+			_, err = l.Break(t.Context(), "a", state.Fence)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-inside.Done()
+		for _, ctx := range []context.Context{all.Context(), inside} {
+			var e *padlock.Error
+			if cause := context.Cause(ctx); !errors.As(cause, &e) || e.Name != "a" || !errors.Is(cause, padlock.ErrLost) {
+				t.Errorf("the context ended with %v", cause)
+			}
+		}
+		all.Release()
+	})
+}

@@ -19,8 +19,8 @@ import (
 //
 // Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
 // caller without Slots do not exclude each other. Callers that wait get permits in the order of
-// arrival. But a new caller may come first and take a permit that has just become free. Slots and
-// Shared together are ErrInvalid.
+// arrival if they gave the same n. But a new caller may come first and take a permit that has just
+// become free. Slots and Shared together are ErrInvalid.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given
@@ -97,7 +97,30 @@ func (p *permits) check() error {
 			return ErrAlreadyHeld
 		}
 	}
-	return p.set.check(&p.l.guarantees)
+	if err := p.set.check(&p.l.guarantees); err != nil {
+		return err
+	}
+	return p.checkPlaces()
+}
+
+// checkPlaces returns ErrInvalid if the gate shares a lock with one of the permits, because the
+// caller at the gate would then wait for itself.
+func (p *permits) checkPlaces() error {
+	where, ok := driver.As[driver.Locator](p.l.store)
+	if !ok {
+		return nil
+	}
+	gate, err := where.Location(driver.SlotGate(p.name, p.set.slots))
+	for i := 0; i < p.set.slots && err == nil; i++ {
+		var place string
+		if place, err = where.Location(driver.SlotName(p.name, i)); err == nil && place == gate {
+			return fmt.Errorf("%w: permit %d of %s and its waiters share one lock in this store; choose another name", ErrInvalid, i, quote(p.name))
+		}
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // take runs the states of permits.
@@ -109,7 +132,7 @@ func (p *permits) take() (*hold, error) {
 		return nil, ErrClosed
 	}
 	l.attempts++ // so that Close waits for this call
-	crowded := l.queues[driver.SlotGate(p.name)] != nil
+	crowded := l.queues[driver.SlotGate(p.name, p.set.slots)] != nil
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -128,9 +151,15 @@ func (p *permits) take() (*hold, error) {
 	return p.queue()
 }
 
-// scan tries each permit once.
+// scan tries each permit once. If there are many, it begins with any of them, since the first ones
+// are more likely to be held.
 func (p *permits) scan() (*hold, error) {
+	first := 0
+	if len(p.held) > watchMost {
+		first = rand.IntN(len(p.held))
+	}
 	for i := range p.held {
+		i = (first + i) % len(p.held)
 		a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start}
 		a.part, a.noted, a.set.wait = true, true, 0
 		h, err := a.run(driver.SlotName(p.name, i))
@@ -141,9 +170,10 @@ func (p *permits) scan() (*hold, error) {
 			return nil, err
 		}
 		p.held[i] = err
-		p.poll.until(err)
 	}
-	return nil, p.refusal()
+	err := p.refusal()
+	p.poll.until(err)
+	return nil, err
 }
 
 // refusal returns one *HeldError for all permits.
@@ -197,7 +227,7 @@ func (p *permits) queue() (*hold, error) {
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call, start: p.start}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
-	gate, err := g.run(driver.SlotGate(p.name))
+	gate, err := g.run(driver.SlotGate(p.name, p.set.slots))
 	p.timeout = g.timeout
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
@@ -207,10 +237,29 @@ func (p *permits) queue() (*hold, error) {
 	case err != nil:
 		return nil, err
 	}
-	defer gate.giveBack(context.Background(), 0)
 	ctx, stop := p.bounded()
 	defer stop()
-	return p.watch(ctx)
+	h, err := p.watch(ctx)
+	p.leaveGate(gate, err == nil)
+	return h, err
+}
+
+// leaveGate releases the gate. A caller that got a permit does not wait for the store's reply.
+func (p *permits) leaveGate(gate *hold, got bool) {
+	if !got {
+		gate.giveBack(context.Background(), 0)
+		return
+	}
+	l := p.l
+	l.mu.Lock()
+	l.attempts++ // so that Close waits for the release
+	l.mu.Unlock()
+	go func() {
+		gate.giveBack(context.Background(), 0)
+		l.mu.Lock()
+		l.attemptOver()
+		l.mu.Unlock()
+	}()
 }
 
 // remaining returns the rest of the time of Wait.

@@ -286,3 +286,75 @@ func TestSlotsClose(t *testing.T) {
 		}
 	})
 }
+
+// A caller does not wait behind one that may take fewer permits.
+func TestSlotsOfTwoNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		var locks []*padlock.Lock
+		for range 2 {
+			k, err := l.Acquire(t.Context(), "job", padlock.Slots(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			locks = append(locks, k)
+		}
+		few, many := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := l.Acquire(t.Context(), "job", padlock.Slots(1))
+			few <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := l.Acquire(t.Context(), "job", padlock.Slots(2))
+			many <- err
+		}()
+		synctest.Wait()
+		locks[1].Release()
+		synctest.Wait()
+		select {
+		case err := <-many:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("permit 1 is free, and the caller that may take it waits behind another one")
+		}
+		locks[0].Release()
+		if err := <-few; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSlotsMany(t *testing.T) {
+	l := padlock.New(memstore.New())
+	defer l.Close(t.Context())
+	seen := map[int]bool{}
+	var last *padlock.Lock
+	for range driver.MaxSlots {
+		k, err := l.TryAcquire(t.Context(), "job", padlock.Slots(driver.MaxSlots))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[k.Slot()], last = true, k
+	}
+	if len(seen) != driver.MaxSlots {
+		t.Errorf("there are %d permits", len(seen))
+	}
+	got := make(chan error)
+	go func() {
+		_, err := l.Acquire(t.Context(), "job", padlock.Slots(driver.MaxSlots))
+		got <- err
+	}()
+	for l.Stats().Waiting == 0 && l.Stats().Contended == 0 {
+		runtime.Gosched()
+	}
+	if err := last.Release(); err != nil {
+		t.Error(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}

@@ -10,7 +10,7 @@ import (
 // other for every store. The derived names are the name, the byte slotMark and a short text:
 //
 //	reports <US> slot:0     the permit 0 of "reports"
-//	reports <US> slots      the gate: waiters for a permit of "reports" queue for this lock
+//	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
 //
 // <US> is the byte 0x1F, which ASCII calls "unit separator".
 const slotMark = "\x1fslot"
@@ -19,15 +19,16 @@ const slotMark = "\x1fslot"
 const MaxSlots = 1024
 
 // maxSlotSuffix is the length of the longest text that is added to a name for a slot.
-const maxSlotSuffix = len(slotMark + ":1023")
+const maxSlotSuffix = len(slotMark + "s:1024")
 
 // SlotName returns the name of the lock that is permit slot of name. slot is 0 to MaxSlots-1. The
 // result is longer than name by at most 10 bytes.
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
-// SlotGate returns the name of the gate of name. Callers that wait for a permit of name queue for
-// this lock.
-func SlotGate(name string) string { return name + slotMark + "s" }
+// SlotGate returns the name of the gate of name for n permits. Callers that wait for one of n
+// permits of name queue for this lock. Callers with another n have another gate. Otherwise a caller
+// could wait behind one with a smaller n while a permit that only the first may take is free.
+func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
 // every other name.
@@ -40,16 +41,29 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 		return "", 0, false
 	}
 	name, rest := derived[:at], derived[at:]
-	if rest == slotMark+"s" {
-		return name, -1, true
-	}
-	digits, found := strings.CutPrefix(rest, slotMark+":")
-	n, err := strconv.Atoi(digits)
-	if !found || err != nil || n < 0 || n >= MaxSlots || digits != strconv.Itoa(n) {
+	if digits, found := strings.CutPrefix(rest, slotMark+"s:"); found {
+		if n, ok := slotNumber(digits); ok && n > 0 {
+			return name, -1, true
+		}
 		return "", 0, false
 	}
-	return name, n, true
+	digits, found := strings.CutPrefix(rest, slotMark+":")
+	slot, ok = slotNumber(digits)
+	if !found || !ok || slot == MaxSlots {
+		return "", 0, false
+	}
+	return name, slot, true
 }
+
+// slotNumber reads a number from 0 to MaxSlots in its only form.
+func slotNumber(digits string) (int, bool) {
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
+}
+
+// SlotPrefix returns the text with which the names of all permits and gates of name begin, and
+// normally no other name.
+func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.
 func CheckSlots(name string, n int, g *Guarantees) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 const breakLong = `break takes a lock away from its holder, or ends a cool-down. It does not stop the
@@ -28,6 +29,8 @@ and nothing happens (exit status 75). Or let break show the holder and ask you.
 --yes skips the question and breaks whatever hold there is at that moment. Holders
 other than padlock have no fence, so break cannot tell two of them apart.
 
+--slot N breaks slot N of a name with slots (run --slots).
+
 Exit status:
 ` + verbStatuses
 
@@ -35,6 +38,7 @@ Exit status:
 type broken struct {
 	named
 	Broken  bool   `json:"broken"`
+	Slot    *int   `json:"slot,omitempty"`
 	Fence   uint64 `json:"fence,omitempty"` // greater than the fences of the holds that were ended
 	Holders []hold `json:"holders"`         // the holders before the break
 }
@@ -44,6 +48,7 @@ type breaking struct {
 	fence    uint64
 	fenced   bool // --fence was given
 	yes      bool
+	slot     int                    // -1: the lock without slots
 	question func(text string) bool // nil if there is no terminal
 }
 
@@ -61,6 +66,9 @@ func (a *app) breakCommand() *cobra.Command {
 		ValidArgsFunction:     a.completeName,
 		RunE: func(c *cobra.Command, args []string) error {
 			set.fenced = c.Flags().Changed("fence")
+			if c.Flags().Changed("slot") && (set.slot < 0 || set.slot >= driver.MaxSlots) {
+				return usage("--slot %d: the slots of a name are 0 to %d", set.slot, driver.MaxSlots-1)
+			}
 			if !a.json && isTerminal(os.Stdin) && isTerminal(os.Stderr) {
 				set.question = asker(os.Stdin, os.Stderr)
 			}
@@ -68,6 +76,8 @@ func (a *app) breakCommand() *cobra.Command {
 		},
 	}
 	c.Flags().SortFlags = false
+	c.Flags().IntVar(&set.slot, "slot", -1, "break slot `N` of NAME")
+	c.Flags().Lookup("slot").DefValue = "" // there is no number in the help
 	c.Flags().Uint64Var(&set.fence, "fence", 0, "break it only if its fence is `N`, as padlock status has shown")
 	c.Flags().BoolVar(&set.yes, "yes", false, "do not ask")
 	return c
@@ -88,18 +98,22 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 		return err
 	}
 	defer a.close(l)
+	out := broken{named: newNamed(name)}
+	if set.slot >= 0 {
+		out.Slot, name = &set.slot, driver.SlotName(name, set.slot)
+	}
 	s, err := l.Inspect(ctx, name)
 	if err != nil {
-		return a.unknown(name, err)
+		return a.unknown(out.Name, err)
 	}
-	out := broken{named: newNamed(name), Holders: newState(&s).Holders}
+	out.Holders = newState(&s).Holders
 	switch {
 	case set.fenced && s.Fence != set.fence:
 		return notThatOne(name, s.Fence)
 	case len(s.Holds) > 0 && !s.Holds[0].Cooling && !l.Guarantees().Lease:
 		return a.unbreakable(&s)
 	case len(s.Holds) == 0:
-		return a.tellBroken(out, show(name)+" is free; there is nothing to break")
+		return a.tellBroken(out, a.nothingHeld(ctx, l, name))
 	}
 	if err := a.confirm(set, &s); err != nil {
 		return err
@@ -111,10 +125,21 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	case errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrUncertain):
 		return notThatOne(name, 0)
 	case err != nil:
-		return a.unsuccessful(name, "broken", err)
+		return a.unsuccessful(withoutSlot(name), "broken", err)
 	}
 	out.Broken, out.Fence = true, fence
-	return a.tellBroken(out, show(name)+" is broken: it was "+sentence(s.Holds[0], time.Now()))
+	return a.tellBroken(out, title(name)+" is broken: it was "+sentence(s.Holds[0], time.Now()))
+}
+
+// nothingHeld says that there is nothing to break. If slots of the name are held, it says how to
+// break one of them.
+func (a *app) nothingHeld(ctx context.Context, l *padlock.Locker, name string) string {
+	text := title(name) + " is free; there is nothing to break"
+	f, err := inspect(ctx, l, name)
+	if err != nil || f.taken() == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s, but %s held; to break one: padlock break --slot N %s", text, several(f.taken(), "slot is", "slots are"), show(name))
 }
 
 // confirm asks the user about the hold that would be broken.
@@ -123,14 +148,14 @@ func (a *app) confirm(set *breaking, s *padlock.State) error {
 	case set.fenced || set.yes:
 		return nil
 	case set.question == nil && s.Fence == 0:
-		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --yes %s", show(s.Name), sentence(s.Holds[0], time.Now()), show(s.Name))
+		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --yes %s", title(s.Name), sentence(s.Holds[0], time.Now()), operands(s.Name))
 	case set.question == nil:
-		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --fence %d %s", show(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, show(s.Name))
+		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --fence %d %s", title(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, operands(s.Name))
 	}
 	text := strings.Join(lines(s, time.Now()), "\n") +
 		"\nBreaking it does not stop the holder. Type yes to break it: "
 	if !set.question(text) {
-		return fail(1, "unbroken", s.Name, "nothing was broken")
+		return fail(1, "unbroken", withoutSlot(s.Name), "nothing was broken")
 	}
 	return nil
 }
@@ -149,7 +174,7 @@ func notThatOne(name string, fence uint64) *failure {
 	if fence != 0 {
 		text = fmt.Sprintf("its fence is %d", fence)
 	}
-	return fail(exitHeld, "changed", name, "%s has changed hands: %s now; nothing was broken (see padlock status %s)", show(name), text, show(name))
+	return fail(exitHeld, "changed", withoutSlot(name), "%s has changed hands: %s now; nothing was broken (see padlock status %s)", title(name), text, show(withoutSlot(name)))
 }
 
 // unbreakable is the failure to break a hold that only its holder can end. It says how.
@@ -167,5 +192,5 @@ func (a *app) unbreakable(s *padlock.State) *failure {
 	if len(pids) > 0 {
 		how += "; end process " + strings.Join(pids, ", ")
 	}
-	return fail(exitUsage, "unsupported", s.Name, "%s cannot be broken: %s", show(s.Name), how)
+	return fail(exitUsage, "unsupported", withoutSlot(s.Name), "%s cannot be broken: %s", title(s.Name), how)
 }

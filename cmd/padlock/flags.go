@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // seconds is a flag for a duration: seconds with fractions, as in flock(1), or a Go duration.
@@ -88,6 +90,22 @@ func (e *exitStatus) Set(text string) error {
 		return fmt.Errorf("an exit status is from 0 to 255")
 	}
 	*e = exitStatus(n)
+	return nil
+}
+
+// slotCount is a flag for the number of slots of a name. It is 0 if the flag is not given.
+type slotCount int
+
+func (n *slotCount) String() string { return strconv.Itoa(int(*n)) }
+
+func (n *slotCount) Type() string { return "N" }
+
+func (n *slotCount) Set(text string) error {
+	count, err := strconv.Atoi(text)
+	if err != nil || count < 1 || count > driver.MaxSlots {
+		return fmt.Errorf("a name has 1 to %d slots", driver.MaxSlots)
+	}
+	*n = slotCount(count)
 	return nil
 }
 

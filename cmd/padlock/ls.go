@@ -19,7 +19,8 @@ func (a *app) lsCommand() *cobra.Command {
 		Short: "List the locks that are held",
 		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
 With PREFIX it lists only names that begin with PREFIX. If there are none it prints
-nothing and exits with 0. With --json it prints one object per line.`,
+nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
+is held; WAITING counts the callers that wait for a slot. With --json it prints one object per line.`,
 		Example: `  padlock ls
   padlock ls deploy/
   padlock ls --json | jq -r .name`,
@@ -46,12 +47,12 @@ func (a *app) list(ctx context.Context, prefix string) error {
 	if err != nil {
 		return a.unknown("", err)
 	}
-	slices.SortFunc(states, func(x, y padlock.State) int { return strings.Compare(x.Name, y.Name) })
+	names := fold(states)
 	if !a.json {
-		return a.table(states)
+		return a.table(names)
 	}
-	for i := range states {
-		if err := a.print(a.stdout, newState(&states[i])); err != nil {
+	for i := range names {
+		if err := a.print(a.stdout, newSlotted(&names[i])); err != nil {
 			return err
 		}
 	}
@@ -59,33 +60,40 @@ func (a *app) list(ctx context.Context, prefix string) error {
 }
 
 // table prints a line for each hold.
-func (a *app) table(states []padlock.State) error {
-	if len(states) == 0 {
+func (a *app) table(names []slotted) error {
+	if len(names) == 0 {
 		a.remark("", "no locks are held")
 		return nil
 	}
 	now := time.Now()
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	files := slices.ContainsFunc(states, func(s padlock.State) bool { return s.Path != "" })
-	line := func(s *padlock.State, columns ...string) {
+	files := slices.ContainsFunc(names, func(f slotted) bool { return f.inFile() })
+	line := func(name string, s *padlock.State, columns ...string) {
 		columns = append(columns, count(s.Waiters), number(s.Fence))
 		if files {
 			columns = append(columns, show(s.Path))
 		}
-		fmt.Fprintln(w, show(s.Name)+"\t"+strings.Join(columns, "\t"))
+		fmt.Fprintln(w, show(name)+"\t"+strings.Join(columns, "\t"))
 	}
 	heads := "NAME\tHOLDER\tMODE\tSINCE\tUNTIL\tWAITING\tFENCE"
 	if files {
 		heads += "\tFILE"
 	}
 	fmt.Fprintln(w, heads)
-	for i := range states {
-		s := &states[i]
-		for _, h := range s.Holds {
-			line(s, who(h), mode(h), moment(h.Since, now), moment(end(h), now))
+	for i := range names {
+		f := &names[i]
+		for _, h := range f.Holds {
+			line(f.Name, &f.State, who(h), mode(h), moment(h.Since, now), moment(end(h), now))
 		}
-		if len(s.Holds) == 0 {
-			line(s, "-", "free", "-", "-")
+		for _, s := range f.slots {
+			s.Waiters = f.waiting
+			for _, h := range s.Holds {
+				line(f.Name, &s.State, who(h), slotMode(s.number, h), moment(h.Since, now), moment(end(h), now))
+			}
+		}
+		if len(f.Holds) == 0 && f.taken() == 0 {
+			f.Waiters += f.waiting
+			line(f.Name, &f.State, "-", "free", "-", "-")
 		}
 	}
 	return w.Flush()
@@ -97,6 +105,13 @@ func end(h padlock.Hold) time.Time {
 		return h.PlannedEnd
 	}
 	return h.Until
+}
+
+func slotMode(n int, h padlock.Hold) string {
+	if h.Cooling {
+		return fmt.Sprintf("slot %d cooling", n)
+	}
+	return fmt.Sprintf("slot %d", n)
 }
 
 func mode(h padlock.Hold) string {

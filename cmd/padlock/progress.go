@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -24,7 +23,7 @@ const (
 // prints nothing, because cron would mail the output.
 type progress struct {
 	app    *app
-	name   string
+	set    *runFlags
 	locker *padlock.Locker
 	shown  bool // there is a terminal
 	redraw bool // the line may be overwritten in place
@@ -34,27 +33,34 @@ type progress struct {
 	done   chan struct{}
 
 	begun time.Time
-	held  *padlock.HeldError
 	ahead int // upper bound of the waiters ahead in the queue, or -1 if unknown
+
+	mu   sync.Mutex // guards the following
+	name string     // the name that is held
+	held *padlock.HeldError
+
 	drawn bool
 }
 
-func newProgress(a *app, name string, set *runFlags) *progress {
+func newProgress(a *app, set *runFlags) *progress {
 	term := os.Getenv("TERM")
 	return &progress{
-		app: a, name: name, shown: !a.json && !set.verbose && !set.quiet && atTerminal(), redraw: term != "" && term != "dumb",
+		app: a, set: set, shown: !a.json && !set.verbose && !set.quiet && atTerminal(), redraw: term != "" && term != "dumb",
 		done: make(chan struct{}), ahead: -1,
 	}
 }
 
-// begin is called when the lock turns out to be held.
-func (p *progress) begin(held *padlock.HeldError) {
+// begin is called when the lock on name turns out to be held.
+func (p *progress) begin(name string, held *padlock.HeldError) {
 	if !p.shown {
 		return
 	}
+	p.mu.Lock()
+	p.name, p.held = name, held
+	p.mu.Unlock()
 	p.once.Do(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		p.cancel, p.held, p.begun = cancel, held, time.Now()
+		p.cancel, p.begun = cancel, time.Now()
 		go p.show(ctx)
 	})
 }
@@ -94,11 +100,20 @@ func (p *progress) show(ctx context.Context) {
 func (p *progress) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askEvery)
 	defer cancel()
-	s, err := p.locker.Inspect(ctx, p.name)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported), err != nil:
+	p.mu.Lock()
+	name := p.name
+	p.mu.Unlock()
+	s, err := p.inspect(ctx, name)
+	if err != nil {
 		return
-	case len(s.Holds) > 0:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if name != p.name { // another name is held now
+		p.ahead = -1
+		return
+	}
+	if len(s.Holds) > 0 {
 		p.held = &padlock.HeldError{Holds: s.Holds}
 	}
 	// Waiters get the lock in order of arrival, so later waiters are never ahead. The number ahead
@@ -106,6 +121,19 @@ func (p *progress) ask(ctx context.Context) {
 	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
 		p.ahead = s.Waiters - 1
 	}
+}
+
+// inspect returns the state of name, or that of all its slots as one state.
+func (p *progress) inspect(ctx context.Context, name string) (padlock.State, error) {
+	if p.set.slots == 0 {
+		return p.locker.Inspect(ctx, name)
+	}
+	s, err := inspectSlots(ctx, p.locker, name, int(p.set.slots))
+	state := padlock.State{Name: name, Waiters: -1}
+	if s.full() {
+		state.Holds = s.holds()
+	}
+	return state, err
 }
 
 func (p *progress) text(now time.Time) string {
@@ -116,7 +144,9 @@ func (p *progress) text(now time.Time) string {
 	case p.ahead > 0:
 		place = fmt.Sprintf(" (at most %d ahead)", p.ahead)
 	}
-	return fmt.Sprintf("padlock: waiting for %s%s: %s", span(now.Sub(p.begun).Round(time.Second)), place, heldText(p.name, p.held, now))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprintf("padlock: waiting for %s%s: %s", span(now.Sub(p.begun).Round(time.Second)), place, p.set.heldText(p.name, p.held, now))
 }
 
 func (p *progress) draw() {

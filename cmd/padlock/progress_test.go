@@ -25,7 +25,7 @@ func TestProgressTellsThePlace(t *testing.T) {
 	if _, err := l.Acquire(t.Context(), "deploy", padlock.Label("holder")); err != nil {
 		t.Fatal(err)
 	}
-	p := &progress{name: "deploy", locker: l, held: &padlock.HeldError{}, ahead: -1, begun: time.Now()}
+	p := &progress{set: &runFlags{}, name: "deploy", locker: l, held: &padlock.HeldError{}, ahead: -1, begun: time.Now()}
 	p.ask(t.Context())
 	if text := p.text(time.Now()); !strings.Contains(text, "(holder)") || strings.Contains(text, "queue") {
 		t.Errorf("before anybody waits: %s", text)

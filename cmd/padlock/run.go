@@ -29,6 +29,12 @@ each holder) and PADLOCK_STORE or PADLOCK_STORE_FILE; with --no-renewal also
 PADLOCK_EXPIRES, in seconds since 1970. --pass-key adds PADLOCK_LOCK_KEY, the key of
 the lock, for padlock adopt. A password in --store is passed on only with --pass-key.
 
+With --slots N, up to N commands run at the same time; PADLOCK_SLOT is the number of
+the slot, from 0 to N-1. A slot is not the lock NAME itself: run with --slots and run
+without it do not exclude each other. With --also, padlock takes all the locks or
+none, in the order of the alphabet; PADLOCK_FENCES has the fences of the other names,
+as NAME2=FENCE&NAME3=FENCE. If one of the locks is lost, COMMAND is ended.
+
 Messages go to standard error. With -q there is no message if COMMAND is not run
 because the lock is held: cron sends mail for output, not for exit statuses.
 
@@ -46,6 +52,12 @@ const runExample = `  # a cron job that must not overlap itself, even if many ma
   # many readers, one writer
   padlock run -s catalogue -- ./search.sh
   padlock run catalogue -- ./rebuild.sh
+
+  # at most three encoders at the same time, on all machines together
+  padlock run --slots 3 encoder -- ./encode.sh film.mkv
+
+  # two locks at once, all or none
+  padlock run --also stock orders -- ./rebuild.sh
 
   # end it as Ctrl-C does when it has run for an hour
   padlock run --at-most 1h --signal INT backup -- ./backup.sh
@@ -96,8 +108,8 @@ func (a *app) run(set *runFlags, args []string) error {
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]
 	}
-	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1), contended: make(chan struct{}, 1)}
-	f.progress = newProgress(a, name, set)
+	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1), contended: make(chan string, 1)}
+	f.progress = newProgress(a, set)
 	return f.run()
 }
 

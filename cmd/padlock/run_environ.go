@@ -15,7 +15,7 @@ import (
 // ownVariables are the environment variables that describe a command's lock.
 var ownVariables = map[string]bool{
 	"PADLOCK_NAME": true, open.EnvStore: true, open.EnvStoreFile: true, "PADLOCK_FENCE": true,
-	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true,
+	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true, "PADLOCK_SLOT": true, "PADLOCK_FENCES": true,
 }
 
 // variables returns the variables that describe this lock. A secret that the job could not get in
@@ -29,6 +29,12 @@ func (f *front) variables() ([]string, error) {
 	if fence := f.lock.Fence(); fence != 0 {
 		vars = append(vars, "PADLOCK_FENCE="+strconv.FormatUint(fence, 10))
 	}
+	if slot := f.lock.Slot(); slot >= 0 {
+		vars = append(vars, "PADLOCK_SLOT="+strconv.Itoa(slot))
+	}
+	if fences := f.otherFences(); fences != "" {
+		vars = append(vars, "PADLOCK_FENCES="+fences)
+	}
 	if f.set.passKey {
 		key, err := exported(f.lock)
 		switch {
@@ -39,7 +45,7 @@ func (f *front) variables() ([]string, error) {
 		}
 		vars = append(vars, "PADLOCK_LOCK_KEY="+key)
 	}
-	if left := f.lock.Remaining(); f.set.noRenewal && f.locker.Guarantees().Lease {
+	if left := f.remaining(); f.set.noRenewal && f.locker.Guarantees().Lease {
 		vars = append(vars, "PADLOCK_EXPIRES="+strconv.FormatInt(time.Now().Add(left).Unix(), 10))
 	}
 	return vars, nil

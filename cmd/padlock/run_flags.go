@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,8 @@ type runFlags struct {
 	conflict, lost                                  exitStatus
 	signal                                          signalFlag
 	label                                           string
+	slots                                           slotCount
+	also                                            []string
 	policy                                          policyFlag
 }
 
@@ -56,6 +59,8 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait if the holder's --at-most ends after --wait (default wait)")
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
+	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
+	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
 	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped counts as a success")
 }
 
@@ -71,6 +76,14 @@ func (set *runFlags) check() error {
 		return usage("--wait-policy skip needs --wait")
 	case set.quiet && set.verbose:
 		return usage("-q and -v contradict each other")
+	case set.slots > 0 && set.shared:
+		return usage("--slots and -s contradict each other: a slot has one holder")
+	case set.slots > 0 && len(set.also) > 0:
+		return usage("--slots and --also cannot be combined")
+	case slices.Contains(set.also, ""):
+		return usage("--also: the name of the lock is empty")
+	case set.passKey && len(set.also) > 0:
+		return usage("--pass-key passes one lock, so it cannot be combined with --also")
 	case set.unlock:
 		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
 	case set.noFork:
@@ -93,6 +106,9 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 		opts = append(opts, padlock.Wait(0))
 	case set.wait.given:
 		opts = append(opts, padlock.Wait(set.wait.d))
+	}
+	if set.slots > 0 {
+		opts = append(opts, padlock.Slots(int(set.slots)))
 	}
 	if set.ttl.given {
 		opts = append(opts, padlock.TTL(set.ttl.d))

@@ -24,7 +24,8 @@ type front struct {
 	path string   // path of the command's program
 
 	locker   *padlock.Locker
-	lock     *padlock.Lock
+	lock     *padlock.Lock  // the lock on name
+	all      *padlock.Locks // with --also: the locks on all names; otherwise nil
 	grace    time.Duration
 	signals  chan os.Signal
 	job      *supervise.Process
@@ -37,9 +38,9 @@ type front struct {
 	left  left     // the processes that the command left running
 	asked bool     // padlock got a signal to end the job
 
-	begun     time.Time     // when the front began to wait for the lock
-	contended chan struct{} // signals that the lock is held, perhaps by a padlock around this one
-	own       bool          // a padlock around this one holds the lock
+	begun     time.Time   // when the front began to wait for the lock
+	contended chan string // names a lock that is held, perhaps by a padlock around this one
+	own       bool        // a padlock around this one holds the lock
 
 	unconfirmed bool         // the store did not confirm the release
 	interrupted bool         // padlock itself was interrupted, and not only the command
@@ -123,8 +124,8 @@ func (f *front) acquire() error {
 				interrupt = s
 				cancel()
 			}
-		case <-f.contended:
-			if f.waits() && f.ownLock() {
+		case name := <-f.contended:
+			if f.waits() && f.ownLock(name) {
 				cancel()
 			}
 		case err := <-result:
@@ -135,7 +136,7 @@ func (f *front) acquire() error {
 				return f.refused(err)
 			}
 			took := time.Since(f.begun)
-			f.verbose(took, "acquired %s after %s", show(f.name), span(took))
+			f.verbose(took, "acquired %s after %s", f.titles(), span(took))
 			return nil
 		}
 	}
@@ -159,7 +160,7 @@ func (f *front) take(ctx context.Context) (err error) {
 			left = f.set.wait.d - time.Since(f.begun)
 			opts = append(opts, padlock.Wait(max(left, 0)))
 		}
-		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
+		err = f.takeLocks(ctx, opts)
 		if err == nil || !f.waits() || left <= 0 || !guarded(err) {
 			return err
 		}
@@ -193,18 +194,21 @@ func (f *front) gaveUp(s os.Signal, err error) error {
 
 // refused explains why padlock did not get the lock.
 func (f *front) refused(err error) error {
-	why := f.explain(f.name, err)
+	why := f.explain(f.about(err), err)
 	took := time.Since(f.begun)
-	own := f.own || why.status == exitHeld && f.ownLock()
+	own := f.own || why.status == exitHeld && f.ownLock(why.note.Name)
 	switch {
+	case own && f.waits() && f.set.slots > 1:
+		why.note.Message = fmt.Sprintf("a slot of %s is held by the padlock run that runs this command, so waiting for another one may never end", show(f.name))
 	case own && f.waits():
-		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command, so waiting for it would never end", show(f.name))
+		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command, so waiting for it would never end", show(why.note.Name))
 	case why.status != exitHeld:
 		return why
 	case f.set.quiet:
 		return &failure{status: int(f.set.conflict)}
+	case own && f.set.slots <= 1:
+		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command", show(why.note.Name))
 	case own:
-		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command", show(f.name))
 	case f.waits() && took < f.set.wait.d:
 		why.note.Message += "; not waiting for that (--wait-policy skip)"
 	case f.waits():
@@ -220,8 +224,15 @@ func (f *front) refused(err error) error {
 func (f *front) heldNow(why *failure) *failure {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if s, err := f.locker.Inspect(ctx, f.name); err == nil && len(s.Holds) > 0 {
-		return heldFailure(f.name, &padlock.HeldError{Holds: s.Holds})
+	name := why.note.Name
+	if f.set.slots > 0 {
+		if s, err := inspectSlots(ctx, f.locker, name, int(f.set.slots)); err == nil && s.full() {
+			return slotsFailure(name, int(f.set.slots), &padlock.HeldError{Holds: s.holds()})
+		}
+		return why
+	}
+	if s, err := f.locker.Inspect(ctx, name); err == nil && len(s.Holds) > 0 {
+		return heldFailure(name, &padlock.HeldError{Holds: s.Holds})
 	}
 	return why
 }
@@ -232,11 +243,11 @@ func (f *front) start() error {
 	if err != nil {
 		return err
 	}
-	if spec.Keep != nil {
-		defer spec.Keep.Close()
+	for _, file := range spec.Keep {
+		defer file.Close()
 	}
-	if f.lock.Expired() {
-		return f.lostFailure("%s was lost before %s could start; command not run", show(f.name), show(f.args[0]))
+	if f.expired() {
+		return f.lostFailure("%s was lost before %s could start; command not run", f.title(f.nextToEnd()), show(f.args[0]))
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
@@ -260,26 +271,24 @@ func (f *front) start() error {
 func (f *front) spec() (supervise.Spec, error) {
 	spec := supervise.Spec{
 		Title: f.name, Path: f.path, Args: f.args, Pass: !f.set.leave, Leave: f.set.leave,
-		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.lock.Remaining(),
+		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.remaining(),
 	}
 	var err error
 	if spec.Env, err = f.environ(); err != nil {
 		return spec, err
 	}
-	if spec.Keep, err = f.lock.File(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return spec, f.explain(f.name, err)
-	}
-	return spec, nil
+	spec.Keep, err = f.files()
+	return spec, err
 }
 
 // release releases the lock. It returns a failure if the lock ended before the command.
 func (f *front) release() *failure {
 	patience := closePatience
-	if f.lock.Expired() {
+	if f.expired() {
 		patience = min(patience, lateRelease) // the lock has already ended
 	}
 	released := make(chan error, 1)
-	go func() { released <- errors.Join(f.check(), f.lock.Release()) }()
+	go func() { released <- errors.Join(f.check(), f.releaseLocks()) }()
 	var err error
 	select {
 	case err = <-released:
@@ -288,14 +297,14 @@ func (f *front) release() *failure {
 	}
 	switch {
 	case err == nil:
-		f.verbose(0, "released %s", show(f.name))
+		f.verbose(0, "released %s", f.titles())
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
-		return f.lostFailure("%s was lost before %s had ended: %s", show(f.name), show(f.args[0]), lossReason(err))
-	case f.why != nil && f.lock.Expired(): // this was already reported
+		return f.lostFailure("%s was lost before %s had ended: %s", f.title(f.about(err)), show(f.args[0]), lossReason(err))
+	case f.why != nil && f.expired(): // this was already reported
 		f.unconfirmed = true
 	default:
 		f.unconfirmed = true
-		f.say(note{Event: "unconfirmed", named: newNamed(f.name), Message: show(f.name) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
+		f.say(note{Event: "unconfirmed", named: newNamed(f.about(err)), Message: f.title(f.about(err)) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
 	}
 	return nil
 }
@@ -313,7 +322,7 @@ func (f *front) check() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	if err := f.lock.Check(ctx); errors.Is(err, padlock.ErrLost) {
+	if err := f.checkLocks(ctx); errors.Is(err, padlock.ErrLost) {
 		return err
 	}
 	return nil
@@ -337,6 +346,7 @@ func (f *front) verbose(took time.Duration, format string, args ...any) {
 	n.Seconds = took.Seconds()
 	if f.lock != nil {
 		n.Fence = f.lock.Fence()
+		n.Slot = slotOf(f.lock)
 	}
 	f.say(n)
 }
@@ -352,13 +362,13 @@ func (f *front) event(e padlock.Event) {
 	}
 	if e.Kind == padlock.EventContended {
 		select {
-		case f.contended <- struct{}{}:
+		case f.contended <- e.Name:
 		default:
 		}
 	}
 	if e.Kind == padlock.EventContended && f.waits() && errors.As(e.Err, &held) {
-		f.progress.begin(held)
-		n := note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + heldText(f.name, held, time.Now())}
+		f.progress.begin(e.Name, held)
+		n := note{Event: "waiting", named: newNamed(e.Name), Message: "waiting: " + f.set.heldText(e.Name, held, time.Now())}
 		if f.set.verbose {
 			f.say(n)
 		}

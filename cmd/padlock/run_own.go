@@ -2,18 +2,20 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"strconv"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 )
 
 // ownLock reports whether a padlock run around this one holds the lock. In that case the
 // environment names the lock, and the fence in the environment is still the newest fence.
-func (f *front) ownLock() bool {
-	fence, err := strconv.ParseUint(os.Getenv("PADLOCK_FENCE"), 10, 64)
-	if err != nil || os.Getenv("PADLOCK_NAME") != f.name {
+func (f *front) ownLock(name string) bool {
+	name, fence := f.outerLock(name)
+	if fence == 0 {
 		return false
 	}
 	store, err := f.url()
@@ -23,7 +25,7 @@ func (f *front) ownLock() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s, err := f.locker.Inspect(ctx, f.name)
+	s, err := f.locker.Inspect(ctx, name)
 	if err != nil || s.Fence != fence {
 		return false
 	}
@@ -33,4 +35,24 @@ func (f *front) ownLock() bool {
 		}
 	}
 	return f.own
+}
+
+// outerLock returns the lock on name that a padlock run around this one has according to the
+// environment, and its fence. The fence is 0 if there is no such lock. The name is that of the
+// slot if this run uses slots.
+func (f *front) outerLock(name string) (derived string, fence uint64) {
+	slot, isSlot := os.LookupEnv("PADLOCK_SLOT")
+	if os.Getenv("PADLOCK_NAME") != name || isSlot != (f.set.slots > 0) {
+		if f.set.slots > 0 {
+			return name, 0
+		}
+		others, _ := url.ParseQuery(os.Getenv("PADLOCK_FENCES")) // an invalid text names no lock
+		fence, _ = strconv.ParseUint(others.Get(name), 10, 64)
+		return name, fence
+	}
+	fence, _ = strconv.ParseUint(os.Getenv("PADLOCK_FENCE"), 10, 64)
+	if n, err := strconv.Atoi(slot); isSlot && err == nil {
+		name = driver.SlotName(name, n)
+	}
+	return name, fence
 }

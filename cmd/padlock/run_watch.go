@@ -22,12 +22,12 @@ const (
 // watch returns when the command and, without --close, the processes that it left running have
 // ended.
 func (f *front) watch() {
-	lost, low, supervisorLost := f.lock.Context().Done(), f.job.Low(), f.job.SupervisorLost()
+	lost, low, supervisorLost := f.lasting().Done(), f.job.Low(), f.job.SupervisorLost()
 	var atMost alarm
 	if f.set.atMost.given {
 		atMost.in(f.set.atMost.d)
 	}
-	f.job.Lease(f.lock.Remaining()) // the lock may have been renewed since the job's start
+	f.job.Lease(f.remaining()) // the lock may have been renewed since the job's start
 	for {
 		select {
 		case s := <-f.signals:
@@ -37,9 +37,9 @@ func (f *front) watch() {
 		case s := <-f.job.Stopped():
 			f.stopped(s)
 		case <-f.renewed:
-			f.job.Lease(f.lock.Remaining())
+			f.job.Lease(f.remaining())
 		case <-f.job.Asked():
-			f.job.Answer(f.lock.Remaining())
+			f.job.Answer(f.remaining())
 		case <-low:
 			low = nil
 			f.leaseLow()
@@ -89,7 +89,7 @@ func (f *front) leaseLow() {
 	if f.set.noRenewal {
 		what = "runs out (--no-renewal)"
 	}
-	f.because(f.lostFailure("%s %s; ending %s", show(f.name), what, show(f.args[0])))
+	f.because(f.lostFailure("%s %s; ending %s", f.title(f.nextToEnd()), what, show(f.args[0])))
 }
 
 // lockOver is called when another process may have the lock. If the job was already asked to end,
@@ -99,8 +99,8 @@ func (f *front) lockOver() {
 		f.killNow()
 		return
 	}
-	why := lossReason(context.Cause(f.lock.Context()))
-	f.end(f.lostFailure("%s is lost: %s; ending %s", show(f.name), why, show(f.args[0])), min(f.grace, lossGrace))
+	cause := context.Cause(f.lasting())
+	f.end(f.lostFailure("%s is lost: %s; ending %s", f.title(f.about(cause)), lossReason(cause), show(f.args[0])), min(f.grace, lossGrace))
 }
 
 // supervisorLost is called when another process killed the supervisor.
@@ -141,7 +141,7 @@ func (f *front) tellStuck() {
 		rest = append(rest, fmt.Sprintf("%d (%s)", pid, show(job.Name(pid))))
 	}
 	f.say(note{Event: "stuck", named: newNamed(f.name), Message: fmt.Sprintf(
-		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), show(f.name))})
+		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), f.titles())})
 }
 
 // lastOfSignal is a signal and its receiver: this process or the supervisor, which the command sees
@@ -219,7 +219,7 @@ func (f *front) pause() {
 
 // resume wakes the job, unless the lock ended during the pause.
 func (f *front) resume() {
-	if f.lock.Expired() {
+	if f.expired() {
 		f.killNow()
 		f.lockOver()
 		return

@@ -32,6 +32,7 @@ type note struct {
 	named
 	Message string  `json:"message"`
 	Fence   uint64  `json:"fence,omitempty"`
+	Slot    *int    `json:"slot,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Exit    int     `json:"exit,omitempty"`
 	Holders []hold  `json:"holders,omitempty"`

@@ -18,11 +18,16 @@ the lock.
 The exit status is the one that "padlock run -n NAME" would have: 0 if the lock is
 free, 75 if it is held or cooling down, 69 if the store cannot tell. The answer may
 be out of date when you read it. To do something only while a lock is free, use
-run -n.`
+run -n.
+
+Slots of the name (run --slots) are listed too, if the store can list names. With
+--slots N, status asks for slots 0 to N-1, on every store, and exits with 75 if all of
+them are held.`
 
 func (a *app) statusCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "status NAME",
+	var slots slotCount
+	c := &cobra.Command{
+		Use:   "status [FLAGS] NAME",
 		Short: "Show who holds a lock",
 		Long:  statusLong,
 		Example: `  padlock status nightly-report
@@ -31,8 +36,10 @@ func (a *app) statusCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
 		ValidArgsFunction:     a.completeName,
-		RunE:                  func(c *cobra.Command, args []string) error { return a.showStatus(c.Context(), args[0]) },
+		RunE:                  func(c *cobra.Command, args []string) error { return a.showStatus(c.Context(), int(slots), args[0]) },
 	}
+	c.Flags().Var(&slots, "slots", "show the slots 0 to `N`-1 of NAME, as for run --slots N")
+	return c
 }
 
 // state is a lock in JSON.
@@ -42,6 +49,18 @@ type state struct {
 	Holders []hold `json:"holders"`
 	Fence   uint64 `json:"fence,omitempty"`
 	Waiters *int   `json:"waiters,omitempty"` // absent if unknown
+	Path    string `json:"path,omitempty"`
+
+	Slots     []slotState `json:"slots,omitempty"`        // those that are held
+	SlotCount int         `json:"slot_count,omitempty"`   // with --slots
+	ForSlots  *int        `json:"slot_waiters,omitempty"` // callers that wait for a slot; absent if no slot is known
+}
+
+// slotState is a slot in JSON.
+type slotState struct {
+	Slot    int    `json:"slot"`
+	Holders []hold `json:"holders"`
+	Fence   uint64 `json:"fence,omitempty"`
 	Path    string `json:"path,omitempty"`
 }
 
@@ -56,24 +75,88 @@ func newState(s *padlock.State) state {
 	return out
 }
 
-func (a *app) showStatus(ctx context.Context, name string) error {
+// newSlotted describes a name with its slots. With --slots, "held" means that all slots are held.
+func newSlotted(f *slotted) state {
+	out := newState(&f.State)
+	out.SlotCount = f.count
+	if f.count > 0 {
+		out.Held, out.Waiters = f.full(), nil
+	}
+	if f.count > 0 || len(f.slots) > 0 || f.waiting > 0 {
+		out.ForSlots = &f.waiting
+	}
+	for _, s := range f.slots {
+		if len(s.Holds) == 0 {
+			continue
+		}
+		one := newState(&s.State)
+		out.Slots = append(out.Slots, slotState{s.number, one.Holders, s.Fence, s.Path})
+	}
+	return out
+}
+
+func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	l, err := a.looker(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer a.close(l)
-	s, err := l.Inspect(ctx, name)
+	f, err := look(ctx, l, name, slots)
 	if err != nil {
 		return a.unknown(name, err)
 	}
-	if len(s.Holds) > 0 {
+	if f.blocked() {
 		a.status = exitHeld
 	}
 	if a.json {
-		return a.print(a.stdout, newState(&s))
+		return a.print(a.stdout, newSlotted(&f))
 	}
-	_, err = fmt.Fprintln(a.stdout, strings.Join(lines(&s, time.Now()), "\n"))
+	_, err = fmt.Fprintln(a.stdout, strings.Join(f.lines(time.Now()), "\n"))
 	return err
+}
+
+// look returns the state of name or, if slots is not 0, that of its slots.
+func look(ctx context.Context, l *padlock.Locker, name string, slots int) (slotted, error) {
+	if slots > 0 {
+		return inspectSlots(ctx, l, name, slots)
+	}
+	return inspect(ctx, l, name)
+}
+
+// lines describes a name and its slots for a person.
+func (f *slotted) lines(now time.Time) []string {
+	var out []string
+	if f.count == 0 {
+		out = lines(&f.State, now)
+	}
+	if f.count == 0 && len(f.slots) == 0 && f.waiting == 0 {
+		return out
+	}
+	if f.count > 0 {
+		out = append(out, fmt.Sprintf("%s: %d of %d slots are held", show(f.Name), f.taken(), f.count))
+	} else {
+		out = append(out, fmt.Sprintf("%s: %s held", show(f.Name), several(f.taken(), "slot is", "slots are")))
+	}
+	for _, s := range f.slots {
+		for _, h := range s.Holds {
+			line := fmt.Sprintf("  slot %d is %s", s.number, sentence(h, now))
+			if s.Fence > 0 {
+				line += fmt.Sprintf("; fence %d", s.Fence)
+			}
+			out = append(out, line)
+		}
+	}
+	if f.waiting > 0 {
+		out = append(out, fmt.Sprintf("  waiting for a slot: %d", f.waiting))
+	}
+	return out
+}
+
+func several(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // unknown is the failure to find out who holds a lock. It is never a usage error, even if the store
@@ -89,10 +172,10 @@ func (a *app) unknown(name string, err error) *failure {
 func lines(s *padlock.State, now time.Time) []string {
 	var out []string
 	for _, h := range s.Holds {
-		out = append(out, show(s.Name)+" is "+sentence(h, now))
+		out = append(out, title(s.Name)+" is "+sentence(h, now))
 	}
 	if len(out) == 0 {
-		out = append(out, show(s.Name)+" is free")
+		out = append(out, title(s.Name)+" is free")
 	}
 	if s.Waiters > 0 {
 		out = append(out, fmt.Sprintf("  waiting: %d", s.Waiters))

@@ -16,6 +16,7 @@ const waitLong = `wait returns when the lock NAME is free, without taking it. So
 taken it before you act: to do something while the lock is free, use padlock run.
 wait does not join the queue. It looks at least once a second, less often while the
 store cannot be reached, and gives up when that has lasted for 30 seconds.
+With --slots N, wait returns when one of the slots 0 to N-1 of NAME is free.
 
 Exit status:
   0    the lock is free
@@ -30,6 +31,7 @@ type waited struct {
 
 func (a *app) waitCommand() *cobra.Command {
 	var bound seconds
+	var slots slotCount
 	c := &cobra.Command{
 		Use:   "wait [FLAGS] NAME",
 		Short: "Wait until a lock is free, without taking it",
@@ -39,14 +41,15 @@ func (a *app) waitCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
 		ValidArgsFunction:     a.completeName,
-		RunE:                  func(c *cobra.Command, args []string) error { return a.wait(c.Context(), bound, args[0]) },
+		RunE:                  func(c *cobra.Command, args []string) error { return a.wait(c.Context(), bound, int(slots), args[0]) },
 	}
 	c.Flags().SetNormalizeFunc(likeFlock)
 	c.Flags().VarP(&bound, "wait", "w", "wait at most `SECONDS` (also --timeout)")
+	c.Flags().Var(&slots, "slots", "wait until one of `N` slots of NAME is free, as for run --slots N")
 	return c
 }
 
-func (a *app) wait(ctx context.Context, bound seconds, name string) error {
+func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) error {
 	l, err := a.looker(ctx, name)
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func (a *app) wait(ctx context.Context, bound seconds, name string) error {
 	defer a.close(l)
 	ctx, stop := interruptible(ctx)
 	begin := time.Now()
-	w := watcher{l: l, name: name}
+	w := watcher{l: l, name: name, slots: slots}
 	if bound.given {
 		w.until = begin.Add(bound.d)
 	}
@@ -66,14 +69,21 @@ func (a *app) wait(ctx context.Context, bound seconds, name string) error {
 	switch {
 	case err != nil:
 		return a.unknown(name, err)
-	case len(s.Holds) > 0:
+	case s.blocked():
 		why := heldFailure(name, &padlock.HeldError{Holds: s.Holds})
+		if slots > 0 {
+			why = slotsFailure(name, slots, &padlock.HeldError{Holds: s.holds()})
+		}
 		why.note.Message += "; gave up after " + span(took)
 		return why
 	case a.json:
-		return a.print(a.stdout, waited{newState(&s), took.Seconds()})
+		return a.print(a.stdout, waited{newSlotted(&s), took.Seconds()})
 	}
-	a.remark(name, "%s is free, after %s", show(name), span(took))
+	what := show(name)
+	if slots > 0 {
+		what = "a slot of " + what
+	}
+	a.remark(name, "%s is free, after %s", what, span(took))
 	return nil
 }
 
@@ -81,6 +91,7 @@ func (a *app) wait(ctx context.Context, bound seconds, name string) error {
 type watcher struct {
 	l     *padlock.Locker
 	name  string
+	slots int       // 0: without --slots
 	until time.Time // zero means no limit
 	pause time.Duration
 	since time.Time // when the current series of failures began
@@ -95,14 +106,14 @@ const (
 
 // free returns the last state that it saw. In that state the name is free, or it is still held
 // because the time is over.
-func (w *watcher) free(ctx context.Context) (padlock.State, error) {
+func (w *watcher) free(ctx context.Context) (slotted, error) {
 	first := true
 	for {
-		s, err := w.l.Inspect(ctx, w.name)
+		s, err := w.look(ctx)
 		switch {
 		case err == nil:
 			w.since = time.Time{}
-			if len(s.Holds) == 0 || w.over() {
+			if !s.blocked() || w.over() {
 				return s, nil
 			}
 		case guarded(err): // this is temporary: the server grants no locks yet
@@ -117,6 +128,14 @@ func (w *watcher) free(ctx context.Context) (padlock.State, error) {
 			return s, err
 		}
 	}
+}
+
+func (w *watcher) look(ctx context.Context) (slotted, error) {
+	if w.slots > 0 {
+		return inspectSlots(ctx, w.l, w.name, w.slots)
+	}
+	s, err := w.l.Inspect(ctx, w.name)
+	return slotted{State: s}, err
 }
 
 func (w *watcher) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }

@@ -34,10 +34,10 @@ func Start(s Spec) (*Job, error) {
 func (j *Job) start(s *Spec) error {
 	attr := &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	dieWithUs(attr.Sys)
-	if s.Keep != nil {
+	for _, file := range s.Keep {
 		// A duplicate is not closed on exec. Duplicate chooses a free number, so that descriptors
 		// that are passed on to the command keep their numbers.
-		fd, err := Duplicate(int(s.Keep.Fd()))
+		fd, err := Duplicate(int(file.Fd()))
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ type Spec struct {
 	Path string   // path of the program
 	Args []string // the name by which it is called, and its arguments
 	Env  []string
-	Keep *os.File // stays open in the command; may be nil
+	Keep []*os.File // stay open in the command
 
 	// With Leave, the processes that the command leaves behind continue to run. Then the job ends
 	// with the command.

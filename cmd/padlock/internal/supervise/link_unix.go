@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,8 +64,8 @@ func (p *process) fork(end int) (pid int, err error) {
 	}
 	defer syscall.Close(theirs)
 	fds := strconv.Itoa(theirs)
-	if p.spec.Keep != nil {
-		keep, err := job.Duplicate(int(p.spec.Keep.Fd()))
+	for _, file := range p.spec.Keep {
+		keep, err := job.Duplicate(int(file.Fd()))
 		if err != nil {
 			return 0, err
 		}
@@ -122,10 +123,11 @@ func Main(signals <-chan os.Signal, orphan func(group int)) {
 		fds = append(fds, fd)
 	}
 	job.SetName(filepath.Base(os.Args[0]))
-	var keep *os.File
-	if len(fds) > 1 {
-		keep = os.NewFile(uintptr(fds[1]), "lock")
+	var keep []*os.File
+	for _, fd := range fds[1:] {
+		keep = append(keep, os.NewFile(uintptr(fd), "lock"))
 	}
 	serve(os.NewFile(uintptr(fds[0]), "front"), keep, signals, orphan)
+	runtime.KeepAlive(keep) // otherwise the garbage collector could close the files during the job
 	os.Exit(0)
 }

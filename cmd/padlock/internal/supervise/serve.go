@@ -53,7 +53,7 @@ type server struct {
 // serve runs the job of the first order until no process is left or, with Leave, until the command
 // has ended. If the front has died, serve calls orphan with the command's process group before it
 // ends the job.
-func serve(conn io.ReadWriter, keep *os.File, signals <-chan os.Signal, orphan func(group int)) {
+func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(json.NewDecoder(conn), first, orders)
 	o, ok := <-first
@@ -126,7 +126,7 @@ func (s *server) tell(n *news) {
 	}
 }
 
-func (s *server) start(keep *os.File) (err error) {
+func (s *server) start(keep []*os.File) (err error) {
 	spec := job.Spec{Path: string(s.spec.Path), Args: allStrings(s.spec.Args), Env: allStrings(s.spec.Env), Leave: s.spec.Leave}
 	if s.spec.Pass {
 		spec.Keep = keep

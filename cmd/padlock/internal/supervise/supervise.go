@@ -1,8 +1,8 @@
 // Package supervise runs a job under a process of its own, the supervisor. The process that holds
 // the lock is called the front. When the front or the supervisor dies, however that happens, the
 // other one ends the job. So the job outlives neither the front nor the lock. The supervisor also
-// watches the end of the lease, in case the front hangs or is stopped. It holds a copy of the file
-// that carries the lock until no process of the job is left.
+// watches the end of the lease, in case the front hangs or is stopped. It holds copies of the files
+// that carry the locks until no process of the job is left.
 //
 // On Windows the kernel ends the job together with the process that has its handle. There the
 // supervisor is a part of the front.
@@ -34,7 +34,7 @@ type Spec struct {
 	Path   string   // path of the program
 	Args   []string // the name by which it is called, and its arguments
 	Env    []string
-	Keep   *os.File       // open in the supervisor until no process of the job is left; may be nil
+	Keep   []*os.File     // open in the supervisor until no process of the job is left
 	Pass   bool           // the command inherits Keep
 	Leave  bool           // processes that the command leaves running are left alone
 	Signal syscall.Signal // the signal that asks the job to end

@@ -246,7 +246,7 @@ func TestKeepsTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p := start(t, deaf, func(s *supervise.Spec) { s.Keep = w })
+	p := start(t, deaf, func(s *supervise.Spec) { s.Keep = []*os.File{w} })
 	pids(t)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

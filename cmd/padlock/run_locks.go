@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// takeLocks takes the lock on NAME, or one of its slots, or the locks on NAME and on all names of
+// --also.
+func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error) {
+	if len(f.set.also) == 0 {
+		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
+		return err
+	}
+	if f.all, err = f.locker.AcquireAll(ctx, append([]string{f.name}, f.set.also...), opts...); err == nil {
+		f.lock = f.all.Lock(f.name)
+	}
+	return err
+}
+
+// locks returns all locks of this run.
+func (f *front) locks() []*padlock.Lock {
+	if f.all == nil {
+		return []*padlock.Lock{f.lock}
+	}
+	var locks []*padlock.Lock
+	for _, name := range f.all.Names() {
+		locks = append(locks, f.all.Lock(name))
+	}
+	return locks
+}
+
+// remaining returns the time until the first of the locks ends if it is not renewed.
+func (f *front) remaining() time.Duration {
+	if f.all != nil {
+		return f.all.Remaining()
+	}
+	return f.lock.Remaining()
+}
+
+// lasting returns a context that ends when the first of the locks ends.
+func (f *front) lasting() context.Context {
+	if f.all != nil {
+		return f.all.Context()
+	}
+	return f.lock.Context()
+}
+
+// expired reports whether one of the locks is over.
+func (f *front) expired() bool {
+	for _, lock := range f.locks() {
+		if lock.Expired() {
+			return true
+		}
+	}
+	return false
+}
+
+// nextToEnd returns the name of the lock that is over, or that ends first.
+func (f *front) nextToEnd() string {
+	next := f.lock
+	for _, lock := range f.locks() {
+		if lock.Remaining() < next.Remaining() {
+			next = lock
+		}
+	}
+	return next.Name()
+}
+
+func (f *front) releaseLocks() error {
+	if f.all != nil {
+		return f.all.Release()
+	}
+	return f.lock.Release()
+}
+
+func (f *front) checkLocks(ctx context.Context) error {
+	if f.all != nil {
+		return f.all.Check(ctx)
+	}
+	return f.lock.Check(ctx)
+}
+
+// files returns the files that carry the locks. There are none if the store does not keep its locks
+// in files.
+func (f *front) files() (files []*os.File, err error) {
+	for _, lock := range f.locks() {
+		file, err := lock.File()
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+			return nil, nil
+		case err != nil:
+			for _, file := range files {
+				file.Close()
+			}
+			return nil, f.explain(lock.Name(), err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// otherFences returns the fences of the names of --also, as NAME2=FENCE&NAME3=FENCE in the encoding
+// of a URL's query.
+func (f *front) otherFences() string {
+	fences := url.Values{}
+	for _, lock := range f.locks() {
+		if lock != f.lock && lock.Fence() != 0 {
+			fences.Set(lock.Name(), strconv.FormatUint(lock.Fence(), 10))
+		}
+	}
+	return fences.Encode()
+}
+
+// about returns the name of the lock that err is about.
+func (f *front) about(err error) string {
+	var e *padlock.Error
+	if errors.As(err, &e) && e.Name != "" {
+		return e.Name
+	}
+	return f.name
+}
+
+// title describes the lock on name in messages.
+func (f *front) title(name string) string {
+	if f.lock != nil && f.lock.Slot() >= 0 {
+		return title(driver.SlotName(name, f.lock.Slot()))
+	}
+	return show(name)
+}
+
+// titles describes all locks in messages.
+func (f *front) titles() string {
+	var titles []string
+	for _, lock := range f.locks() {
+		titles = append(titles, f.title(lock.Name()))
+	}
+	return strings.Join(titles, ", ")
+}
+
+// explain is app.explain for a run that may use slots.
+func (f *front) explain(name string, err error) *failure {
+	var held *padlock.HeldError
+	if f.set.slots > 0 && errors.As(err, &held) && !errors.Is(err, padlock.ErrUncertain) {
+		return slotsFailure(name, int(f.set.slots), held)
+	}
+	return f.app.explain(name, err)
+}
+
+// heldText says who holds name, or its slots.
+func (set *runFlags) heldText(name string, held *padlock.HeldError, now time.Time) string {
+	if set.slots > 0 {
+		return slotsText(name, int(set.slots), held, now)
+	}
+	return heldText(name, held, now)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// slotted is a name with its slots. The store keeps each slot under a name of its own, and the
+// waiters for the slots under another one, see driver.SlotName.
+type slotted struct {
+	padlock.State        // the lock without slots
+	slots         []slot // those that are held, or all if count is not 0; sorted
+	count         int    // the number of slots that --slots gives; otherwise 0
+	waiting       int    // callers that wait for a slot
+}
+
+// slot is a slot of a name.
+type slot struct {
+	padlock.State
+	number int
+}
+
+// fold puts the slots of each name together. The result is sorted by name.
+func fold(states []padlock.State) []slotted {
+	byName := map[string]*slotted{}
+	for _, s := range states {
+		name, number, isSlot := driver.SplitSlot(s.Name)
+		if !isSlot {
+			name = s.Name
+		}
+		f := byName[name]
+		if f == nil {
+			f = &slotted{State: padlock.State{Name: name}}
+			byName[name] = f
+		}
+		switch {
+		case !isSlot:
+			f.State = s
+		case number < 0: // the caller that holds the gate waits for a slot too
+			f.waiting += len(s.Holds) + max(s.Waiters, 0)
+		default:
+			f.slots = append(f.slots, slot{s, number})
+		}
+	}
+	var all []slotted
+	for _, f := range byName {
+		slices.SortFunc(f.slots, func(x, y slot) int { return cmp.Compare(x.number, y.number) })
+		f.slots = slices.CompactFunc(f.slots, func(x, y slot) bool { return x.number == y.number })
+		all = append(all, *f)
+	}
+	slices.SortFunc(all, func(x, y slotted) int { return strings.Compare(x.Name, y.Name) })
+	return all
+}
+
+// inspectSlots asks for each of the n slots of name. It needs no store that can list names.
+func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (slotted, error) {
+	f := slotted{State: padlock.State{Name: name, Waiters: -1}, count: n}
+	for i := range n {
+		s, err := l.Inspect(ctx, driver.SlotName(name, i))
+		if err != nil {
+			return f, err
+		}
+		f.slots = append(f.slots, slot{s, i})
+	}
+	s, err := l.Inspect(ctx, driver.SlotGate(name, n))
+	if err == nil {
+		f.waiting = len(s.Holds) + max(s.Waiters, 0)
+		f.Waiters = f.waiting
+	}
+	return f, err
+}
+
+// listPatience bounds how long status looks for slots of a name. Some stores have to look at every
+// name for that.
+const listPatience = 2 * time.Second
+
+// inspect returns the state of name and, if the store can list names, the slots that are held.
+func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, error) {
+	s, err := l.Inspect(ctx, name)
+	f := slotted{State: s}
+	if err != nil {
+		return f, err
+	}
+	listing, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	states, err := l.List(listing, driver.SlotPrefix(name))
+	switch {
+	case errors.Is(err, errors.ErrUnsupported), listing.Err() != nil && ctx.Err() == nil:
+		return f, nil
+	case err != nil:
+		return f, err
+	}
+	for _, with := range fold(states) {
+		if with.Name == name {
+			f.slots, f.waiting = with.slots, with.waiting
+		}
+	}
+	return f, nil
+}
+
+// holds returns the holders of all slots.
+func (f *slotted) holds() []padlock.Hold {
+	var all []padlock.Hold
+	for _, s := range f.slots {
+		all = append(all, s.Holds...)
+	}
+	return all
+}
+
+// taken returns how many slots are held.
+func (f *slotted) taken() int {
+	n := 0
+	for _, s := range f.slots {
+		if len(s.Holds) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// inFile reports whether a file carries the lock or one of the slots.
+func (f *slotted) inFile() bool {
+	return f.Path != "" || slices.ContainsFunc(f.slots, func(s slot) bool { return s.Path != "" })
+}
+
+// full reports whether every slot that --slots gives is held.
+func (f *slotted) full() bool { return f.count > 0 && f.taken() == f.count }
+
+// blocked reports whether a caller would have to wait: for a slot with --slots, otherwise for the
+// lock without slots.
+func (f *slotted) blocked() bool {
+	if f.count > 0 {
+		return f.full()
+	}
+	return len(f.Holds) > 0
+}
+
+// slotsFailure returns the failure that names the holders of the slots.
+func slotsFailure(name string, slots int, held *padlock.HeldError) *failure {
+	f := heldFailure(name, held)
+	f.note.Message = slotsText(name, slots, held, time.Now())
+	return f
+}
+
+// namedHolders is how many holders of slots a message names.
+const namedHolders = 3
+
+// slotsText says who holds the slots of name.
+func slotsText(name string, slots int, held *padlock.HeldError, now time.Time) string {
+	text := fmt.Sprintf("all %d slots of %s are held", slots, show(name))
+	if slots == 1 {
+		text = fmt.Sprintf("the only slot of %s is held", show(name))
+	}
+	var by []string
+	for i, h := range held.Holds {
+		if i == namedHolders {
+			by = append(by, fmt.Sprintf("%d more (padlock status --slots %d %s lists them)", len(held.Holds)-i, slots, show(name)))
+			break
+		}
+		if h.Cooling {
+			by = append(by, "a cool-down"+endText(h.Until, now))
+		} else {
+			by = append(by, who(h))
+		}
+	}
+	switch n := len(by); n {
+	case 0:
+		return text + endText(held.Until, now)
+	case 1:
+		return text + " by " + by[0]
+	default:
+		return text + " by " + strings.Join(by[:n-1], ", ") + " and " + by[n-1]
+	}
+}
+
+// slotOf returns the number of the lock's slot for JSON, or nil.
+func slotOf(lock *padlock.Lock) *int {
+	if n := lock.Slot(); n >= 0 {
+		return &n
+	}
+	return nil
+}
+
+// withoutSlot returns the name that the user gave for a name of driver.SlotName.
+func withoutSlot(name string) string {
+	if base, _, ok := driver.SplitSlot(name); ok {
+		return base
+	}
+	return name
+}
+
+// title describes a name in messages, even if it is that of a slot.
+func title(name string) string {
+	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
+		return fmt.Sprintf("slot %d of %s", number, show(base))
+	}
+	return show(name)
+}
+
+// operands returns the end of a command line that is about a name or a slot.
+func operands(name string) string {
+	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
+		return fmt.Sprintf("--slot %d %s", number, show(base))
+	}
+	return show(name)
+}
