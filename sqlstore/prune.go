@@ -12,7 +12,7 @@ import (
 
 // The row of a name is kept after the name becomes free, so that the next fence is higher. Fences
 // follow the server's clock. Once a fence is far in the past, even a clock that was set back gives
-// a higher fence to a new row. So the old row may be removed then. This is also true of the row of a
+// a higher fence to a new row. So the old row may be removed then. The same is true of the row of a
 // holder that died: nobody released it, and its lease ended long ago.
 const (
 	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand

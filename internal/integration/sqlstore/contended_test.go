@@ -157,8 +157,8 @@ func TestContended(t *testing.T) {
 	}
 }
 
-// handOversTo checks who gets the name, and with which fence, when a holder releases it. It does not
-// matter whether one statement does that or the state machine.
+// handOversTo checks who gets the name, and with which fence, when a holder releases it. It does
+// not matter whether one statement does that or the state machine.
 func handOversTo(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
@@ -216,7 +216,8 @@ func (h handOver) run(t *testing.T, a, b *party) {
 	}
 }
 
-// handOverUnderATransaction: a transaction that has checked the lock keeps the name after the release, and only so long.
+// handOverUnderATransaction: a transaction that has checked the lock keeps the name after the
+// release, and only so long.
 func handOverUnderATransaction(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
@@ -249,7 +250,8 @@ type granted struct {
 func (g granted) Name() string  { return g.name }
 func (g granted) Fence() uint64 { return g.fence }
 
-// passWhileOthersWait: a Pass to another caller of the process goes to the first waiter of the queue instead.
+// passWhileOthersWait: a Pass to another caller of the process goes to the first waiter of the
+// queue instead.
 func passWhileOthersWait(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
