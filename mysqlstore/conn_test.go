@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -30,6 +31,28 @@ func (f *fakeConn) SetDeadline(t time.Time) error {
 	return nil
 }
 
+// QueryContext answers a ping: the session is the right one, and the server is not read-only.
+func (f *fakeConn) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	if f.ended {
+		return nil, errors.New("invalid connection")
+	}
+	return &fakeRows{}, nil
+}
+
+type fakeRows struct{ read bool }
+
+func (*fakeRows) Columns() []string { return []string{"same", "read_only"} }
+func (*fakeRows) Close() error      { return nil }
+
+func (r *fakeRows) Next(dest []sqldriver.Value) error {
+	if r.read {
+		return io.EOF
+	}
+	r.read = true
+	dest[0], dest[1] = int64(1), int64(0)
+	return nil
+}
+
 func (f *fakeConn) ResetSession(context.Context) error {
 	f.looks++
 	if f.ended || time.Now().After(f.deadline) {
@@ -38,19 +61,55 @@ func (f *fakeConn) ResetSession(context.Context) error {
 	return nil
 }
 
+// conn returns a connection of a store to f.
+func (f *fakeConn) conn(t *testing.T) *conn {
+	db := sql.OpenDB(f)
+	t.Cleanup(func() { db.Close() })
+	sc, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := defaults()
+	return newConn(sc, f, &cfg)
+}
+
+// Two connections with one session are a proxy that shares sessions, unless the older one has ended
+// without notice: a server that has restarted begins again with its numbers.
+func TestNumbersAfterARestart(t *testing.T) {
+	for _, k := range []struct {
+		ended, busy, elsewhere bool
+		want                   error
+	}{
+		{want: errOtherSession},
+		{ended: true, want: nil},
+		{busy: true, want: nil},
+		{elsewhere: true, want: errTwoServers},
+		{elsewhere: true, ended: true, want: nil},
+		{elsewhere: true, busy: true, want: errTwoServers},
+	} {
+		c, other := (&fakeConn{}).conn(t), (&fakeConn{ended: k.ended}).conn(t)
+		c.id, other.id = "7", "7"
+		if k.elsewhere {
+			c.place, other.id = "another server", "8"
+		}
+		if k.busy {
+			other.mu.Lock()
+		}
+		if err := conflict(c, other); err != k.want {
+			t.Errorf("%+v: %v", k, err)
+		}
+		if other.alive() == k.ended && !k.busy {
+			t.Errorf("%+v: the other connection is alive: %v", k, other.alive())
+		}
+	}
+}
+
 // A connection that was idle for longer than a statement may take is looked at before it is used,
 // and kept. One that has ended is not used again.
 func TestIdleConnections(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		f := &fakeConn{ended: ended}
-		db := sql.OpenDB(f)
-		defer db.Close()
-		sc, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := defaults()
-		c := newConn(sc, f, &cfg)
+		c := f.conn(t)
 		c.last, c.until = time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
 		if alive := c.refresh(); alive == ended || f.looks != 1 {
 			t.Errorf("the connection has ended: %v; it is used again: %v, after %d looks", ended, alive, f.looks)

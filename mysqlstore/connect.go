@@ -137,11 +137,11 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 		if other == c || !other.alive() {
 			continue
 		}
-		alone = false
-		if err := compare(c, other); err != nil {
+		if err := conflict(c, other); err != nil {
 			other.lose(err)
 			return err
 		}
+		alone = alone && !other.alive()
 	}
 	if !alone {
 		return nil
@@ -162,6 +162,26 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 		}
 	}
 	return nil
+}
+
+// conflict does what compare does, for another connection that may have ended without notice. A
+// server that has restarted gives new connections the numbers of old ones.
+func conflict(c, other *conn) error {
+	err := compare(c, other)
+	if err == nil {
+		return nil
+	}
+	if !other.mu.TryLock() { // a session that is busy cannot have answered c
+		if err == errOtherSession {
+			return nil
+		}
+		return err
+	}
+	defer other.mu.Unlock()
+	if bad := other.ping(); bad != nil && !errors.Is(bad, errOtherSession) {
+		return nil
+	}
+	return err
 }
 
 // compare returns an error unless two connections have two sessions of one server.

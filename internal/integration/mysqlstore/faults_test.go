@@ -47,24 +47,31 @@ func TestKilledConnection(t *testing.T) {
 	}
 }
 
-// If a proxy resets the session, its locks are gone, and Extend notices.
+// If a proxy resets the session, its locks are gone, and Extend notices. Extend also notices the
+// loss of one lock.
 func TestSessionReset(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))
-	var reset atomic.Bool
-	s := mustOpenThrough(t, &multiplexer{dsn: dsn, before: func(string) string {
-		if reset.CompareAndSwap(true, false) {
-			return "DO RELEASE_ALL_LOCKS()"
+	for _, one := range []bool{false, true} {
+		var reset atomic.Pointer[string]
+		s := mustOpenThrough(t, &multiplexer{dsn: dsn, before: func(string) string {
+			if statement := reset.Swap(nil); statement != nil {
+				return *statement
+			}
+			return ""
+		}})
+		r := request(fmt.Sprint("job ", one))
+		g := take(t, s, r)
+		statement := "DO RELEASE_ALL_LOCKS()"
+		if lock, _ := lockOf(t, dsn, r.Name); one {
+			statement = "DO RELEASE_LOCK('" + lock + "')"
 		}
-		return ""
-	}})
-	r := request("job")
-	g := take(t, s, r)
-	reset.Store(true)
-	if _, err := s.Extend(t.Context(), r.Name, r.Token, 0); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Extend after the locks of the session were released: %v", err)
+		reset.Store(&statement)
+		if _, err := s.Extend(t.Context(), r.Name, r.Token, 0); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Extend after %s: %v", statement, err)
+		}
+		ends(t, g.Bound)
 	}
-	ends(t, g.Bound)
 }
 
 // A deadlock that the server finds is a refusal. MariaDB and MySQL have different numbers for it.
