@@ -46,6 +46,10 @@ bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, 
 bench-zookeeper: ## Locks in ZooKeeper compared with go-zookeeper's Lock and the bare hop, with targets; BENCHFLAGS as above
 	@.ci/steps bench_zookeeper
 
+.PHONY: bench-coord
+bench-coord: ## bench-zookeeper, and locks in etcd compared with bare requests and with the locks of its client; BENCHFLAGS as above
+	@.ci/steps bench_coord
+
 .PHONY: bench-session
 bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
 	@.ci/steps bench_session

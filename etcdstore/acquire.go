@@ -22,6 +22,7 @@ type attempt struct {
 
 	entry    entry // the hold, if the last change makes or keeps one
 	granted  bool
+	placed   bool  // the hold keeps its place in the queue
 	revision int64 // of the last change
 	since    time.Time
 }
@@ -127,17 +128,19 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	var todo change
 	a.hold(&todo, a.kind(), fence)
 	a.raise(&todo, fence)
-	free, reads := empty(a.place.dir, a.place.end()), a.place.reads()
-	never := []clientv3.Cmp{free, clientv3.Compare(clientv3.Version(a.place.fence), "=", 0)}
+	free, otherwise := empty(a.place.dir, a.place.end()), a.place.reads()
+	if !a.s.holds.used(a.r.Name) { // there may be no fence yet, and nothing is not less than a fence
+		never := []clientv3.Cmp{free, clientv3.Compare(clientv3.Version(a.place.fence), "=", 0)}
+		otherwise = []clientv3.Op{clientv3.OpTxn(never, todo.ops, otherwise)}
+	}
 	reply, err := a.s.conn.commit(ctx,
-		[]clientv3.Cmp{free, clientv3.Compare(clientv3.Value(a.place.fence), "<", fenceText(fence))}, todo.ops,
-		[]clientv3.Op{clientv3.OpTxn(never, todo.ops, reads)})
+		[]clientv3.Cmp{free, clientv3.Compare(clientv3.Value(a.place.fence), "<", fenceText(fence))}, todo.ops, otherwise)
 	switch {
 	case isLeaseGone(err):
 		return err
 	case err != nil:
 		return failure(ctx, err, true)
-	case reply.Succeeded || reply.Responses[0].GetResponseTxn().Succeeded:
+	case reply.Succeeded || len(reply.Responses) == 1 && reply.Responses[0].GetResponseTxn().Succeeded:
 		a.entry.created = reply.Header.Revision
 		return nil
 	}
@@ -147,7 +150,7 @@ func (a *attempt) takeFree(ctx context.Context) error {
 // apply makes the change on which decide decides.
 func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
 	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.entry = false, entry{} // what an earlier decision would have made was not made
+		a.granted, a.placed, a.entry = false, false, entry{} // what an earlier decision would have made was not made
 		return decide(st)
 	})
 	a.revision = revision
@@ -217,7 +220,7 @@ func (a *attempt) replace(st *state) (*change, error) {
 	}
 	var todo change
 	todo.still(e)
-	todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(st.key(intending, old)))
+	todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(st.key(intending, old)), clientv3.OpDelete(st.key(waiting, old)))
 	a.hold(&todo, e.kind, fence)
 	a.raise(&todo, fence)
 	for i := range st.entries {
@@ -236,9 +239,11 @@ func (a *attempt) grant() driver.Grant {
 	}
 	e, now := &a.entry, a.s.cfg.clock.Now()
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, created: e.created, fence: e.Fence, reader: e.kind == shared, since: a.sent, checked: a.sent, asked: now}
+	old := a.s.holds.get(a.r.Name, a.id)
+	h.placed = a.placed || old != nil && old.placed
 	if e.lease == a.lease.id {
 		h.end = a.lease.end()
-	} else if old := a.s.holds.get(a.r.Name, a.id); old != nil {
+	} else if old != nil {
 		h.end = old.endsAt()
 	}
 	a.s.holds.put(h)

@@ -103,7 +103,8 @@ func (a *attempt) turn(st *state, e *entry, to kind, fence uint64) *change {
 	a.granted = true
 	a.entry = entry{kind: to, id: a.id, key: st.key(to, a.id), lease: a.lease.id, record: e.record}
 	a.entry.Fence = fence
-	todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(st.key(intending, a.id)), put(a.entry.key, a.entry.text(), a.lease.id))
+	todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(st.key(intending, a.id)),
+		clientv3.OpDelete(st.key(waiting, a.id)), put(a.entry.key, a.entry.text(), a.lease.id))
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Of == a.id {
 			todo.do(clientv3.OpDelete(g.key), put(st.key(coolingOf(to), g.id), g.value, g.lease))

@@ -80,7 +80,7 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 		}
 	}
 	if err = g.extend(ctx, s.leases, h); err != nil && !g.isIn(h) {
-		g.remove(h)
+		h.leave()
 	}
 	return failure(ctx, err, true)
 }
@@ -161,7 +161,7 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 }
 
 func (s *Store) remember(name string, e *entry) *hold {
-	n := &hold{name: name, id: e.id, key: e.key, created: e.created, fence: e.Fence, reader: e.kind == shared, since: s.cfg.clock.Now()}
+	n := &hold{name: name, id: e.id, key: e.key, created: e.created, fence: e.Fence, reader: e.kind == shared, placed: true, since: s.cfg.clock.Now()}
 	s.holds.put(n)
 	return n
 }

@@ -82,6 +82,7 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 		if in == nil && young && len(n.members) < maxMembers {
 			in = n
 			n.members[h] = false
+			h.inside(n)
 		}
 		if young || len(n.members) > 0 {
 			left = append(left, n)

@@ -14,6 +14,7 @@ type hold struct {
 	created  int64 // the revision that created the key
 	fence    uint64
 	reader   bool
+	placed   bool // it may have a place in the queue, too
 
 	mu      sync.Mutex
 	since   driver.Instant // of the grant
@@ -32,11 +33,22 @@ type holds struct {
 	clock driver.Clock
 	mu    sync.Mutex
 	all   map[holdKey]*hold
-	swept int // how many there were after the last sweep
+	swept int             // how many there were after the last sweep
+	names map[string]bool // some that had a hold before, and so have a fence
 }
 
 func newHolds(clock driver.Clock) *holds {
-	return &holds{clock: clock, all: make(map[holdKey]*hold)}
+	return &holds{clock: clock, all: make(map[holdKey]*hold), names: make(map[string]bool)}
+}
+
+// maxNames is how many names are remembered that had a hold.
+const maxNames = 4096
+
+// used reports whether the name is known to have had a hold.
+func (h *holds) used(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.names[name]
 }
 
 func (h *holds) get(name, id string) *hold {
@@ -56,6 +68,10 @@ func (h *holds) put(n *hold) {
 		old.leave()
 	}
 	h.all[holdKey{n.name, n.id}] = n
+	if len(h.names) >= maxNames {
+		clear(h.names)
+	}
+	h.names[n.name] = true
 }
 
 // take forgets a hold.

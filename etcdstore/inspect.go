@@ -124,7 +124,14 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 			return nil, err
 		}
 		from, to := st.taken(false)
-		return &change{ops: []clientv3.Op{clientv3.OpDelete(from, clientv3.WithRange(to)), putFence(st.place, fence, keeper)}}, nil
+		todo := &change{}
+		todo.do(clientv3.OpDelete(from, clientv3.WithRange(to)), putFence(st.place, fence, keeper))
+		for i := range st.entries {
+			if e := &st.entries[i]; e.kind == exclusive {
+				todo.do(clientv3.OpDelete(st.key(waiting, e.id)))
+			}
+		}
+		return todo, nil
 	})
 	return fence, err
 }

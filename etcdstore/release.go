@@ -61,7 +61,7 @@ func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, e
 	if err != nil {
 		return false, err
 	}
-	if h != nil && !h.reader {
+	if h != nil && !h.reader && !h.placed {
 		reply, err := client.Delete(ctx, h.key)
 		if err != nil {
 			return false, failure(ctx, err, true)
@@ -70,8 +70,12 @@ func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, e
 			return true, nil
 		}
 	}
+	kinds := []kind{exclusive, waiting, shared, intending}
+	if h != nil && h.placed && !h.reader {
+		kinds = kinds[:2]
+	}
 	var ops []clientv3.Op
-	for _, k := range []kind{waiting, exclusive, shared, intending} {
+	for _, k := range kinds {
 		ops = append(ops, clientv3.OpDelete(p.key(k, id)))
 	}
 	reply, err := client.Txn(ctx).Then(ops...).Commit()
@@ -79,8 +83,10 @@ func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, e
 		return false, failure(ctx, err, true)
 	}
 	n := int64(0)
-	for _, r := range reply.Responses[:3] {
-		n += r.GetResponseDeleteRange().Deleted
+	for i, r := range reply.Responses {
+		if kinds[i] != intending && (kinds[i] != waiting || h == nil) { // the place of a hold is no hold
+			n += r.GetResponseDeleteRange().Deleted
+		}
 	}
 	return n > 0, nil
 }
@@ -103,7 +109,7 @@ func (s *Store) cool(ctx context.Context, p place, name, id string, keep time.Du
 		todo := &change{}
 		todo.still(e)
 		left := record{Holder: e.Holder, Of: id}
-		todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(p.key(intending, id)),
+		todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(p.key(intending, id)), clientv3.OpDelete(p.key(waiting, id)),
 			put(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
 		return todo, nil
 	})

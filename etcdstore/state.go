@@ -173,7 +173,7 @@ func (st *state) reading() bool {
 
 func (st *state) waiters() (n int) {
 	for i := range st.entries {
-		if st.entries[i].kind == waiting {
+		if e := &st.entries[i]; e.kind == waiting && st.hold(e.id) == nil {
 			n++
 		}
 	}

@@ -19,8 +19,8 @@ import (
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]
 //	etcds://…                     the same with TLS
 //
-// A host without a port has port 2379. PREFIX, or the parameter, is the beginning of all keys; in a
-// path it is without the slash at its beginning.
+// Either all hosts or only the last may have a port; a host without one has port 2379. PREFIX, or
+// the parameter, is the beginning of all keys; in a path it is without the slash at its beginning.
 //
 // The URL may have these parameters:
 //

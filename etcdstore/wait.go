@@ -135,18 +135,22 @@ func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 
 // try takes the name or a place in the queue. If it returns a state, the waiter has to wait.
 func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
-	if w.created != 0 && !w.r.Shared {
-		if st, err := w.claim(ctx, a); st == nil || err != nil {
-			return nil, err
+	var st *state
+	var line clientv3.LeaseID
+	var err error
+	switch {
+	case w.created == 0:
+		if line, err = w.s.line.lease(ctx); err != nil {
+			return nil, failure(ctx, err, false)
 		}
+		st, err = w.s.conn.read(ctx, w.place, w.r.Name)
+	case w.r.Shared:
+		st, err = w.s.conn.read(ctx, w.place, w.r.Name)
+	default:
+		st, err = w.claim(ctx, a)
 	}
-	st, err := w.s.conn.read(ctx, w.place, w.r.Name)
-	if err != nil {
+	if st == nil || err != nil {
 		return nil, err
-	}
-	line, err := w.s.line.lease(ctx)
-	if err != nil {
-		return nil, failure(ctx, err, false)
 	}
 	var last *state
 	joined := false
@@ -155,6 +159,7 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 		mine := st.find(waiting, w.id)
 		switch {
 		case st.hold(w.id) != nil: // the reply to a claim was lost
+			a.placed = true
 			return a.keep(st.hold(w.id)), nil
 		case mine == nil && w.created != 0:
 			return nil, errOutOfLine
@@ -182,8 +187,9 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
+		// The watch begins at the revision that was read: what was deleted since then did not keep
+		// the change from being made.
 		w.created = a.revision
-		last.revision = a.revision
 	}
 	return last, nil
 }
@@ -195,14 +201,16 @@ func (w *wait) join(line clientv3.LeaseID) *change {
 }
 
 // claim takes the name for the first waiter, in one transaction, if it is free. Otherwise it
-// returns what it saw.
+// returns what it saw. The place stays until the hold ends, with the lease that the hold has first.
+// So the next waiter, which watches the place, is woken once and by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := mint(0, w.r.FenceAbove)
 	if err != nil {
 		return nil, err
 	}
 	mine := w.place.key(waiting, w.id)
-	todo := change{ops: []clientv3.Op{clientv3.OpDelete(mine)}}
+	todo := change{ops: []clientv3.Op{clientv3.OpPut(mine, "", clientv3.WithIgnoreValue(), clientv3.WithLease(a.lease.id))}}
+	a.placed = true
 	a.hold(&todo, exclusive, fence)
 	a.raise(&todo, fence)
 	from, to := w.place.taken(false)

@@ -34,6 +34,8 @@ var guests = []guest{
 	{"internal/integration", "github.com/go-sql-driver/mysql", true, "a driver that sessions and locks in SQL are tried with"},
 	{"internal/integration", "github.com/jackc/pgx/v5", false, "a driver that sessions and locks in SQL are tried and measured with"},
 	{"internal/integration", "modernc.org/sqlite", false, "a database and its driver that sessions and locks in SQL are tried and measured with, in Go alone"},
+	{"internal/integration", "go.etcd.io/etcd", false, "the locks of etcd's own client are a peer in the benchmarks, and bare requests their limit"},
+	{"internal/integration", "go.uber.org/zap", false, "etcd's client wants a logger of it; it gets one that says nothing"},
 	{"internal/integration", "github.com/go-redsync/redsync/v4", false, "a peer in the benchmarks, and in the tests of shared locks"},
 	{"internal/integration", "github.com/gofrs/flock", false, "a peer in the benchmarks"},
 	{"internal/integration", "github.com/redis/go-redis/v9", false, "the client of the peers redsync and redislock"},

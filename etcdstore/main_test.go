@@ -1,0 +1,94 @@
+package etcdstore_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// childAt is the variable with the address of the server, for a process that takes part in a test.
+const childAt = "PADLOCK_TEST_ETCD"
+
+func TestMain(m *testing.M) {
+	if at := os.Getenv(childAt); at != "" {
+		child(at)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child takes the name "job" for 2 s and extends it until it is lost.
+func child(at string) {
+	ctx := context.Background()
+	s, err := open(ctx, at)
+	r := request("job", "child")
+	r.TTL = 2 * time.Second
+	if err == nil {
+		_, err = s.Acquire(ctx, r)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("held")
+	tick := time.NewTicker(300 * time.Millisecond)
+	for range tick.C {
+		_, err := s.Extend(ctx, r.Name, r.Token, r.TTL)
+		if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
+			o, err := s.Release(ctx, r.Name, r.Token, 0)
+			fmt.Println("lost", o, err)
+			return
+		}
+	}
+}
+
+// TestStoppedClient is T-E1: a process is stopped for longer than its lease. The name goes to the
+// next, with a greater fence, and the process learns of it and does not touch the next hold.
+func TestStoppedClient(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childAt+"="+srv.Addr())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "held" {
+		t.Fatalf("the child says %q", lines.Text())
+	}
+	s := mustOpen(t, []string{srv.Addr()})
+	if _, err := s.Acquire(t.Context(), request("job", "early")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("Acquire while the child holds the name: %v", err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.Wait(t.Context(), request("job", "next"), true)
+	if err != nil || g.TTL == 0 {
+		t.Fatalf("waiting for the lease of a stopped process: %+v, %v", g, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() || lines.Text() != "lost taken <nil>" {
+		t.Errorf("the child says %q", lines.Text())
+	}
+	if _, err := s.Extend(t.Context(), "job", "next", 0); err != nil {
+		t.Errorf("the next hold after the stopped process continued: %v", err)
+	}
+}

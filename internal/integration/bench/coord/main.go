@@ -1,0 +1,96 @@
+//go:build linux
+
+// Command coord measures locks in etcd. For comparison, it also measures the requests that such a
+// lock needs at least, and the locks of etcd's own client. It starts the servers itself. Package
+// bench describes the method; `make bench-coord` runs the command.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/integration/bench/host"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	rounds  int
+	pairs   int // how often a name is taken and released in a trial
+	waiters int // waiters of a drain
+	holds   int // that are held at once
+	idle    time.Duration
+}
+
+var (
+	full  = plan{5, 2000, 64, 10_000, 40 * time.Second}
+	quick = plan{1, 200, 16, 1000, 25 * time.Second}
+)
+
+// An engine is one server with the experiments that are made on it. For a new server, add a file
+// with an engine, and a line to engines.
+type engine interface {
+	start(h *host.Host) error
+	experiments(p *plan) []*measure.Experiment
+	close()
+}
+
+func engines() []engine { return []engine{&etcd{}} }
+
+func main() {
+	short := flag.Bool("quick", false, "measure less, in a minute")
+	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
+	only := flag.String("only", "", "experiments whose name matches this `regexp`")
+	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
+	flag.Parse()
+	p := full
+	if *short {
+		p = quick
+	}
+	if *rounds > 0 {
+		p.rounds = *rounds
+	}
+	h := &host.Host{}
+	err := run(h, &p, engines(), os.Stdout, os.Stderr, *only, *asJSON)
+	h.End()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "coord:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the experiments of all engines and prints them. A target that is missed is no error.
+func run(h *host.Host, p *plan, all []engine, out, progress io.Writer, only string, asJSON bool) error {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	var results []*measure.Result
+	for _, e := range all {
+		if err := e.start(h); err != nil {
+			return err
+		}
+		for _, x := range e.experiments(p) {
+			if !chosen.MatchString(x.Name) {
+				continue
+			}
+			r := x.Run(p.rounds, progress)
+			results = append(results, r)
+			if asJSON {
+				err = errors.Join(err, r.JSON(out))
+			} else {
+				r.Print(out)
+			}
+		}
+		e.close()
+	}
+	if !asJSON {
+		measure.PrintTargets(out, results)
+	}
+	return err
+}
