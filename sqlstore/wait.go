@@ -32,7 +32,24 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// A wait is one call of Wait.
+// A wait is one call of Wait. With reserve it goes through these states:
+//
+//	state     meaning                          the next state
+//	new       it has no place                  placed; held, if the name is free and nobody waits
+//	placed    it has a place in the queue,     reserved, if a release hands the name over to it; held,
+//	          which it renews from time to     if it looks and it is its turn; gone, if its place lapsed
+//	          time
+//	reserved  the name is kept for its token   Wait returns the reservation, and the caller claims it
+//	                                           with Acquire; gone, if it looks only after
+//	                                           driver.MaxReservation
+//	held      its token has the name           Wait returns the hold
+//	gone      its token has nothing            Wait returns the zero Grant
+//
+// A placed waiter looks if it is notified (fence 0), if the file has changed (watch.go), if this
+// process has released the name, if the waiter before it has had a reservation for
+// driver.MaxReservation (next), when the connection that listens is opened or lost, and after its
+// pause. So a lost notification delays it until its pause ends. A notification for another waiter
+// does not wake it.
 type wait struct {
 	s       *Store
 	r       *driver.Request
