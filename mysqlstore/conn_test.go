@@ -117,3 +117,16 @@ func TestIdleConnections(t *testing.T) {
 		c.close()
 	}
 }
+
+// Between pings, a connection with holds looks at its socket, and notices its end there.
+func TestLook(t *testing.T) {
+	for _, holds := range []int32{0, 1} {
+		c := (&fakeConn{ended: true}).conn(t)
+		c.last = time.Now()
+		c.load.Store(holds)
+		c.look()
+		if c.alive() == (holds > 0) {
+			t.Errorf("%d holds, and the connection has ended: it is alive: %v", holds, c.alive())
+		}
+	}
+}

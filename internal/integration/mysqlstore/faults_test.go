@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/padlock-go/padlock/driver"
@@ -99,8 +100,8 @@ func TestDeadlockIsARefusal(t *testing.T) {
 	}
 }
 
-// If the reply to a try is lost with the connection, and the session stays behind in the server with
-// the lock, the same token ends that session and gets the lock. No other hold ends.
+// If the reply to a try is lost with the connection, and the session stays behind in the server
+// with the lock, the same token ends that session and gets the lock. No other hold ends.
 func TestSessionLeftBehind(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))
@@ -322,6 +323,37 @@ func TestCancelledWaits(t *testing.T) {
 	until(t, "nobody waits", func() bool { return waiting(t, dsn) == 0 })
 	release(t, a, r)
 	eventually(t, a, "job")
+}
+
+// No connection goes back to the pool: neither one that was lost, nor one that waited, nor those of
+// a store that is closed. Another user of the pool would get its settings and perhaps its locks.
+func TestNotPooled(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	db, err := sql.Open("mysql", dsn)
+	noError(t, err)
+	defer db.Close()
+	s, err := mysqlstore.Open(t.Context(), db, mysqlstore.LossDelay(2*time.Second))
+	noError(t, err)
+	r := request("job")
+	g := take(t, s, r)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Wait(ctx, request("job"), true) })
+	queued(t, dsn, 1)
+	cancel()
+	wg.Wait()
+	_, session := lockOf(t, dsn, "job")
+	run(t, dsn, "KILL "+strconv.FormatInt(session, 10))
+	ends(t, g.Bound)
+	take(t, s, request("another job"))
+	if n := db.Stats().Idle; n != 0 {
+		t.Errorf("%d connections went back to the pool", n)
+	}
+	s.Close()
+	if st := db.Stats(); st.OpenConnections != 0 {
+		t.Errorf("%d connections are left, %d of them in the pool", st.OpenConnections, st.Idle)
+	}
 }
 
 // A pool that is too small for the store is an error, and not a wait for ever.
