@@ -129,6 +129,62 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// A full server that may not evict refuses new locks, and loses those that are extended. The
+// holder's error does not say that nothing was changed.
+func TestFullWithoutEvictions(t *testing.T) {
+	t.Parallel()
+	srv := server.Memcached(t, "-M", "-m", "2")
+	s := mustOpen(t, srv.Addr())
+	take(t, s, request("job", "token"))
+	for _, label := range []string{"token", "a token of more bytes"} { // of about the same size
+		var err error
+		for i := 0; err == nil && i < 100_000; i++ {
+			r := request(fmt.Sprint("filler ", label, i), "token")
+			r.TTL, r.Holder.Label = time.Hour, label
+			_, err = s.Acquire(t.Context(), r)
+		}
+		if !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("a new lock on a full server: %v; want ErrUnavailable", err)
+		}
+	}
+	if _, err := s.Extend(t.Context(), "job", "token", time.Hour); !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Extend on a full server: %v; want ErrUncertain", err)
+	}
+}
+
+// A lease lives for at least as long as was asked for, in whichever part of a second it begins.
+func TestLeasesAreNotCutShort(t *testing.T) {
+	t.Parallel()
+	srv := server.Memcached(t)
+	s := mustOpen(t, srv.Addr())
+	began := map[string]time.Time{}
+	every := time.NewTicker(20 * time.Millisecond)
+	defer every.Stop()
+	for i := range 50 {
+		r := request(fmt.Sprint("job ", i), "token")
+		r.TTL = 2 * time.Second
+		<-every.C
+		take(t, s, r)
+		began[r.Name] = time.Now()
+	}
+	for len(began) > 0 {
+		<-every.C
+		for name, at := range began {
+			state, err := s.Inspect(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(state.Holds) > 0 {
+				continue
+			}
+			delete(began, name)
+			if lived := time.Since(at); lived < 2*time.Second-10*time.Millisecond {
+				t.Errorf("a lease of 2 s ended after %v", lived)
+			}
+		}
+	}
+}
+
 // A restarted server has no locks. The client connects again by itself.
 func TestRestart(t *testing.T) {
 	t.Parallel()

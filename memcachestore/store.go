@@ -258,9 +258,14 @@ func (s *Store) add(ctx context.Context, k key, n *note) (bool, error) {
 	return s.change(ctx, addRequest(k, s.encode(n), n.Life))
 }
 
-// swap replaces a value. It returns false if the value has changed since it was read.
+// swap replaces a value. It returns false if the value has changed since it was read. A server that
+// has no room for the new value and may not evict others (memcached -M) drops the old one.
 func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, error) {
-	return s.change(ctx, swapRequest(k, old.id, s.encode(n), n.Life))
+	swapped, err := s.change(ctx, swapRequest(k, old.id, s.encode(n), n.Life))
+	if errors.Is(err, driver.ErrUnavailable) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: the lock may be lost: %s", driver.ErrUncertain, err)
+	}
+	return swapped, err
 }
 
 func (s *Store) change(ctx context.Context, request []byte) (bool, error) {
