@@ -50,13 +50,13 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	found := []driver.Finding{
-		{Name: "grade", Value: "best effort", Advice: adviceBestEffort},
+		{Name: "reliability", Value: "best effort", Advice: adviceBestEffort},
 		finding("version", general["version"]),
 		finding("uptime", general["uptime"]),
 		finding("limit_maxbytes", general["limit_maxbytes"]),
 		finding("bytes", general["bytes"]),
 		finding("evictions", general["evictions"]),
-		finding("evictions allowed", settings["evictions"]),
+		finding("evictions-allowed", settings["evictions"]),
 	}
 	if n := general["evictions"]; n != "" && n != "0" {
 		found[5].Advice = adviceEvicted

@@ -1,6 +1,6 @@
 package doctor
 
-// A setting is a setting of a database that matters for locks.
+// A setting is a setting of a database, or of memcached, that matters for locks.
 type setting struct {
 	name string // as the store reports it
 	why  string
@@ -33,6 +33,8 @@ var settings = []setting{
 	{"table", "a name that is in two tables has two holders"},
 	{"time_zone", "PHP takes locks that others hold, and then two programs hold the same lock"},
 	{"collation", "names that the database takes for the same share a lock"},
+	{"reliability", "a lock can disappear while its holder works, and then two programs hold the same lock"},
+	{"evictions", "a server that runs out of memory drops locks that are held"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 
