@@ -64,10 +64,13 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	if err != nil {
 		return nil, err
 	}
+	// The hold enters even if the server took so long that the lease is not fresh any more.
+	n := &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: map[*hold]bool{h: false}}
+	h.inside(n)
 	g.mu.Lock()
-	g.all[length] = append(g.all[length], &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: make(map[*hold]bool)})
-	g.mu.Unlock()
-	return g.enter(h, length), nil
+	defer g.mu.Unlock()
+	g.all[length] = append(g.all[length], n)
+	return n, nil
 }
 
 // enter adds a hold to a group if there is one, and drops groups without members.

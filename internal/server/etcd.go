@@ -71,7 +71,7 @@ func EtcdCluster(t testing.TB, members int) []*Server {
 			Ready: func(context.Context, Place) error { return nil }, // a member alone is never ready
 		}))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, s := range all {
 		for o.ready(ctx, s.Place()) != nil && ctx.Err() == nil {
