@@ -55,6 +55,15 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
+// IsSlot reports whether SplitSlot would split name. It is fast for other names.
+func IsSlot(name string) bool {
+	if strings.IndexByte(name, slotMark[0]) < 0 {
+		return false
+	}
+	_, _, ok := SplitSlot(name)
+	return ok
+}
+
 // slotNumber reads a number from 0 to MaxSlots in its only form.
 func slotNumber(digits string) (int, bool) {
 	n, err := strconv.Atoi(digits)

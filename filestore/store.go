@@ -39,6 +39,7 @@ var _ interface {
 	driver.Breaker
 	driver.Reporter
 	driver.SamePlacer
+	driver.Locator
 } = (*Store)(nil)
 
 // Open opens the directory dir, which must be an absolute path. If it does not exist, Open makes
@@ -71,6 +72,15 @@ func Open(dir string, opts ...Option) (*Store, error) {
 
 // Dir returns the directory.
 func (s *Store) Dir() string { return s.dir }
+
+// Location implements driver.Locator. It returns the name of the lock file, which stands for 42 bits
+// of a hash and a part of the lock's name.
+func (s *Store) Location(name string) (string, error) {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
+		return "", err
+	}
+	return fileName(name), nil
+}
 
 // SamePlace implements driver.SamePlacer. It reports whether other keeps its locks in the same
 // directory.

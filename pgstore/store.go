@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ var _ interface {
 	driver.FenceRaiser
 	driver.Reporter
 	driver.SamePlacer
+	driver.Locator
 } = (*Store)(nil)
 
 // Open returns a store on the server that config names; pgx.ParseConfig returns such a config. ctx
@@ -184,6 +186,15 @@ func (s *Store) Close() error {
 
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
+
+// Location implements driver.Locator. It returns the number that the server locks: 64 bits of a
+// hash, or 32 bits with SymfonyLayout.
+func (s *Store) Location(name string) (string, error) {
+	if err := driver.CheckName(name, &s.promises); err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(s.cfg.keys.lock(name), 10), nil
+}
 
 // SamePlace implements driver.SamePlacer. It compares the identifiers of the servers, or their
 // addresses.

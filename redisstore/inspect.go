@@ -51,9 +51,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if err != nil {
 		return nil, err
 	}
-	patterns := []string{glob(s.config.prefix + prefix)}
-	if common := min(len(prefix), len(reserved)); prefix[:common] == reserved[:common] {
-		patterns = append(patterns, glob(s.config.prefix+reserved)+"???}n:"+glob(prefix))
+	patterns := []string{glob(s.config.prefix + prefix), glob(s.config.prefix+reserved) + "???}n:" + glob(prefix)}
+	if prefix == "" { // the first pattern matches the other keys as well
+		patterns = patterns[:1]
 	}
 	l := lister{s: s, c: c, prefix: prefix, seen: map[string]bool{}}
 	for _, node := range c.Nodes() {

@@ -1,10 +1,15 @@
 package redisstore
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
 
 // reserved is the beginning of all companion keys. A name may begin with reserved too, alone or
 // together with the prefix. Its lock is then kept at another key (n:), which other programs do not
-// share.
+// share. The permits of a name, and their gates, are kept at such keys too, with the tag of that
+// name. So all of them are in one slot of a cluster.
 const reserved = "padlock:{"
 
 // keyer makes keys of names.
@@ -25,25 +30,35 @@ func (k *keyer) lock(name string) lock {
 	if k.prefix != "" {
 		key = k.prefix + name
 	}
-	tag := &k.tags[slotOf(key)]
+	whole := key
+	base, _, permit := driver.SplitSlot(name)
+	if permit {
+		whole = k.prefix + base
+	}
+	tag := &k.tags[slotOf(whole)]
 	l := lock{key: key, name: name}
 	l.stem = k.prefix + reserved + string(tag[:]) + "}"
-	if strings.HasPrefix(name, reserved) || strings.HasPrefix(key, reserved) {
+	if permit || strings.HasPrefix(name, reserved) || strings.HasPrefix(key, reserved) {
 		l.key = l.stem + "n:" + name
 	}
 	return l
 }
 
 func (k *keyer) key(name string) string {
-	if k.prefix == "" && !strings.HasPrefix(name, reserved) {
+	if k.plain(name) {
 		return name
 	}
 	return k.lock(name).key
 }
 
+// plain reports whether the key of a name is the name itself.
+func (k *keyer) plain(name string) bool {
+	return k.prefix == "" && !strings.HasPrefix(name, reserved) && !driver.IsSlot(name)
+}
+
 // pair makes the two keys of the fast scripts, with one allocation less than lock.
 func (k *keyer) pair(name string) (key, note string) {
-	if k.prefix == "" && !strings.HasPrefix(name, reserved) {
+	if k.plain(name) {
 		tag := &k.tags[slotOf(name)]
 		return name, reserved + string(tag[:]) + "}f:" + name
 	}

@@ -14,6 +14,8 @@ import (
 // oddNames are names for which it is easy to make wrong keys.
 var oddNames = []string{
 	"a", "{a}b", "{}x", "a{b", "a}b{c}d", "{a", "é{{x}}", "}{", "{", "}", "{}", "{}{a}", "a\x00b", " ", "a b", "\n",
+	"a\x1fslot:0", "a\x1fslot:1023", "a\x1fslots:3", "{a}\x1fslot:0", "a{\x1fslot:0", "a}b{c}d\x1fslot:1", "padlock:{\x1fslot:0", "padlock:{000}n:x\x1fslot:0",
+	"a\x1fslot:0\x1fslot:0", "a\x1fslot:1024", "a\x1fslot:00", "\x1fslot:0",
 	"padlock:{", "padlock:{000}f:x", "padlock:{000}n:x", "padlock:{}x", strings.Repeat("x", driver.MaxName), strings.Repeat("{", driver.MaxName),
 }
 
@@ -143,5 +145,29 @@ func TestFormats(t *testing.T) {
 	}
 	if got := counted(strings.Repeat("t", 128)); got[:3] != "128" {
 		t.Errorf("a token of 128 bytes begins %q", got[:3])
+	}
+}
+
+// TestSlotsOfNames checks that the permits of a name, their gates and the name itself are in one
+// slot of a cluster.
+func TestSlotsOfNames(t *testing.T) {
+	for _, prefix := range []string{"", "app:", "{app}:", "a}b"} {
+		k := keyer{prefix, slotTags()}
+		for _, name := range oddNames {
+			if len(name) > driver.MaxName-11 {
+				continue
+			}
+			want := slotOf(k.lock(name).key)
+			if driver.IsSlot(name) { // permits of a permit are only together with each other
+				want = slotOf(k.lock(driver.SlotName(name, 7)).key)
+			}
+			for _, derived := range []string{driver.SlotName(name, 0), driver.SlotName(name, 1023), driver.SlotGate(name, 3)} {
+				for _, key := range k.lockKeys(derived) {
+					if got := slotOf(key); got != want {
+						t.Errorf("prefix %q: %q is in the slot %d, its name is in %d", prefix, key, got, want)
+					}
+				}
+			}
+		}
 	}
 }
