@@ -50,6 +50,34 @@ func TestTerminatedBackend(t *testing.T) {
 	}
 }
 
+// The session of a holder does not answer its release, and the connection is given up. The next
+// release does not say that the lock is free while that session still has it.
+func TestReleaseInAStuckSession(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL(), pgstore.LossDelay(time.Second)), mustOpen(t, srv.URL())
+	r := request("job")
+	take(t, a, r)
+	pid := ask[int](t, connect(t, srv.URL()), "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if out, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Release while the session has the lock: %v, %v", out, err)
+		}
+	}
+	refused(t, b, request("job"))
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the session is gone", func() bool {
+		_, err := a.Release(t.Context(), "job", r.Token, 0)
+		return err == nil
+	})
+	take(t, b, request("job"))
+}
+
 // Of two readers that want to be promoted, the second one fails at once, and the first is
 // promoted when it has gone, although a writer waits.
 func TestTwoPromoters(t *testing.T) {
