@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -88,6 +89,13 @@ func (c *Court) begun(worker, life int) bool {
 	defer c.mu.Unlock()
 	now, known := c.atWork[worker]
 	return known && now == life
+}
+
+// lives returns, for each worker, how many times its process was restarted.
+func (c *Court) lives() map[int]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.atWork)
 }
 
 // sums returns the numbers of grants and faults so far.

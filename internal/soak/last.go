@@ -107,7 +107,8 @@ func (r *Run) firstLook(ctx context.Context) error {
 // enough is the number of bad names after which the check stops.
 const enough = 3
 
-// names returns the names that lastLook takes.
+// names returns the names that lastLook takes. The names that killed workers had for themselves are
+// among them, so that the store keeps nothing of these workers.
 func (r *Run) names() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
@@ -116,6 +117,13 @@ func (r *Run) names() (names []string) {
 	for i := range r.Load.Hot {
 		for n := max(0, last-2); n <= last; n++ {
 			names = append(names, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n))
+		}
+	}
+	for worker, life := range r.court.lives() {
+		for past := max(0, life-26); past < life; past++ {
+			for g := range r.Goroutines {
+				names = append(names, ownName(r.Load.Prefix, worker, g, past))
+			}
 		}
 	}
 	return names

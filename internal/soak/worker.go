@@ -27,10 +27,16 @@ func newWorker(o *order, g int, ref referee, l *padlock.Locker) *worker {
 	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
 	source := rand.NewPCG(o.Seed, uint64(w.first))
 	load := o.Load
-	own := load.Prefix + "own:" + string(rune('a'+o.Worker)) + ":" + string(rune('a'+g)) + ":" + string(rune('a'+o.Life%26))
+	own := ownName(load.Prefix, o.Worker, g, o.Life)
 	g0 := l.Guarantees()
 	w.dice = dice{rand.New(source), load.fit(&g0), own, o.Base}
 	return w
+}
+
+// ownName returns the name that only one goroutine of a worker uses, in one life of the worker.
+func ownName(prefix string, worker, g, life int) string {
+	letter := func(n int) string { return string(rune('a' + n)) }
+	return prefix + "own:" + letter(worker) + ":" + letter(g) + ":" + letter(life%26)
 }
 
 func (w *worker) log(e Event) {
