@@ -154,5 +154,5 @@ func contract(t *testing.T, d database) {
 		prefix = strings.Repeat("long ", 13)
 	}
 	open := func(ctx context.Context) (driver.Store, error) { return d.open(ctx, layout, table) }
-	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 32, Anonymous: true, Prefix: prefix})
+	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 8, Anonymous: true, Prefix: prefix})
 }

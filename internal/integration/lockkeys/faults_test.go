@@ -87,7 +87,7 @@ func (b *bench) foreign(name string) (func() error, error) {
 
 func (b *bench) harness() drivertest.Harness {
 	return drivertest.Harness{
-		Open: b.open, Slow: true, Parallel: 32, Anonymous: true, Foreign: b.foreign,
+		Open: b.open, Slow: true, Parallel: 8, Anonymous: true, Foreign: b.foreign,
 		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
 		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(writes); return nil },
 		Restart: func(keep bool) error {
