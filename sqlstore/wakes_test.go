@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,20 +16,20 @@ import (
 // A scripted Listener has one connection at a time. The test says when notifications arrive on it
 // and when it is lost.
 type scripted struct {
-	calls int        // connections so far
-	open  int        // connections that are open now
-	down  bool       // connections cannot be made
-	lose  chan error // ends the connection
+	calls atomic.Int64 // connections so far
+	open  atomic.Int64 // connections that are open now
+	down  atomic.Bool  // connections cannot be made
+	lose  chan error   // ends the connection
 	woken func(string)
 }
 
 func (l *scripted) Listen(ctx context.Context, _ string, ready func(), woken func(string)) error {
-	l.calls++
-	if l.down {
+	l.calls.Add(1)
+	if l.down.Load() {
 		return errors.New("connection refused")
 	}
-	l.open++
-	defer func() { l.open-- }()
+	l.open.Add(1)
+	defer l.open.Add(-1)
 	l.woken = woken
 	ready()
 	select {
@@ -84,8 +85,8 @@ func TestSuccessor(t *testing.T) {
 		step("lost", false)
 		pass(time.Second)
 		step("opened again", true)
-		if l.calls != 2 || l.open != 1 {
-			t.Errorf("%d connections were made and %d are open, want 2 and 1", l.calls, l.open)
+		if l.calls.Load() != 2 || l.open.Load() != 1 {
+			t.Errorf("%d connections were made and %d are open, want 2 and 1", l.calls.Load(), l.open.Load())
 		}
 	})
 }
@@ -93,15 +94,15 @@ func TestSuccessor(t *testing.T) {
 // While no connection can be made, the store tries again after longer and longer pauses.
 func TestListenPauses(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
-		l.down = true
+		l.down.Store(true)
 		defer s.listen()()
 		pass(time.Minute)
-		if l.calls < 12 || l.calls > 30 {
-			t.Errorf("%d tries in a minute", l.calls)
+		if n := l.calls.Load(); n < 12 || n > 30 {
+			t.Errorf("%d tries in a minute", n)
 		}
-		l.down = false
+		l.down.Store(false)
 		pass(6 * time.Second)
-		if l.open != 1 || s.waits.pushed() == "" {
+		if l.open.Load() != 1 || s.waits.pushed() == "" {
 			t.Error("no connection after the server came back")
 		}
 	})
@@ -112,17 +113,17 @@ func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
 		done := s.listen()
 		pass(5 * idleListen)
-		if l.open != 1 {
+		if l.open.Load() != 1 {
 			t.Fatal("no connection during a long wait")
 		}
 		done()
 		pass(2 * idleListen)
-		if l.open != 0 || s.waits.pushed() != "" {
+		if l.open.Load() != 0 || s.waits.pushed() != "" {
 			t.Error("a connection although nobody waits")
 		}
 		defer s.listen()()
 		synctest.Wait()
-		if l.open != 1 || s.waits.pushed() == "" {
+		if l.open.Load() != 1 || s.waits.pushed() == "" {
 			t.Error("no connection for a later wait")
 		}
 	})
