@@ -265,7 +265,7 @@ func (e *etcd) idle(p *plan) (measure.Figures, error) {
 		}
 		locks = append(locks, l)
 	}
-	time.Sleep(p.idle / 2) // every lock was renewed once and has its place in a group
+	time.Sleep(p.settle) // every lock has its place in a group
 	before, err := e.requests()
 	if err != nil {
 		return nil, err

@@ -21,15 +21,16 @@ import (
 // plan says how much is measured.
 type plan struct {
 	rounds  int
-	pairs   int // how often a name is taken and released in a trial
-	waiters int // waiters of a drain
-	holds   int // that are held at once
+	pairs   int           // how often a name is taken and released in a trial
+	waiters int           // waiters of a drain
+	holds   int           // that are held at once
+	settle  time.Duration // until every hold was renewed
 	idle    time.Duration
 }
 
 var (
-	full  = plan{5, 2000, 64, 10_000, 40 * time.Second}
-	quick = plan{1, 200, 16, 1000, 25 * time.Second}
+	full  = plan{5, 2000, 64, 10_000, 25 * time.Second, 40 * time.Second}
+	quick = plan{1, 200, 16, 1000, 25 * time.Second, 20 * time.Second}
 )
 
 // An engine is one server with the experiments that are made on it. For a new server, add a file
