@@ -14,9 +14,7 @@ import (
 	"github.com/padlock-go/padlock/zkstore"
 )
 
-func TestContract(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func contract(t *testing.T, srv *server.Server) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:     func(ctx context.Context) (driver.Store, error) { return open(ctx, srv.Addr()) },
 		Slow:     true,
@@ -24,12 +22,10 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestContractWithoutFences(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func contractWithoutFences(t *testing.T, srv *server.Server) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
-			return open(ctx, srv.Addr(), zkstore.NoFences(), zkstore.Root("/shop/locks"))
+			return open(ctx, srv.Addr(), zkstore.NoFences(), zkstore.Root("/plain/locks"))
 		},
 		Slow:     true,
 		Parallel: 16,

@@ -54,14 +54,12 @@ func lostFirst(t *testing.T, g driver.Grant, other driver.Store, name string) {
 
 // T-Z1: a holder that is cut off from its server loses the lock by its own clock, before the server
 // gives it to the next.
-func TestLostBeforeTheNextGrant(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
+func lostBeforeTheNextGrant(t *testing.T, srv *server.Server) {
 	b := mustOpen(t, srv.Addr())
 	for i := range 3 {
 		p := server.NewProxy(t, srv.Addr())
 		a := mustOpen(t, p.Addr(), zkstore.SessionTimeout(short))
-		name := fmt.Sprint("job", i)
+		name := fmt.Sprint("lostBeforeTheNextGrant", i)
 		g := take(t, a, request(name))
 		<-time.After(rand.N(short / 2))
 		p.Silence(true)
@@ -73,8 +71,8 @@ func TestLostBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-// The same for a holder whose server was cut off from the leader. That server still answers pings.
-func TestLostBehindAFollowerThatWasCutOff(t *testing.T) {
+// The same for a holder whose server was cut off from the leader, and then the loss of a leader.
+func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	links := map[[2]int]*server.Proxy{}
@@ -89,6 +87,12 @@ func TestLostBehindAFollowerThatWasCutOff(t *testing.T) {
 			return links[[2]int{from, to}].Addr()
 		},
 	})
+	t.Run("a follower is cut off", func(t *testing.T) { lostBehindAFollowerThatWasCutOff(t, servers, links) })
+	t.Run("the leader is killed", func(t *testing.T) { leaderKilled(t, servers) })
+}
+
+// A follower that was cut off from its leader still answers pings.
+func lostBehindAFollowerThatWasCutOff(t *testing.T, servers []*server.Server, links map[[2]int]*server.Proxy) {
 	leader := leaderOf(t, servers)
 	follower := (leader + 1) % 3
 	b := mustOpen(t, servers[leader].Addr())
@@ -106,6 +110,7 @@ func TestLostBehindAFollowerThatWasCutOff(t *testing.T) {
 		}
 	}
 	links[[2]int{follower, leader}].Silence(true)
+	defer links[[2]int{follower, leader}].Silence(false)
 	var wg sync.WaitGroup
 	for name, g := range grants {
 		wg.Go(func() { lostFirst(t, g, b, name) })
@@ -128,9 +133,7 @@ func leaderOf(t testing.TB, servers []*server.Server) int {
 
 // When the leader is killed, holds stay, waiters keep their places, and the store goes on with
 // another server.
-func TestLeaderKilled(t *testing.T) {
-	t.Parallel()
-	servers := server.ZooKeeperEnsemble(t, 3, server.ZooKeeperOptions{Tick: quick})
+func leaderKilled(t *testing.T, servers []*server.Server) {
 	var c zkstore.Config
 	for _, s := range servers {
 		c.Servers = append(c.Servers, s.Addr())
@@ -173,20 +176,18 @@ func TestLeaderKilled(t *testing.T) {
 
 // The servers free the locks of a process that was killed, and those of one that was stopped. The
 // one that was stopped learns of its loss when it goes on.
-func TestHolderKilledAndStopped(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
+func holderKilledAndStopped(t *testing.T, srv *server.Server) {
 	s := mustOpen(t, srv.Addr())
-	killed, _ := startChild(t, "hold", srv.Addr())
-	refused(t, s, request("job"))
+	killed, _ := startChild(t, "hold", srv.Addr(), "holderKilledAndStopped")
+	refused(t, s, request("holderKilledAndStopped"))
 	killed.Process.Kill()
-	r, _ := eventually(t, s, "job")
+	r, _ := eventually(t, s, "holderKilledAndStopped")
 	release(t, s, r)
-	stopped, lines := startChild(t, "hold", srv.Addr())
+	stopped, lines := startChild(t, "hold", srv.Addr(), "holderKilledAndStopped")
 	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, s, "job")
+	eventually(t, s, "holderKilledAndStopped")
 	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -194,26 +195,22 @@ func TestHolderKilledAndStopped(t *testing.T) {
 }
 
 // A waiter that was stopped delays the next one for its session only.
-func TestWaiterStopped(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
+func waiterStopped(t *testing.T, srv *server.Server) {
 	s := mustOpen(t, srv.Addr())
-	r := request("job")
+	r := request("waiterStopped")
 	take(t, s, r)
-	waiter, _ := startChild(t, "wait", srv.Addr())
-	until(t, "a waiter", func() bool { st, err := s.Inspect(t.Context(), "job"); return err == nil && st.Waiters == 1 })
+	waiter, _ := startChild(t, "wait", srv.Addr(), "waiterStopped")
+	until(t, "a waiter", func() bool { st, err := s.Inspect(t.Context(), "waiterStopped"); return err == nil && st.Waiters == 1 })
 	if err := waiter.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	release(t, s, r)
-	eventually(t, s, "job")
+	eventually(t, s, "waiterStopped")
 }
 
 // T-Z2: whichever reply is lost, the call returns no wrong answer, and after the release no node is
 // left.
-func TestRepliesLostAtEachStep(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func repliesLostAtEachStep(t *testing.T, srv *server.Server) {
 	conn := raw(t, srv.Addr())
 	for what, code := range map[string]uint32{
 		"create": create, "children": children, "getData": getData, "exists": exists, "setData": setData, "delete": remove, "multi": multi, "sync": syncPath,
@@ -334,36 +331,32 @@ func raiseAndBreak(t testing.TB, s *zkstore.Store, name string) {
 }
 
 // Waits and tries that are cancelled at any moment leave no node behind.
-func TestCancelledCalls(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func cancelledCalls(t *testing.T, srv *server.Server) {
 	s, conn := mustOpen(t, srv.Addr()), raw(t, srv.Addr())
-	r := request("job")
+	r := request("cancelledCalls")
 	take(t, s, r)
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
 			defer cancel()
-			if _, err := s.Wait(ctx, request("job"), true); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := s.Wait(ctx, request("cancelledCalls"), true); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Wait: %v", err)
 			}
-			s.Acquire(ctx, request("job"))
+			s.Acquire(ctx, request("cancelledCalls"))
 		})
 	}
 	wg.Wait()
-	until(t, "one node is left", func() bool { return len(queueOf(t, conn, "job")) == 1 })
+	until(t, "one node is left", func() bool { return len(queueOf(t, conn, "cancelledCalls")) == 1 })
 	release(t, s, r)
 }
 
 // A holder whose lock is broken learns it, although nothing happens on its connection.
-func TestBreakIsNoticed(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func breakIsNoticed(t *testing.T, srv *server.Server) {
 	a, b := mustOpen(t, srv.Addr(), zkstore.SessionTimeout(short)), mustOpen(t, srv.Addr())
-	first, second := request("job"), request("other")
+	first, second := request("breakIsNoticed"), request("other")
 	g, kept := take(t, a, first), take(t, a, second)
-	if _, err := b.Break(t.Context(), "job", g.Fence); err != nil {
+	if _, err := b.Break(t.Context(), "breakIsNoticed", g.Fence); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, g.Bound)
@@ -374,14 +367,12 @@ func TestBreakIsNoticed(t *testing.T) {
 }
 
 // If somebody deletes the node of a free lock, or all data is lost, fences do not fall.
-func TestFencesAfterTheNodeWasDeleted(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func fencesAfterTheNodeWasDeleted(t *testing.T, srv *server.Server) {
 	s, conn := mustOpen(t, srv.Addr()), raw(t, srv.Addr())
 	last := uint64(0)
 	for range 3 {
 		for range 50 {
-			r := request("job")
+			r := request("fencesAfterTheNodeWasDeleted")
 			g := take(t, s, r)
 			if g.Fence <= last {
 				t.Fatalf("after fence %d comes %d", last, g.Fence)
@@ -389,7 +380,7 @@ func TestFencesAfterTheNodeWasDeleted(t *testing.T) {
 			last = g.Fence
 			release(t, s, r)
 		}
-		if err := conn.Delete("/padlock/job", -1); err != nil {
+		if err := conn.Delete("/padlock/fencesAfterTheNodeWasDeleted", -1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -397,19 +388,17 @@ func TestFencesAfterTheNodeWasDeleted(t *testing.T) {
 
 // A store that logs in makes nodes that nobody else can use, and still does so after its connection
 // was cut.
-func TestNodesBelongToTheirUser(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func nodesBelongToTheirUser(t *testing.T, srv *server.Server) {
 	p := server.NewProxy(t, srv.Addr())
 	c := zkstore.Config{Servers: []string{p.Addr()}, User: "app", Password: "secret:word"}
 	a, stranger, conn := mustOpenAt(t, c), mustOpen(t, srv.Addr()), raw(t, srv.Addr())
 	for range 3 {
-		r := request("job")
+		r := request("nodesBelongToTheirUser")
 		take(t, a, r)
-		if _, err := stranger.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
+		if _, err := stranger.Acquire(t.Context(), request("nodesBelongToTheirUser")); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("Acquire by a stranger: %v", err)
 		}
-		if err := conn.Delete(path.Join("/padlock/job", "x"), -1); err != zk.ErrNoAuth {
+		if err := conn.Delete(path.Join("/padlock/nodesBelongToTheirUser", "x"), -1); err != zk.ErrNoAuth {
 			t.Errorf("Delete by a stranger: %v", err)
 		}
 		p.Cut()
@@ -421,13 +410,11 @@ func TestNodesBelongToTheirUser(t *testing.T) {
 }
 
 // Close returns soon, whatever state the connection is in.
-func TestCloseWhileCutOff(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func closeWhileCutOff(t *testing.T, srv *server.Server) {
 	for range 2 {
 		p := server.NewProxy(t, srv.Addr())
 		s := mustOpen(t, p.Addr())
-		take(t, s, request("job"+p.Addr()))
+		take(t, s, request("closeWhileCutOff"+p.Addr()))
 		p.Silence(true)
 		done := make(chan error, 1)
 		go func() { done <- s.Close() }()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/zkstore"
 )
 
@@ -17,6 +18,7 @@ import (
 const (
 	childAddr = "PADLOCK_TEST_ADDR"
 	childMode = "PADLOCK_TEST_MODE" // hold or wait
+	childName = "PADLOCK_TEST_NAME"
 )
 
 func TestMain(m *testing.M) {
@@ -26,13 +28,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child takes or awaits the name "job" and says so. It then says when its hold is lost.
+// child takes or awaits a name and says so. It then says when its hold is lost.
 func child() {
 	ctx := context.Background()
 	s, err := open(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(short))
 	var g driver.Grant
 	if err == nil && os.Getenv(childMode) == "hold" {
-		g, err = s.Acquire(ctx, request("job"))
+		g, err = s.Acquire(ctx, request(os.Getenv(childName)))
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -40,7 +42,7 @@ func child() {
 	}
 	fmt.Println("ready")
 	if os.Getenv(childMode) == "wait" {
-		g, err = s.(driver.Waiter).Wait(ctx, request("job"), true)
+		g, err = s.(driver.Waiter).Wait(ctx, request(os.Getenv(childName)), true)
 		fmt.Println("waited", err)
 	}
 	if g.Bound != nil {
@@ -51,10 +53,10 @@ func child() {
 }
 
 // startChild returns when the child is ready.
-func startChild(t *testing.T, mode, addr string) (*exec.Cmd, *bufio.Reader) {
+func startChild(t *testing.T, mode, addr, name string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childMode+"="+mode, childAddr+"="+addr)
+	cmd.Env = append(os.Environ(), childMode+"="+mode, childAddr+"="+addr, childName+"="+name)
 	out, in := io.Pipe()
 	cmd.Stdout = in
 	if err := cmd.Start(); err != nil {
@@ -75,5 +77,33 @@ func says(t *testing.T, lines *bufio.Reader, want string) {
 	t.Helper()
 	if line, err := lines.ReadString('\n'); line != want+"\n" {
 		t.Fatalf("the child says %q, %v; want %q", line, err, want)
+	}
+}
+
+// Most tests share a server, since each server is a Java process.
+func TestOneServer(t *testing.T) {
+	t.Parallel()
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick, Conf: []string{"4lw.commands.whitelist=srvr,conf"}})
+	for name, f := range map[string]func(*testing.T, *server.Server){
+		"Contract":                     contract,
+		"ContractWithoutFences":        contractWithoutFences,
+		"ContractInSymfonysLayout":     contractInSymfonysLayout,
+		"SymfonysNodes":                symfonysNodes,
+		"SymfonysNextHolder":           symfonysNextHolder,
+		"LostBeforeTheNextGrant":       lostBeforeTheNextGrant,
+		"HolderKilledAndStopped":       holderKilledAndStopped,
+		"WaiterStopped":                waiterStopped,
+		"RepliesLostAtEachStep":        repliesLostAtEachStep,
+		"CancelledCalls":               cancelledCalls,
+		"BreakIsNoticed":               breakIsNoticed,
+		"FencesAfterTheNodeWasDeleted": fencesAfterTheNodeWasDeleted,
+		"NodesBelongToTheirUser":       nodesBelongToTheirUser,
+		"CloseWhileCutOff":             closeWhileCutOff,
+		"URL":                          urlOpens,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, srv)
+		})
 	}
 }

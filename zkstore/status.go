@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -53,19 +54,21 @@ func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	var found []driver.Finding
 	for i, text := range answers {
 		version, _, _ := strings.Cut(field(text, "Zookeeper version: "), "-")
-		mode := field(text, "Mode: ")
-		f := driver.Finding{Name: "server " + servers[i], Value: strings.TrimSpace(version + " " + mode)}
+		v := driver.Finding{Name: servers[i] + " version", Value: cmp.Or(version, driver.Unknown)}
+		if older(version) {
+			v.Advice = "versions before 3.5 are not tested with padlock; upgrade"
+		}
+		m := driver.Finding{Name: servers[i] + " member", Value: field(text, "Mode: ")}
 		switch {
 		case text == "":
-			f.Value, f.Advice = driver.Unknown, "it does not answer srvr; it may be down, or accept only TLS"
-		case older(version):
-			f.Advice = "versions before 3.5 are not tested with padlock; upgrade"
-		case mode == "standalone":
-			f.Advice = "one server alone: no lock can be taken while it is down; run three"
-		case mode == "":
-			f.Value, f.Advice = "not serving", "it has no leader"
+			m.Value, m.Advice = driver.Unknown, "the server does not answer srvr; start it, or allow srvr in 4lw.commands.whitelist"
+			v.Advice = m.Advice
+		case m.Value == "":
+			m.Value, m.Advice = "not serving", "the server has no leader; start the others"
+		case m.Value == "standalone":
+			m.Advice = "run three servers"
 		}
-		found = append(found, f)
+		found = append(found, v, m)
 	}
 	if len(servers) == 1 && !strings.Contains(answers[0], "standalone") {
 		found = append(found, driver.Finding{Name: "servers", Value: "1", Advice: "name every member of the ensemble, so that the store finds another one when this one is down"})
@@ -124,9 +127,9 @@ func connectionFinding(conf string) driver.Finding {
 
 // aclFinding makes a node that nobody may read, and tries to read it.
 func (s *Store) aclFinding(ss *session) driver.Finding {
-	f := driver.Finding{Name: "skipACL", Value: driver.Unknown}
+	f := driver.Finding{Name: "skipACL", Value: driver.Unknown, Advice: "allow the user to make nodes below the root"}
 	if s.cfg.user == "" {
-		f.Value, f.Advice = "not checked", "everybody who reaches the servers can change locks; log in with USER:PASSWORD@ in the URL, so that nodes belong to that user"
+		f.Value, f.Advice = "no login", "everybody who reaches the servers can change locks; log in with USER:PASSWORD@ in the URL, so that nodes belong to that user"
 		return f
 	}
 	guid := newGUID()
@@ -142,7 +145,7 @@ func (s *Store) aclFinding(ss *session) driver.Finding {
 	case nil:
 		f.Value, f.Advice = "yes", "the servers check no ACL, so everybody can change locks; start them without -Dzookeeper.skipACL=yes"
 	case zk.ErrNoAuth:
-		f.Value = "no"
+		f.Value, f.Advice = "no", ""
 	}
 	return f
 }

@@ -14,9 +14,7 @@ import (
 	"github.com/padlock-go/padlock/zkstore"
 )
 
-func TestContractInSymfonysLayout(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func contractInSymfonysLayout(t *testing.T, srv *server.Server) {
 	foreign := raw(t, srv.Addr())
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
@@ -34,9 +32,7 @@ func TestContractInSymfonysLayout(t *testing.T) {
 
 // A lock is the node that Symfony's ZookeeperStore makes: ephemeral, with the token as its data,
 // and open to everybody. The names of the nodes are those of a run of PHP.
-func TestSymfonysNodes(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func symfonysNodes(t *testing.T, srv *server.Server) {
 	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), raw(t, srv.Addr())
 	for name, path := range map[string]string{
 		"report":      "/report",
@@ -63,28 +59,26 @@ func TestSymfonysNodes(t *testing.T) {
 
 // PHP releases a lock by deleting the node after it has compared the token. A padlock that lost its
 // lock in this way does not delete the next holder's node.
-func TestSymfonysNextHolder(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
+func symfonysNextHolder(t *testing.T, srv *server.Server) {
 	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), raw(t, srv.Addr())
-	r := request("job")
+	r := request("symfonysNextHolder")
 	g := take(t, s, r)
-	if err := conn.Delete("/job", -1); err != nil {
+	if err := conn.Delete("/symfonysNextHolder", -1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Create("/job", []byte("php"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := conn.Create("/symfonysNextHolder", []byte("php"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+	if _, err := s.Extend(t.Context(), "symfonysNextHolder", r.Token, 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend: %v", err)
 	}
 	if g.Bound.Err() == nil {
 		t.Error("the hold has not ended")
 	}
-	if out, err := s.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
+	if out, err := s.Release(t.Context(), "symfonysNextHolder", r.Token, 0); out != driver.Gone || err != nil {
 		t.Errorf("Release: %v, %v", out, err)
 	}
-	if data, _, err := conn.Get("/job"); string(data) != "php" {
+	if data, _, err := conn.Get("/symfonysNextHolder"); string(data) != "php" {
 		t.Errorf("the next holder's node has %q, %v", data, err)
 	}
 }

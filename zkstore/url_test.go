@@ -51,9 +51,7 @@ func TestURLErrors(t *testing.T) {
 }
 
 // A URL names all servers, the user, the root and the settings.
-func TestURL(t *testing.T) {
-	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Conf: []string{"4lw.commands.whitelist=srvr,conf"}})
+func urlOpens(t *testing.T, srv *server.Server) {
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,23 +62,26 @@ func TestURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r := request("job")
+	r := request("urlOpens")
 	take(t, s, r)
 	conn := raw(t, srv.Addr())
 	if err := conn.AddAuth("digest", []byte("app:secret")); err != nil {
 		t.Fatal(err)
 	}
-	acl, _, err := conn.GetACL("/shop/locks/job")
+	acl, _, err := conn.GetACL("/shop/locks/urlOpens")
 	if err != nil || len(acl) != 1 || acl[0].Scheme != "digest" || !strings.HasPrefix(acl[0].ID, "app:") {
 		t.Errorf("the ACL is %v, %v", acl, err)
 	}
 	if f := finding(t, s, "session-timeout"); f.Value != "1m0s" || !strings.Contains(f.Advice, "1m30s was asked for") {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, s, "server 127.0.0.1:1"); f.Value != driver.Unknown || f.Advice == "" {
+	if f := finding(t, s, "127.0.0.1:1 member"); f.Value != driver.Unknown || f.Advice == "" {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, s, "server "+srv.Addr()); !strings.HasSuffix(f.Value, "standalone") || f.Advice == "" {
+	if f := finding(t, s, srv.Addr()+" version"); !strings.HasPrefix(f.Value, "3.") || f.Advice != "" {
+		t.Errorf("%+v", f)
+	}
+	if f := finding(t, s, srv.Addr()+" member"); f.Value != "standalone" || f.Advice == "" {
 		t.Errorf("%+v", f)
 	}
 	if f := finding(t, s, "maxClientCnxns"); f.Value != "0" || f.Advice != "" {

@@ -1,6 +1,8 @@
 package doctor
 
-// A setting is a setting of a database, or of memcached, that matters for locks.
+import "cmp"
+
+// A setting is a setting of a database, of memcached or of ZooKeeper that matters for locks.
 type setting struct {
 	name string // as the store reports it
 	why  string
@@ -35,6 +37,12 @@ var settings = []setting{
 	{"collation", "names that the database takes for the same share a lock"},
 	{"reliability", "a lock can disappear while its holder works, and then two programs hold the same lock"},
 	{"evictions", "a server that runs out of memory drops locks that are held"},
+	{"member", "one server alone, or an ensemble without a leader, grants no locks when it is down"},
+	{"session-timeout", "the servers free the locks of a process that died or fell silent after this time"},
+	{"servers", "a program can only move to servers that it knows"},
+	{"maxClientCnxns", "the servers refuse connections above this number"},
+	{"skipACL", "everybody who reaches the servers can end locks"},
+	{"forceSync", lostLocks},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 
@@ -45,7 +53,7 @@ func (v *visit) database(n node) {
 		switch {
 		case !ok || s.name == "version" && n["server"].Name != "":
 		case f.Value == unknownValue:
-			v.unknown(s.name, "unknown", s.why, "allow the user to read the setting")
+			v.unknown(s.name, "unknown", s.why, cmp.Or(f.Advice, "allow the user to read the setting"))
 		case f.Advice != "":
 			v.problem(s.name, f.Value, s.why, f.Advice)
 		default:
