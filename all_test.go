@@ -88,7 +88,8 @@ func TestAcquireAllOrNothing(t *testing.T) {
 	})
 }
 
-// The order of the names that two callers give does not matter.
+// The order of the names that two callers give does not matter. Redisson #1160 is a deadlock of a
+// lock on several names.
 func TestAcquireAllWithoutDeadlock(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)

@@ -73,8 +73,8 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // Dir returns the directory.
 func (s *Store) Dir() string { return s.dir }
 
-// Location implements driver.Locator. It returns the name of the lock file, which stands for 42 bits
-// of a hash and a part of the lock's name.
+// Location implements driver.Locator. It returns the name of the lock file, which stands for a part
+// of the lock's name and for 42 bits of a hash.
 func (s *Store) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -60,6 +61,15 @@ func (s *Store) keyOf(name string) (int32, error) {
 		return 0, invalid("name: the %v of %q begins with four zero bytes, which are the key of no semaphore; rename the lock", s.hash, name)
 	}
 	return key, nil
+}
+
+// Location implements driver.Locator. It returns the key of the semaphore, 32 bits of a hash.
+func (s *Store) Location(name string) (string, error) {
+	if err := driver.CheckName(name, &guarantees); err != nil {
+		return "", err
+	}
+	key, err := s.keyOf(name)
+	return strconv.FormatInt(int64(key), 10), err
 }
 
 // claim reports whether a hold is live. It turns a reservation into a hold.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -70,15 +69,6 @@ func Open(hash Hash, opts ...Option) (*Store, error) {
 		hash: hash, config: c, done: make(chan struct{}), threads: make(chan struct{}, c.threads),
 		inUse: map[id]chan struct{}{}, holds: map[id]*hold{}, bySet: map[int]*hold{},
 	}, nil
-}
-
-// Location implements driver.Locator. It returns the key of the semaphore, 32 bits of a hash.
-func (s *Store) Location(name string) (string, error) {
-	if err := driver.CheckName(name, &guarantees); err != nil {
-		return "", err
-	}
-	key, err := s.keyOf(name)
-	return strconv.FormatInt(int64(key), 10), err
 }
 
 // Guarantees implements driver.Store; docs/stores/semaphore.md explains the promises.
