@@ -61,7 +61,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 // gone, Adopt returns ErrLost; it never acquires a free name. If key belongs to another store,
 // Adopt returns ErrInvalid. Wait and Shared are ignored.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
-	if l.guarantees.Bound != driver.ToNothing {
+	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
 	}
 	if key.token == "" {

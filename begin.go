@@ -115,13 +115,18 @@ func (a *attempt) prepare(name string) error {
 	if a.replaces != nil {
 		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
 	}
+	if a.request.Detached = l.guarantees.Bound != driver.ToNothing && (set.detached || a.replaces != nil); a.request.Detached {
+		if !l.guarantees.Detached || a.request.Shared {
+			return errors.ErrUnsupported
+		}
+	}
 	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err
 	}
 	a.h = &hold{
 		locker: l, name: name, token: token, ttl: set.ttl, coolDown: set.coolDown, plan: a.request.Holder.Plan,
 		label: set.label, noRenewal: set.noRenewal, shared: a.request.Shared, from: a.ctx, within: a.within,
-		outer: outer, index: -1, events: a.events,
+		outer: outer, index: -1, events: a.events, detached: a.request.Detached,
 	}
 	return nil
 }

@@ -13,7 +13,11 @@ func (h *hold) promotion(ctx context.Context) error {
 	start := h.watchClock()
 	err := h.beginConversion(ctx)
 	if err == nil {
-		err = h.promote(ctx)
+		if h.detached { // it is exclusive already
+			err = h.over()
+		} else {
+			err = h.promote(ctx)
+		}
 		h.endConversion()
 	}
 	if err != nil {
@@ -57,7 +61,10 @@ func (h *hold) promote(caller context.Context) error {
 // demotion is Lock.Demote.
 func (h *hold) demotion(ctx context.Context) error {
 	start := h.watchClock()
-	err := h.beginConversion(ctx)
+	err := errors.ErrUnsupported
+	if !h.detached {
+		err = h.beginConversion(ctx)
+	}
 	if err == nil {
 		before := h.setShared(true)
 		err = h.convert(ctx, true)

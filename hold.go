@@ -68,6 +68,7 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
+	detached  bool // it is not bound to this process, although the store binds others
 	within    bool // this is a hold of Do: Context also ends when the context from ends
 
 	// Guarded by locker.mu.
@@ -172,7 +173,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 }
 
 func (h *hold) export(ctx context.Context) (Key, error) {
-	if h.locker.guarantees.Bound != driver.ToNothing {
+	if h.locker.guarantees.Bound != driver.ToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {
@@ -197,6 +198,9 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 func (h *hold) file() (*os.File, error) {
 	p, ok := driver.As[driver.FileSharer](h.locker.store)
 	if !ok {
+		return nil, failed(OpFile, h.name, errors.ErrUnsupported)
+	}
+	if h.detached {
 		return nil, failed(OpFile, h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {

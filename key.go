@@ -237,7 +237,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 // endKey is called.
 func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
-	case l.guarantees.Bound != driver.ToNothing:
+	case l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached:
 		return errors.ErrUnsupported
 	case key.token == "":
 		return errEmptyKey

@@ -175,7 +175,7 @@ func (p *parking) over() {
 
 // passes reports whether the lock that a gets may be passed on later.
 func (a *attempt) passes() bool {
-	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && (!a.part || a.gate)
+	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && (!a.part || a.gate) && !a.h.detached
 }
 
 // unlist removes h from the holds that may be passed on. If wake is true, the turn that is parked
@@ -291,6 +291,6 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 // must describe a correctly too, and a must not need anything that only the store can grant.
 func (a *attempt) follows(h *hold) bool {
 	n := a.h
-	return !n.shared && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
+	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
 		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence
 }

@@ -161,7 +161,7 @@ func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 // Export asks the store for its id, so that another store refuses the key. If the store does not
 // reply, or ctx ends first, the key contains no id. It is valid, but another store does not refuse
 // it. If the store binds its locks to a process or a connection, Export returns
-// errors.ErrUnsupported.
+// errors.ErrUnsupported, unless the lock was taken with Detached.
 func (k *Lock) Export(ctx context.Context) (Key, error) {
 	key, err := k.of().export(ctx)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten before it is exported

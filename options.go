@@ -44,6 +44,7 @@ type settings struct {
 	coolDown    time.Duration
 	fenceAbove  uint64
 	label       string
+	detached    bool
 	slots       int // 0: Slots is not given; below 0: it is invalid
 }
 
@@ -114,6 +115,15 @@ func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHo
 // the process dies. It is for jobs that many machines start at the same time, but whose clocks
 // differ a little.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
+
+// Detached takes a lock that is not bound to this process, even on a store that otherwise binds its
+// locks, such as files. The lock has a lease of length TTL, which is renewed as usual. It can be
+// exported, and ends with its lease if nobody extends it. If the store cannot do that, or with
+// Shared, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing, Detached
+// has no effect.
+//
+// On files, PHP and flock(1) do not see such a lock, and it ends when the machine restarts.
+func Detached() Option { return option(func(s *settings) { s.detached = true }) }
 
 // FenceAbove makes the fence of the grant greater than fence. Use it if a resource has already seen
 // fences from another source. fence is at most driver.MaxFenceAbove.

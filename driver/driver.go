@@ -160,8 +160,17 @@ type Request struct {
 	// Replaces is a live hold, Token takes it over in the same mode with a new fence, and Replaces
 	// is lost. Otherwise the error is ErrLost; there is never a grant of a free name. The rest of
 	// AtLeast goes over too. If the holds of a store are bound to a process or connection, it
-	// returns errors.ErrUnsupported; every other store supports Replaces.
+	// returns errors.ErrUnsupported unless the request is Detached and Guarantees.Detached is true;
+	// every other store supports Replaces.
 	Replaces string
+
+	// Detached asks for a hold that is not bound to this process or a connection, although
+	// Guarantees.Bound says that holds are. Such a hold has a lease (Grant.TTL is above 0), outlives
+	// the process, and ends with its lease or with Release. Every program that knows the token can
+	// extend, verify, replace and release it. If Guarantees.Detached is false, or the request is
+	// shared, the store returns errors.ErrUnsupported. A store whose holds are bound to nothing
+	// ignores Detached. Convert is not possible on a detached hold.
+	Detached bool
 
 	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove. So every later
 	// fence is greater too. A repeat keeps its fence. The greatest value allowed is MaxFenceAbove.

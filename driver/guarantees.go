@@ -31,6 +31,9 @@ type Guarantees struct {
 	// lease.
 	Bound Bound
 
+	// Detached says that the store supports Request.Detached although Bound is not ToNothing.
+	Detached bool
+
 	// Fence says how long fences keep growing.
 	Fence Fence
 

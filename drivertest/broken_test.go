@@ -191,6 +191,11 @@ var broken = map[bug]string{
 	promotionPromised:       "promote/promised",
 	promotesAnyway:          "promote/unsupported",
 	releaseSaysGone:         "atleast/release release/frees",
+	boundDetaches:           "detached/unsupported",
+	detachedIsBound:         "detached/outlives",
+	detachedUnsupported:     "detached/ignored",
+	locationOfAll:           "names/location",
+	slotsShareALock:         "names/slots",
 	boundSwaps:              "replaces/bound",
 	replacesAnybody:         "replaces/never-fresh replaces/taken",
 	swapUnsupported:         "replaces/unbound",
@@ -275,8 +280,11 @@ func brokenWorld(b bug) *world {
 		w.g.Promotion = driver.NoPromotion
 	case fromForgotten, inProcessReserves, enqueueUnchecked, enqueueMissesFree, enqueueAfterClose, enqueueIgnoresLeave, enqueueAnswersTwice, leaveIsAlwaysInTime:
 		w.g.InProcess = true
-	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps:
+	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps, boundDetaches:
 		bind(w)
+	case detachedIsBound:
+		bind(w)
+		w.g.Detached = true
 	}
 	return w
 }

@@ -3,10 +3,13 @@ package drivertest
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"hash/adler32"
 	"hash/crc32"
 	"strings"
 	"sync"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 var nameCases = []testCase{
@@ -48,6 +51,36 @@ var nameCases = []testCase{
 		clause: "The store's own data about a lock never collides with another name: names that begin or end alike, or look like keys of a store, are different.",
 		about:  "Request.Name",
 		f:      func(c *check) { c.apart(lookalikes(c.name())) },
+	},
+	{
+		name:   "names/slots",
+		clause: "The names of permits and of their gate are names like any other: each is a lock of its own.",
+		about:  "MaxSlots",
+		f: func(c *check) {
+			n := c.name()
+			c.apart([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n)})
+		},
+	},
+	{
+		name:   "names/location",
+		clause: "Location returns the same text for two names if, and only if, they share one lock, and ErrInvalid for a name that is not valid.",
+		about:  "Locator.Location",
+		needs:  []need{locates},
+		f: func(c *check) {
+			n := c.name()
+			if got, again := c.location(n), c.location(n); got != again {
+				c.failf("one name has the locations %q and %q", got, again)
+			}
+			if c.location(n) == c.location(n+"2") {
+				l := c.take(c.a, c.request(n), "of a free name")
+				c.refused(c.b, c.request(n+"2"), "of a name with the same location", l)
+			}
+			v, _ := driver.As[driver.Locator](c.a.store)
+			_, err := v.Location("")
+			if !errors.Is(err, driver.ErrInvalid) {
+				c.failf("the Location of an empty name: want ErrInvalid, got %v", err)
+			}
+		},
 	},
 	{
 		name:   "names/long",
@@ -105,6 +138,15 @@ func lookalikes(n string) []string {
 
 // apart takes all names in one process at the same time, checks that another process finds each of
 // them held, and gives them back one by one.
+func (c *check) location(name string) string {
+	v, _ := driver.As[driver.Locator](c.a.store)
+	at, err := v.Location(name)
+	if err != nil {
+		c.failf("Location: %v", err)
+	}
+	return at
+}
+
 func (c *check) apart(names []string) {
 	holds := make([]*lease, len(names))
 	for i, n := range names {

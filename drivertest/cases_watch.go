@@ -51,13 +51,13 @@ var watchCases = []testCase{
 	},
 	{
 		name:   "answers/lease",
-		clause: "Grant.TTL is 0 for a hold without a lease, and never 0 for a hold with one.",
+		clause: "Grant.TTL is 0 for a hold without a lease, and never 0 for a hold with one. A detached hold has a lease.",
 		about:  "Grant.TTL Guarantees.Lease",
 		watch: func(r *run, k *call) string {
 			if !k.hold || k.op == "Wait" {
 				return ""
 			}
-			if r.g.Lease != (k.grant.TTL > 0) {
+			if r.g.Lease != (k.grant.TTL > 0) && !r.g.Detached {
 				return fmt.Sprintf("returns TTL %v, and Guarantees.Lease is %v", k.grant.TTL, r.g.Lease)
 			}
 			return ""

@@ -27,6 +27,7 @@ var (
 	promotes  = promised("promotion", func(g *driver.Guarantees) bool { return g.Promotion != driver.NoPromotion })
 	fifo      = promised("FIFO", func(g *driver.Guarantees) bool { return g.FIFO })
 	bound     = promised("holds bound to a connection or process", func(g *driver.Guarantees) bool { return g.Bound != driver.ToNothing })
+	detaches  = promised("detached holds", func(g *driver.Guarantees) bool { return g.Detached && g.Bound != driver.ToNothing })
 	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.ToConnection })
 	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.Yes })
 
@@ -44,6 +45,7 @@ var (
 	reports  = able("Reporter", func(a *abilities) bool { return a.report })
 	places   = able("SamePlacer", func(a *abilities) bool { return a.place })
 
+	locates    = able("Locator", func(a *abilities) bool { return a.locate })
 	identifies = able("Identifier", func(a *abilities) bool { return a.identify })
 
 	replaces = able("Replaces", func(a *abilities) bool { return a.replace })
@@ -86,7 +88,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
-	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place bool
+	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate bool
 }
 
 // probe finds out the abilities of the store. It looks only for ErrUnsupported; the cases find
@@ -152,6 +154,10 @@ func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
 		_, err := v.StoreID(ctx)
 		has.identify = supported(err)
 	}
+	if v, ok := driver.As[driver.Locator](r.a); ok {
+		_, err := v.Location(q.Name)
+		has.locate = supported(err)
+	}
 	_, has.place = driver.As[driver.SamePlacer](r.a)
 	if v, ok := driver.As[driver.FileSharer](r.a); ok {
 		f, err := v.File(q.Name, q.Token)
@@ -167,7 +173,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, places} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

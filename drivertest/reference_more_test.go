@@ -138,6 +138,17 @@ func (s *ref) StoreID(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
+// Location implements driver.Locator.
+func (s *ref) Location(name string) (string, error) {
+	if err := driver.CheckName(name, &s.w.g); err != nil {
+		return "", err
+	}
+	if s.is(locationOfAll) {
+		return "here", nil
+	}
+	return name, nil
+}
+
 // SamePlace implements driver.SamePlacer.
 func (s *ref) SamePlace(other driver.Store) bool {
 	if s.is(placeIsAnywhere) {

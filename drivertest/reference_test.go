@@ -274,6 +274,9 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.ToNothing && !s.is(boundSwaps) || r.Replaces != "" && s.is(swapUnsupported) {
 		return g, errors.ErrUnsupported
 	}
+	if r.Detached && (s.is(detachedUnsupported) || s.w.g.Bound != driver.ToNothing && !s.is(boundDetaches) && !s.is(detachedIsBound)) {
+		return g, errors.ErrUnsupported
+	}
 	if s.is(coolDownPretended) {
 		r.AtLeast = 0
 	}

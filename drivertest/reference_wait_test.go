@@ -312,6 +312,10 @@ func mangle(b bug, name string) string {
 		if slot, _, ok := strings.Cut(rest, "}"); ok && slot != "" {
 			return slot
 		}
+	case slotsShareALock:
+		if base, _, ok := driver.SplitSlot(name); ok {
+			return base + "'s slots"
+		}
 	case namesHaveKeys:
 		return strings.TrimSuffix(name, ":fence")
 	}

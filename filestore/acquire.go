@@ -21,6 +21,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer s.leave(f)
+	if r.Detached {
+		return s.acquireLease(f, &r)
+	}
 	h, err := s.acquire(ctx, f, &r)
 	if err != nil {
 		return driver.Grant{}, err
@@ -32,7 +35,10 @@ func (s *Store) check(r *driver.Request) error {
 	if err := r.Validate(&s.guarantees); err != nil {
 		return err
 	}
-	if r.Replaces != "" {
+	if r.Detached && r.Shared {
+		return fmt.Errorf("a shared lease in a file: %w", errors.ErrUnsupported)
+	}
+	if r.Replaces != "" && !r.Detached {
 		return fmt.Errorf("hand-over: a hold on a file belongs to its process: %w", errors.ErrUnsupported)
 	}
 	return nil
@@ -48,19 +54,30 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 			return h, s.repeat(ctx, f, h, r)
 		}
 	}
+	var h *hold
+	err := s.insist(f, func() (err error) {
+		h, err = s.try(ctx, f, r)
+		return err
+	})
+	return h, err
+}
+
+// insist repeats a try that was refused, until it is sure why. It returns a *HeldError instead of a
+// refusal.
+func (s *Store) insist(f *file, try func() error) error {
 	const tries = 3 // needed because a waiter that looks at the lock holds it for an instant
 	for i := 1; ; i++ {
-		h, err := s.try(ctx, f, r)
+		err := try()
 		no, refused := err.(*refusal)
 		if !refused {
-			return h, err
+			return err
 		}
 		if err, sure := s.heldError(f, no); sure || i == tries {
-			return nil, err
+			return err
 		}
 		if no.queued {
 			if err := s.rest(f); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}

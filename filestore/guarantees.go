@@ -13,6 +13,7 @@ func promise(c *config, dir string) driver.Guarantees {
 		SafeClockJump:    driver.Yes,
 		SafeEviction:     driver.Yes,
 		Bound:            driver.ToProcess,
+		Detached:         true,
 		Fence:            driver.DurableFence,
 		SharedFence:      driver.Partly,
 		Shared:           true,

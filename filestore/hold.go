@@ -24,6 +24,8 @@ type hold struct {
 	since    int64         // µs since 1970
 }
 
+var errNoSuchHold = fmt.Errorf("%w: this store has no such hold", driver.ErrLost)
+
 // live verifies the hold of token and returns it. If it returns no error, its caller must call
 // leave.
 func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
@@ -37,7 +39,7 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 	h := f.find(token)
 	if h == nil || h.reserved != nil {
 		s.leave(f)
-		return nil, nil, fmt.Errorf("%w: this store has no such hold", driver.ErrLost)
+		return nil, nil, errNoSuchHold
 	}
 	ok, err := s.verify(f, h)
 	if err == nil && !ok {

@@ -173,7 +173,10 @@ func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelL
 	if len(locks) == 0 {
 		left = max(left, rec.readCool.left(wall))
 	}
-	if left > 0 && !exclusive {
+	switch {
+	case left > 0 && rec.lease.taken():
+		state.Holds = append(state.Holds, rec.leased(wall.Add(left)))
+	case left > 0 && !exclusive:
 		state.Holds = append(state.Holds, rec.coolDown(wall.Add(left)))
 	}
 	return state

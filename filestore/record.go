@@ -33,9 +33,9 @@ import (
 //	4   CRC-32C of all that follows
 //	8   length of the whole, at most queueOffset
 const (
-	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel
-	headFixed = 16 + 8*14 + 16 + 6
-	headStart = 10 // what every format begins with
+	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel + leaseSize
+	headFixed = 16 + 8*14 + 16 + 6 // without a lease, which is optional
+	headStart = 10                 // what every format begins with
 
 	sizeCalm   = 1 << 16
 	sizeWaited = sizeCalm + 1
@@ -79,8 +79,9 @@ type record struct {
 	readCool  moment // only readers get the name before this
 	intent    uint64 // the random number of the reader that wants to be promoted, or 0
 	intentEnd moment
-	owner     // the holder, if the hold is exclusive
+	owner     // the holder, if the hold is exclusive or a lease
 	name      []byte
+	lease     lease
 }
 
 // encode appends the record to b, which is empty.
@@ -97,6 +98,7 @@ func (r *record) encode(b []byte) []byte {
 	}
 	b = r.owner.encode(b)
 	b = appendBytes(b, r.name)
+	b = r.lease.encode(b)
 	seal(b)
 	return b
 }
@@ -150,6 +152,7 @@ func (r *record) decode(b []byte) {
 	r.intent, r.intentEnd = d.uint(), d.moment()
 	r.owner = d.owner()
 	r.name = d.text()
+	r.lease.decode(&d)
 	r.valid = !d.failed && r.fence < driver.MaxFence && r.mode <= modeShared
 	if !r.valid {
 		*r = record{}
@@ -157,6 +160,7 @@ func (r *record) decode(b []byte) {
 	}
 	if r.boot != machine().boot {
 		r.cool.boot, r.readCool.boot, r.intentEnd.boot = 0, 0, 0
+		r.endLease() // a lease ends when the machine restarts
 	}
 }
 
@@ -175,7 +179,7 @@ func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	if !old.valid {
 		r.epoch = h.fence
 	}
-	r.mode, r.owner, r.name = modeShared, owner{}, bytesOf(f.name)
+	r.mode, r.owner, r.name, r.lease = modeShared, owner{}, bytesOf(f.name), lease{}
 	r.fence = max(h.fence, old.fence)
 	r.readCool = later(old.readCool, h.atLeast, wall)
 	if old.intentEnd.left(wall) == 0 {

@@ -19,7 +19,8 @@ func fullRecord() record {
 			proc: 1<<32 - 1, pidns: 9, start: 10, pid: 11, since: 12, plan: 13,
 			host: []byte(strings.Repeat("h", driver.MaxLabel)), label: []byte(strings.Repeat("\x00", driver.MaxLabel)),
 		},
-		name: []byte(strings.Repeat("n", driver.MaxName)),
+		name:  []byte(strings.Repeat("n", driver.MaxName)),
+		lease: lease{token: [32]byte{14}, atLeast: moment{15, 16}},
 	}
 }
 
@@ -71,6 +72,10 @@ func TestRecordOfAnotherBootLosesItsBootClock(t *testing.T) {
 	r := fullRecord()
 	r.boot[0]++
 	var got record
+	if got.decode(r.encode(nil)); got.cool != (moment{wall: 15}) { // only the AtLeast of a lease goes on
+		t.Errorf("the cool-down of another boot's lease: %v", got.cool)
+	}
+	r.lease = lease{}
 	got.decode(r.encode(nil))
 	if got.cool != (moment{wall: 1}) || got.readCool != (moment{wall: 3}) || got.intentEnd != (moment{wall: 6}) {
 		t.Errorf("moments of another boot: %v %v %v", got.cool, got.readCool, got.intentEnd)

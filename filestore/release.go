@@ -2,13 +2,14 @@ package filestore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. There are no leases, so Extend only verifies the hold, whatever
-// ttl is. driver.ErrLost means that the lock file was removed or replaced, or that a child process
+// Extend implements driver.Store. Only detached holds have a lease. Otherwise Extend only verifies
+// the hold, whatever ttl is. driver.ErrLost means that the lock file was removed or replaced, or that a child process
 // that got the file (see File) unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
@@ -17,6 +18,9 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		}
 	}
 	f, h, err := s.live(ctx, name, token)
+	if errors.Is(err, errNoSuchHold) {
+		return s.extendLease(ctx, name, token, ttl)
+	}
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -40,7 +44,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	defer s.leave(f)
 	h := f.find(token)
 	if h == nil {
-		return driver.Gone, nil
+		return s.releaseLease(f, token, keep)
 	}
 	if err := s.coolDown(ctx, f, h, keep); err != nil {
 		return driver.Gone, err

@@ -14,7 +14,9 @@ and padlock adopt takes it over. When --ttl has passed, others can take the lock
 and nothing stops your work: if the work fits into one command, padlock run is
 safer, because it renews the lock and ends the command when the lock is lost.
 
-This needs a store with leases; padlock stores shows which have them.
+In a directory of files, such a lock is kept by padlock run and all other verbs, but
+flock(1), padlock flock and PHP do not see it; it is never shared, and it ends when
+the machine restarts. A store of semaphores or advisory locks has no such locks.
 
 The key is a secret: it is all that is needed to release the lock. It goes to
 standard output or, with --key-file, into a file that only you can read.
@@ -95,11 +97,11 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	if err != nil {
 		return a.notTaken(set, name, err)
 	}
-	return a.handOver(lock, place)
+	return a.handOver(l, lock, place)
 }
 
 func (set *taking) options() []padlock.Option {
-	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
+	opts := []padlock.Option{padlock.Detached(), padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
 	if set.shared {
 		opts = append(opts, padlock.Shared())
 	}

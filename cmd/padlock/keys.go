@@ -166,10 +166,10 @@ type handedOver struct {
 
 // handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
 // else could do so.
-func (a *app) handOver(lock *padlock.Lock, place *keyPlace) error {
+func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) error {
 	word, err := exported(lock)
 	if err == nil {
-		err = a.tellKey(lock, place, word)
+		err = a.tellKey(lock, place, word, unseenBy(l))
 	}
 	if err == nil {
 		return nil
@@ -181,7 +181,7 @@ func (a *app) handOver(lock *padlock.Lock, place *keyPlace) error {
 	return why
 }
 
-func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
+func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word, unseen string) error {
 	left := lock.Remaining()
 	out := handedOver{
 		named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
@@ -193,7 +193,7 @@ func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
 		}
 		out.Key, out.KeyFile = "", place.file
 	}
-	a.remark(lock.Name(), "%s is locked for %s; padlock extend prolongs that, padlock release ends it", show(lock.Name()), span(left))
+	a.remark(lock.Name(), "%s is locked for %s; padlock extend prolongs that, padlock release ends it%s", show(lock.Name()), span(left), unseen)
 	switch {
 	case a.json:
 		return a.print(a.stdout, out)
@@ -204,15 +204,23 @@ func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word string) error {
 	return err
 }
 
+// unseenBy says which programs do not see a lock that no process holds.
+func unseenBy(l *padlock.Locker) string {
+	if l.Guarantees().Bound == 0 {
+		return ""
+	}
+	return "; flock(1), padlock flock and PHP do not see this lock"
+}
+
 // lasting opens a store whose locks can outlive this process.
 func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, error) {
 	l, err := a.locker(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if bound := l.Guarantees().Bound; bound != 0 {
+	if g := l.Guarantees(); g.Bound != 0 && !g.Detached {
 		a.close(l)
-		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: %s", a.place(), bound, verb, withLeases(ctx))
+		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: %s", a.place(), g.Bound, verb, withLeases(ctx))
 	}
 	return l, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -89,7 +90,7 @@ func withLeases(ctx context.Context) string {
 	}
 	var found []string
 	for _, k := range list {
-		if k.guarantees.Bound == 0 && !k.composite {
+		if (k.guarantees.Bound == 0 || k.guarantees.Detached) && !k.composite {
 			found = append(found, k.example)
 		}
 	}
@@ -115,6 +116,9 @@ type promised struct {
 	Promote  string    `json:"promotion"` // none, re-grant or atomic
 	FIFO     bool      `json:"fifo"`
 	CoolDown bool      `json:"cool_down"`
+	Keys     bool      `json:"keys"`                          // padlock acquire works
+	MaxName  int       `json:"max_name_bytes"`                // the longest name
+	DeadWait float64   `json:"dead_waiter_seconds,omitempty"` // how long a dead waiter delays those behind it; 0 without a queue
 	MinTTL   float64   `json:"min_ttl_seconds,omitempty"`
 	MaxTTL   float64   `json:"max_ttl_seconds,omitempty"`
 	Notes    []string  `json:"notes"`
@@ -140,7 +144,14 @@ func newPromised(g padlock.Guarantees) promised {
 		Restart: g.SurvivesRestart.String(), Failover: g.SurvivesFailover.String(),
 		ClockSet: g.SafeClockJump.String(), Eviction: g.SafeEviction.String(), Fence: g.Fence.String(), OneFence: g.SharedFence.String(),
 		Shared: g.Shared, Promote: g.Promotion.String(), FIFO: g.FIFO, CoolDown: g.CoolDown,
+		Keys: g.Bound == 0 || g.Detached, MaxName: g.MaxName,
 		Notes: append([]string{}, g.Notes...),
+	}
+	if p.MaxName == 0 {
+		p.MaxName = driver.MaxName
+	}
+	if g.FIFO {
+		p.DeadWait = max(g.DeadWaiter, driver.MaxReservation).Seconds()
 	}
 	if g.Lease {
 		least, most := max(g.MinTTL, minTTL), g.MaxTTL

@@ -1,0 +1,68 @@
+package drivertest
+
+import "github.com/padlock-go/padlock/driver"
+
+var detachedCases = []testCase{
+	{
+		name:   "detached/unsupported",
+		clause: "A store that binds its holds and does not support Detached returns errors.ErrUnsupported for it.",
+		about:  "Request.Detached Guarantees.Detached",
+		needs:  []need{bound, not(detaches)},
+		f: func(c *check) {
+			_, err := c.a.Acquire(c.ctx, c.detached())
+			c.wantUnsupported(err, "Acquire with Detached")
+		},
+	},
+	{
+		name:   "detached/ignored",
+		clause: "A store whose holds are bound to nothing ignores Detached.",
+		about:  "Request.Detached",
+		needs:  []need{not(bound)},
+		f: func(c *check) {
+			l := c.take(c.a, c.detached(), "with Detached")
+			c.verify(l, "that was asked for with Detached")
+			c.free(l)
+		},
+	},
+	{
+		name:   "detached/outlives",
+		clause: "A detached hold has a lease, outlives the store that took it, and can be extended, replaced and released by every store that knows its token. It is never shared.",
+		about:  "Request.Detached Guarantees.Detached Grant.TTL",
+		needs:  []need{detaches},
+		f: func(c *check) {
+			gone := c.open()
+			r := c.detached()
+			l := c.take(gone, r, "with Detached")
+			if l.grant.TTL <= 0 {
+				c.failf("a detached hold has the TTL %v", l.grant.TTL)
+			}
+			if err := gone.store.Close(); err != nil {
+				c.errorf("Close: %v", err)
+			}
+			if _, err := c.b.Extend(c.ctx, r.Name, r.Token, r.TTL); err != nil {
+				c.failf("after the Close of the store that took it, another store cannot extend a detached hold: %v", err)
+			}
+			c.refused(c.a, c.request(r.Name), "while a detached hold is live", l)
+			next := c.swap(l)
+			next.Detached = true
+			if _, err := c.a.Acquire(c.ctx, next); err != nil {
+				c.failf("a detached hold is not replaced: %v", err)
+			}
+			if o, err := c.b.Release(c.ctx, r.Name, next.Token, 0); o != driver.Released || err != nil {
+				c.failf("another store's Release of a detached hold returns %v, %v", o, err)
+			}
+			if r = c.detached(); c.g.Shared {
+				r.Shared = true
+				_, err := c.a.Acquire(c.ctx, r)
+				c.wantUnsupported(err, "a shared Acquire with Detached")
+			}
+		},
+	},
+}
+
+// detached returns a request for a detached hold.
+func (c *check) detached() driver.Request {
+	r := c.request(c.name())
+	r.Detached = true
+	return r
+}

@@ -1,0 +1,310 @@
+package filestore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// lease is the part of a record that stands for a detached hold. No process has the kernel's lock
+// then. The record keeps the name taken by its cool-down (record.cool), whose end is the end of the
+// lease. So builds that do not know leases keep out as well. owner is the holder.
+//
+// The states of a lease, and what ends them:
+//
+//	state     the record                               what follows
+//	none      no lease                                 Acquire: live
+//	live      a lease, and cool is in the future       Extend, a repeat: live, with a later end
+//	                                                   Replaces: live, with another token and fence
+//	                                                   Release, Break: none; a cool-down may follow
+//	                                                   time passes: over. the machine restarts: over
+//	over      a lease, and cool is past                Extend: ErrLost. Release: Gone
+//	                                                   a grant to another caller: none, or live
+//
+// Extend and Release do not say that a lease has expired, because a program that does not know
+// leases may have had the file meanwhile.
+//
+// A caller that changes the record has the kernel's exclusive lock for that instant.
+type lease struct {
+	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
+	atLeast moment            // Release leaves a cool-down until then
+}
+
+const leaseSize = sha256.Size + 16
+
+func (l *lease) taken() bool { return l.token != [sha256.Size]byte{} }
+
+func (l *lease) encode(b []byte) []byte {
+	if !l.taken() {
+		return b
+	}
+	b = append(b, l.token[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(l.atLeast.wall))
+	return binary.LittleEndian.AppendUint64(b, uint64(l.atLeast.boot))
+}
+
+func (l *lease) decode(d *decoder) {
+	if len(d.b) >= leaseSize {
+		d.bytes(l.token[:])
+		l.atLeast = d.moment()
+	}
+}
+
+// endLease ends a lease that was written before the machine restarted. Its AtLeast goes on, by the
+// wall clock, as every cool-down does.
+func (r *record) endLease() {
+	if r.lease.taken() {
+		r.lease.atLeast.boot = 0
+		r.cool = r.lease.atLeast
+	}
+}
+
+// has reports whether the lease of the record is that of token, and how much of it is left.
+func (r *record) has(token string, wall time.Time) (left time.Duration, ok bool) {
+	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
+		return 0, false
+	}
+	return r.cool.left(wall), true
+}
+
+// leased returns the holder of the lease, as Inspect reports it.
+func (r *record) leased(until time.Time) driver.Hold {
+	h := r.hold(false)
+	h.Until = until
+	return h
+}
+
+// acquireLease makes one try for a detached hold.
+func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err error) {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	if h := f.find(r.Token); h != nil {
+		if h.reserved == nil { // the hold of an earlier request, which was not detached
+			return driver.Grant{Fence: h.fence}, nil
+		}
+		return s.claimLease(f, h, r, b)
+	}
+	err = s.insist(f, func() error {
+		c, err := s.lock(f, false, func(c *conn) error {
+			g, err = s.grantLease(f, c, r, b)
+			return err
+		})
+		if err == nil {
+			c.unlock()
+			f.keep(c)
+		}
+		return err
+	})
+	return g, err
+}
+
+// claimLease turns a reservation, which has the kernel's lock, into a detached hold.
+func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driver.Grant, error) {
+	rec := b.read(h.conn)
+	if rec.newer {
+		return driver.Grant{}, newer(f.path)
+	}
+	g, err := s.writeLease(f, h.conn, r, b, h.fence, moment{})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	h.reserved()
+	h.reserved = nil
+	f.forget(h)
+	h.conn.unlock()
+	f.keep(h.conn)
+	return g, nil
+}
+
+// grantLease grants a detached hold if the record allows it. The caller has the kernel's lock.
+func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driver.Grant, error) {
+	rec, wall := b.read(c), s.config.wall()
+	if rec.newer || s.hasNewerQueue(c, b.in[:b.got]) {
+		return driver.Grant{}, newer(f.path)
+	}
+	if left, ok := rec.has(r.Token, wall); ok && left > 0 {
+		return s.writeLease(f, c, r, b, rec.fence, rec.lease.atLeast)
+	}
+	var atLeast moment
+	if r.Replaces != "" {
+		if left, ok := rec.has(r.Replaces, wall); !ok || left == 0 {
+			return driver.Grant{}, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
+		}
+		atLeast = rec.lease.atLeast
+	} else {
+		if no := admit(rec, false, wall); no != nil {
+			return driver.Grant{}, no
+		}
+		if no := s.yield(f, c, false, b.in[:b.got]); no != nil {
+			return driver.Grant{}, no
+		}
+	}
+	fence, _, err := mint(rec.fence, r.FenceAbove, false, wall)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return s.writeLease(f, c, r, b, fence, atLeast)
+}
+
+// writeLease writes a record with a full lease for r. atLeast is that of the request before it.
+func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
+	from, wall := s.config.clock.Now(), s.config.wall()
+	if r.AtLeast > 0 {
+		atLeast = later(atLeast, in(r.AtLeast, wall), wall)
+	}
+	ttl := max(r.TTL, atLeast.left(wall))
+	if left, ok := b.rec.has(r.Token, wall); ok {
+		ttl = max(ttl, left)
+	}
+	b.next = record{
+		fence: fence, epoch: fence, cool: in(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
+		lease: lease{sha256.Sum256([]byte(r.Token)), atLeast},
+	}
+	if err := s.writeWhole(f, c, b); err != nil {
+		return driver.Grant{}, err
+	}
+	return driver.Grant{Fence: fence, From: from, TTL: ttl}, nil
+}
+
+// writeWhole writes b.next, and makes sure that the file has room for it.
+func (s *Store) writeWhole(f *file, c *conn, b *buffer) error {
+	if err := b.write(c); err != nil {
+		return unavailable(f.path, err)
+	}
+	if c.size < int64(b.wrote) { // see try
+		if err := c.pwrite(b.out[:b.wrote], 0); err != nil {
+			return unavailable(f.path, err)
+		}
+	}
+	return nil
+}
+
+// changeLease calls do with the record of a lease of token, under the kernel's lock, and returns the
+// descriptor, which is still locked. If the record shows another holder, or none, the error says so.
+func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.Duration, wall time.Time) error) (*conn, error) {
+	for i := 1; ; i++ {
+		c, err := s.lock(f, false, func(c *conn) error {
+			rec, wall := b.read(c), s.config.wall()
+			if rec.newer {
+				return newer(f.path)
+			}
+			left, ok := rec.has(token, wall)
+			if !ok {
+				return errNoSuchHold
+			}
+			if err := do(left, wall); err != nil {
+				return err
+			}
+			return s.writeWhole(f, c, b)
+		})
+		if _, busy := err.(*refusal); !busy {
+			return c, err
+		}
+		if i < recordTries { // a process that looks at the lock has it for an instant
+			if err := s.rest(f); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		return nil, s.busyLease(f, token, b)
+	}
+}
+
+// busyLease returns the error for a lease whose file another process has locked. A process that
+// uses padlock does that only when the lease is over.
+func (s *Store) busyLease(f *file, token string, b *buffer) error {
+	if f.spare != nil {
+		rec := b.read(f.spare)
+		if left, ok := rec.has(token, s.config.wall()); !ok {
+			return errNoSuchHold
+		} else if left == 0 {
+			return fmt.Errorf("%w: another process has the name", driver.ErrLost)
+		}
+	}
+	return fmt.Errorf("%w: %s is locked by a program that does not know leases, such as flock(1) or PHP", driver.ErrUnavailable, f.path)
+}
+
+// extendLease is Extend for a detached hold.
+func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	f, err := s.begin(ctx, name)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.leave(f)
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	if ttl == 0 {
+		return s.verifyLease(f, token, b)
+	}
+	var g driver.Grant
+	c, err := s.changeLease(f, token, b, func(left time.Duration, wall time.Time) error {
+		if left == 0 {
+			return errNoSuchHold
+		}
+		g = driver.Grant{Fence: b.rec.fence, From: s.config.clock.Now(), TTL: max(left, ttl)}
+		b.next = b.rec
+		b.next.cool = in(g.TTL, wall)
+		return nil
+	})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	c.unlock() // the name stays taken, so no waiter is woken
+	f.keep(c)
+	return g, nil
+}
+
+// verifyLease is extendLease for a ttl of 0. It takes no lock.
+func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, error) {
+	if err := s.refresh(f); err != nil {
+		return driver.Grant{}, err
+	}
+	from, wall := s.config.clock.Now(), s.config.wall()
+	rec := b.read(f.spare)
+	for i := 0; !rec.valid && !rec.newer && b.got > 0 && i < recordTries; i++ {
+		time.Sleep(recordPause) // another process may be writing the record
+		rec = b.read(f.spare)
+	}
+	left, ok := rec.has(token, wall)
+	switch {
+	case rec.newer:
+		return driver.Grant{}, newer(f.path)
+	case !ok:
+		return driver.Grant{}, errNoSuchHold
+	case left == 0:
+		return driver.Grant{}, errNoSuchHold
+	}
+	return driver.Grant{Fence: rec.fence, From: from, TTL: left}, nil
+}
+
+// releaseLease is Release for a detached hold.
+func (s *Store) releaseLease(f *file, token string, keep time.Duration) (driver.Outcome, error) {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	outcome := driver.Released
+	c, err := s.changeLease(f, token, b, func(left time.Duration, wall time.Time) error {
+		b.next = b.rec
+		b.next.lease = lease{}
+		if left == 0 {
+			outcome = driver.Gone
+			return nil
+		}
+		b.next.cool = b.rec.lease.atLeast
+		if keep > 0 {
+			b.next.cool = later(b.next.cool, in(keep, wall), wall)
+		}
+		return nil
+	})
+	switch {
+	case err == errNoSuchHold:
+		return driver.Gone, nil
+	case err != nil:
+		return driver.Gone, err
+	}
+	s.giveBack(f, c)
+	return outcome, nil
+}
