@@ -165,11 +165,11 @@ type Request struct {
 	Replaces string
 
 	// Detached asks for a hold that is not bound to this process or a connection, although
-	// Guarantees.Bound says that holds are. Such a hold has a lease (Grant.TTL is above 0), outlives
-	// the process, and ends with its lease or with Release. Every program that knows the token can
-	// extend, verify, replace and release it. If Guarantees.Detached is false, or the request is
-	// shared, the store returns errors.ErrUnsupported. A store whose holds are bound to nothing
-	// ignores Detached. Convert is not possible on a detached hold.
+	// Guarantees.Bound says that holds are. Such a hold has a lease (Grant.TTL is above 0),
+	// outlives the process, and ends with its lease or with Release. Every program that knows the
+	// token can extend, verify, replace and release it. If Guarantees.Detached is false, or the
+	// request is shared, the store returns errors.ErrUnsupported. A store whose holds are bound to
+	// nothing ignores Detached. Convert is not possible on a detached hold.
 	Detached bool
 
 	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove. So every later

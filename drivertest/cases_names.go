@@ -58,7 +58,7 @@ var nameCases = []testCase{
 		about:  "MaxSlots",
 		f: func(c *check) {
 			n := c.name()
-			c.apart([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n)})
+			c.apart([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)})
 		},
 	},
 	{

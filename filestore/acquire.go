@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -62,41 +61,6 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 	return h, err
 }
 
-// insist repeats a try that was refused, until it is sure why. It returns a *HeldError instead of a
-// refusal.
-func (s *Store) insist(f *file, try func() error) error {
-	const tries = 3 // needed because a waiter that looks at the lock holds it for an instant
-	for i := 1; ; i++ {
-		err := try()
-		no, refused := err.(*refusal)
-		if !refused {
-			return err
-		}
-		if err, sure := s.heldError(f, no); sure || i == tries {
-			return err
-		}
-		if no.queued {
-			if err := s.rest(f); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// rest waits a moment, so that a waiter that was woken can take the lock and the refusal can name
-// it as the holder.
-func (s *Store) rest(f *file) error {
-	f.mu.Unlock() // the waiter may belong to this store
-	time.Sleep(recordPause)
-	f.mu.Lock()
-	select {
-	case <-s.done:
-		return driver.ErrClosed
-	default:
-		return nil
-	}
-}
-
 // repeat grants a request whose token has a live hold already. It claims a reservation and renews
 // AtLeast.
 func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
@@ -110,17 +74,6 @@ func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request)
 	wall := s.config.wall()
 	return s.arm(ctx, f, h, later(h.atLeast, in(r.AtLeast, wall), wall))
 }
-
-// refusal says why a try failed. The zero refusal means that another process has the lock.
-type refusal struct {
-	cooling bool
-	intent  uint64        // the intent of the reader that is being promoted, or 0
-	left    time.Duration // how long the reason lasts, at most; 0 if unknown
-	queued  bool          // another waiter is about to get the lock
-	again   bool          // another try at once may succeed
-}
-
-func (*refusal) Error() string { return "refused" }
 
 // try makes one attempt to take the lock.
 func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, err error) {
@@ -150,25 +103,6 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 	}
 	f.holds = append(f.holds, h)
 	return h, nil
-}
-
-// admit returns nil if the record lets in a caller that has the kernel's lock, or else the reason
-// why not.
-func admit(rec *record, shared bool, wall time.Time) *refusal {
-	if !rec.valid {
-		return nil
-	}
-	if left := rec.intentEnd.left(wall); rec.intent != 0 && left > 0 {
-		return &refusal{intent: rec.intent, left: left}
-	}
-	left := rec.cool.left(wall)
-	if !shared {
-		left = max(left, rec.readCool.left(wall))
-	}
-	if left > 0 {
-		return &refusal{cooling: true, left: left}
-	}
-	return nil
 }
 
 // grant makes a hold from the kernel's lock that c has, if the record allows it.
@@ -205,28 +139,4 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 		h.writeSlot(b.next.epoch)
 	}
 	return h, nil
-}
-
-// mint returns the fence of a new grant.
-//
-// follows means that a reader joins other readers. It shares their fence, so that a guard refuses
-// none of them. The first reader after a writer needs a greater fence than that writer, because the
-// writer may not have noticed yet that it lost the lock.
-//
-// stored means that the fence must be written into the file. A fence that equals the clock's time
-// need not be written, because the next fence is greater anyway.
-func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
-	if follows && last > above && last > 0 {
-		return last, false, nil
-	}
-	floor := last + 1
-	if above > 0 {
-		floor = max(floor, above+1)
-	}
-	clock := uint64(max(wall.UnixMicro(), 0))
-	fence = max(floor, clock)
-	if fence >= driver.MaxFence {
-		return 0, false, fmt.Errorf("%w, or remove its lock file when nobody holds it", driver.ErrFencesUsedUp)
-	}
-	return fence, fence > clock, nil
 }

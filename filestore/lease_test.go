@@ -194,7 +194,7 @@ func TestLeaseBesideFlock(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	if err := lock.Extend(t.Context(), time.Hour); !errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrLost) {
-		t.Errorf("extended beside flock(1): %v", err)
+		t.Errorf("extended while flock(1) has the file: %v", err)
 	}
 	if err := lock.Check(t.Context()); err != nil {
 		t.Errorf("the lease is not verified: %v", err)

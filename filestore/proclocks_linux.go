@@ -181,8 +181,8 @@ func deviceOf(text []byte, ino uint64, pid int) (device string) {
 func parseLocks(text []byte, device string, ino uint64) map[uint64][]kernelLock {
 	locks := map[uint64][]kernelLock{}
 	eachLock(text, func(dev []byte, i uint64, l kernelLock) {
-		// A file has only one exclusive lock. If the text comes from several reads, a line may be in
-		// it twice.
+		// A file has only one exclusive lock. If the text comes from several reads, a line may be
+		// in it twice.
 		twice := !l.shared && slices.Contains(locks[i], l)
 		if string(dev) == device && (ino == 0 || i == ino) && !twice {
 			locks[i] = append(locks[i], l)

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
 	"sync"
@@ -253,6 +254,74 @@ func (o *owner) hold(shared bool) driver.Hold {
 func (r *record) coolDown(until time.Time) driver.Hold {
 	h := r.hold(false)
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
+}
+
+// lease is the part of a record that stands for a detached hold. No process has the kernel's lock
+// then. The record keeps the name taken by its cool-down (record.cool), whose end is the end of the
+// lease. So builds that do not know leases keep out as well. owner is the holder.
+//
+// The states of a lease, and what ends them:
+//
+//	state     the record                               what follows
+//	none      no lease                                 Acquire: live
+//	live      a lease, and cool is in the future       Extend, a repeat: live, with a later end
+//	                                                   Replaces: live, with another token and fence
+//	                                                   Release, Break: none; a cool-down may follow
+//	                                                   time passes: over. the machine restarts: over
+//	over      a lease, and cool is past                Extend: ErrLost. Release: Gone
+//	                                                   a grant to another caller: none, or live
+//
+// Extend and Release do not say that a lease has expired, because a program that does not know
+// leases may have had the file meanwhile.
+//
+// A caller that changes the record has the kernel's exclusive lock for that instant.
+type lease struct {
+	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
+	atLeast moment            // Release leaves a cool-down until then
+}
+
+const leaseSize = sha256.Size + 16
+
+func (l *lease) taken() bool { return l.token != [sha256.Size]byte{} }
+
+func (l *lease) encode(b []byte) []byte {
+	if !l.taken() {
+		return b
+	}
+	b = append(b, l.token[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(l.atLeast.wall))
+	return binary.LittleEndian.AppendUint64(b, uint64(l.atLeast.boot))
+}
+
+func (l *lease) decode(d *decoder) {
+	if len(d.b) >= leaseSize {
+		d.bytes(l.token[:])
+		l.atLeast = d.moment()
+	}
+}
+
+// endLease ends a lease that was written before the machine restarted. Its AtLeast goes on, by the
+// wall clock, as every cool-down does.
+func (r *record) endLease() {
+	if r.lease.taken() {
+		r.lease.atLeast.boot = 0
+		r.cool = r.lease.atLeast
+	}
+}
+
+// has reports whether the lease of the record is that of token, and how much of it is left.
+func (r *record) has(token string, wall time.Time) (left time.Duration, ok bool) {
+	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
+		return 0, false
+	}
+	return r.cool.left(wall), true
+}
+
+// leased returns the holder of the lease, as Inspect reports it.
+func (r *record) leased(until time.Time) driver.Hold {
+	h := r.hold(false)
+	h.Until = until
+	return h
 }
 
 // buffer has room for a head record that was read and for the next one.

@@ -9,8 +9,8 @@ import (
 )
 
 // Extend implements driver.Store. Only detached holds have a lease. Otherwise Extend only verifies
-// the hold, whatever ttl is. driver.ErrLost means that the lock file was removed or replaced, or that a child process
-// that got the file (see File) unlocked it.
+// the hold, whatever ttl is. driver.ErrLost means that the lock file was removed or replaced, or
+// that a child process that got the file (see File) unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {

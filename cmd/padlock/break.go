@@ -110,7 +110,7 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	switch {
 	case set.fenced && s.Fence != set.fence:
 		return notThatOne(name, s.Fence)
-	case len(s.Holds) > 0 && !s.Holds[0].Cooling && !l.Guarantees().Lease:
+	case len(s.Holds) > 0 && !s.Holds[0].Cooling && !l.Guarantees().Lease && s.Holds[0].Until.IsZero(): // not a lease of padlock acquire
 		return a.unbreakable(&s)
 	case len(s.Holds) == 0:
 		return a.tellBroken(out, a.nothingHeld(ctx, l, name))

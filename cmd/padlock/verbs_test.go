@@ -76,7 +76,7 @@ func TestBreakAsks(t *testing.T) {
 		var out bytes.Buffer
 		a := &app{stdout: &out, stderr: &out}
 		var asked string
-		err := a.breakLock(t.Context(), &breaking{question: func(text string) bool { asked = text; return answer }}, "deploy")
+		err := a.breakLock(t.Context(), &breaking{slot: -1, question: func(text string) bool { asked = text; return answer }}, "deploy")
 		if !strings.Contains(asked, "deploy is held by") || !strings.Contains(asked, "(who)") || !strings.Contains(asked, "fence:") {
 			t.Errorf("asked was %q", asked)
 		}
