@@ -23,7 +23,7 @@ import (
 // then writes it into its own; each node's fence is written once, by whichever process is first.
 
 // maxLag is how far a fence may lag behind the server's clock.
-const maxLag = time.Second
+const maxLag = 10 * time.Second
 
 // A mapping gives number the fence Fence, and every other number the fence at the same distance.
 type mapping struct {

@@ -62,8 +62,11 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	}
 	joined := time.Now()
 	var q *queue
+	look := ss.lookWithMapping // before it waits, so that the hand-over is quicker
 	err = s.await(ctx, ss, func() (string, bool, error) {
-		if q, err = ss.lookWithMapping(dir); err != nil {
+		q, err = look(dir)
+		look = ss.look
+		if err != nil {
 			return "", false, err
 		}
 		if _, there := q.find(n.guid); !there {
