@@ -41,10 +41,15 @@ const (
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release, as the caller had planned. Either the time of
-	// MaxHold was over (ErrMaxHold), or the lease ran out under NoRenewal (ErrLost or ErrExpired),
-	// or the Locker was closed and does not release the lock, because it was exported or because
-	// the store did not reply (ErrClosed). Took is how long the lock was held.
+	// EventEnded: a lock ended before its Release for one of these reasons, which the caller had
+	// planned:
+	//
+	//   - the time of MaxHold was over (ErrMaxHold);
+	//   - the lease ran out under NoRenewal (ErrLost or ErrExpired);
+	//   - the Locker was closed and did not release the lock, because the lock was exported or the
+	//     store did not reply (ErrClosed).
+	//
+	// Took is how long the lock was held.
 	EventEnded
 	// EventReleasing: Release, the end of Do, or Close begins to release the lock. The hold is over
 	// in this process, but nothing has been sent to the store yet. Took is how long the lock was

@@ -100,10 +100,10 @@ func (k *Lock) Slot() int {
 	return -1
 }
 
-// Shared reports whether the lock is shared, as far as this process knows. It never reports false
-// while other readers may hold the name, with one exception. If another program that knows the
-// token demoted the lock, Shared reports false until the next renewal, Check or Extend, and even
-// after that if the store cannot report the mode.
+// Shared reports whether the lock is shared, as far as this process knows. If another program that
+// knows the token demoted the lock, Shared still reports false until the next renewal, Check or
+// Extend. If the store cannot report the mode, it reports false after that too. In every other
+// case, false means that no other reader holds the name.
 func (k *Lock) Shared() bool { return k.of().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send

@@ -23,8 +23,9 @@ type Clock interface {
 	// suspend, so f must check Now.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
-	// Nap returns the longest d for AfterFunc with which a caller still notices in time that the
-	// machine was suspended. 0 means that any d is short enough.
+	// Nap returns a limit for the d of AfterFunc. A timer with a longer d may fire too late if the
+	// machine was suspended meanwhile, so the caller sets several shorter ones. 0 means that there
+	// is no limit.
 	Nap() time.Duration
 }
 

@@ -95,8 +95,8 @@ func (c *check) readToo(cl *client, l *lease) *lease {
 	return n
 }
 
-// soon takes a name that is free. The store may need a moment to notice that the name is free, so
-// soon repeats the request after ErrHeld. Any other error is a failure.
+// soon takes a name that is free. The store may need a moment to notice that the name is free.
+// Therefore the request is repeated after ErrHeld. Any other error is a failure.
 func (c *check) soon(cl *client, r driver.Request, when string) *lease {
 	return c.within(c.patience, cl, r, when)
 }

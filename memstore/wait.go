@@ -60,8 +60,8 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 	return w.leave, nil
 }
 
-// leave gives up the place, and lets in the waiters behind it. If it returns true, it was in time
-// and answer will not be called.
+// leave gives up the place, and lets in the waiters behind it. It returns true if the waiter had
+// not been answered yet; then the function answer will not be called.
 func (w *waiter) leave() bool {
 	s := w.of.space
 	s.mu.Lock()

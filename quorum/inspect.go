@@ -142,10 +142,10 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 	return out
 }
 
-// Break implements driver.Breaker. seenFence is the fence that Inspect reported. Each member breaks
-// only the hold that it has when Break inspects it again. Break succeeds if so many members break
-// their hold that the former holder has no quorum left. The fence that Break returns is greater
-// than the former holder's and less than all later ones.
+// Break implements driver.Breaker. seenFence is the fence that Inspect reported. Break first asks
+// each member for its present hold, and then lets the member break that hold and no other. Break
+// succeeds if the members that are left are too few for a quorum of the former holder. The fence
+// that Break returns is greater than the former holder's and less than all later ones.
 //
 // ErrUncertain means that too few members are known to have broken their hold, or that there is no
 // such fence because the members' clocks are too far apart.

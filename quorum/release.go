@@ -227,7 +227,7 @@ type settlement struct {
 	patience time.Duration
 	report   func(answer)
 	until    driver.Instant
-	cleared  chan struct{} // closed at the first answer, when nothing is left at the member
+	cleared  chan struct{} // closed when a member has answered for the first time that nothing is left there
 }
 
 // settle begins a settlement, or joins the one that is under way. It reports whether the member is

@@ -25,7 +25,7 @@ func newScript(files ...string) *script {
 	for _, f := range files {
 		b, err := sources.ReadFile("lua/" + f + ".lua")
 		if err != nil {
-			panic(err) // only a misspelt name, which any test finds
+			panic(err) // the name of a file is misspelt; every test would find that
 		}
 		text.WriteString(spell(string(b)))
 	}

@@ -7,8 +7,9 @@ import (
 )
 
 // prepared statements save SQLite the parsing. They are not used elsewhere: drivers of PostgreSQL
-// prepare by themselves, and must not do so behind a pooler. On MySQL, a statement sent as text
-// costs one request, and a prepared one three, unless each connection keeps it.
+// prepare by themselves, and must not do so behind a pooler. On MySQL, a statement that is sent as
+// text costs one request. A prepared statement costs three requests, unless each connection keeps
+// it prepared.
 type prepared struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt

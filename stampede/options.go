@@ -88,9 +88,9 @@ func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings)
 func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
 
 // StaleIfError allows a value to be served for d after it has ceased to be fresh, if the function
-// fails. Callers wait for the first failure. For ErrorTTL after that, the function is not called
-// and the stale value is served at once. Then the function is tried again; a Cache does that in the
-// background.
+// fails. The first callers wait until the function has failed. For ErrorTTL after that failure, the
+// function is not called and the stale value is served at once. Then the function is tried again; a
+// Cache does that in the background.
 func StaleIfError(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.staleIfError = d })
 }

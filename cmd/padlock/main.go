@@ -4,6 +4,7 @@ package main
 import (
 	"os"
 
+	_ "github.com/padlock-go/padlock/cmd/padlock/internal/limits/early"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 

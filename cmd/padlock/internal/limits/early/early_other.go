@@ -1,0 +1,4 @@
+//go:build !unix
+
+// Package early has nothing to do on this system.
+package early

@@ -1,0 +1,33 @@
+//go:build unix
+
+// Package early ends the program if too few files may be open. Some libraries open a file before
+// main runs, and the Go runtime crashes if it cannot.
+//
+// Go initialises packages in the order of their import paths, as far as their imports allow. This
+// package imports only syscall, so it comes before all libraries whose paths begin with a later
+// letter, such as google.golang.org/protobuf.
+package early
+
+import "syscall"
+
+// least is how many more files must be possible: two of the runtime, one of the library, and one
+// to spare.
+const least = 4
+
+// status is the exit status of padlock if the system has no room for it.
+const status = 71
+
+func init() {
+	var opened [least]int
+	for i := range opened {
+		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err == syscall.EMFILE || err == syscall.ENFILE {
+			syscall.Write(2, []byte("padlock: too few files may be open (ulimit -n)\n"))
+			syscall.Exit(status)
+		}
+		opened[i] = fd
+	}
+	for _, fd := range opened {
+		syscall.Close(fd)
+	}
+}
