@@ -269,7 +269,7 @@ func (s *lockSet) takeNext(name string) error {
 	}
 	s.holds = append(s.holds, h)
 	s.requests = append(s.requests, a.request)
-	context.AfterFunc(h.context(), func() { s.end(context.Cause(h.context())) })
+	h.whenOver(s.end)
 	return nil
 }
 

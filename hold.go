@@ -119,7 +119,9 @@ func (h *hold) context() context.Context {
 	if !h.within {
 		from = context.WithoutCancel(from)
 	}
-	h.ctx, h.cancel = context.WithCancelCause(lockContext{from, h})
+	ctx, cancel := context.WithCancelCause(lockContext{from, h})
+	h.ctx = ctx
+	h.addCancel(cancel)
 	switch {
 	case h.cause != nil:
 		h.cancel(failed(OpHold, h.name, h.cause))
@@ -127,6 +129,26 @@ func (h *hold) context() context.Context {
 		h.cancel(failed(OpHold, h.name, ErrClosed))
 	}
 	return h.ctx
+}
+
+// addCancel adds f to what is called when h is over. The caller holds mu.
+func (h *hold) addCancel(f context.CancelCauseFunc) {
+	if before := h.cancel; before != nil {
+		h.cancel = func(cause error) { before(cause); f(cause) }
+		return
+	}
+	h.cancel = f
+}
+
+// whenOver calls f, at once or later, with the error of h when h is over. f must not use the Locker.
+func (h *hold) whenOver(f context.CancelCauseFunc) {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	if h.cause != nil {
+		f(failed(OpHold, h.name, h.cause))
+		return
+	}
+	h.addCancel(f)
 }
 
 func (h *hold) check(ctx context.Context) error {
