@@ -131,7 +131,7 @@ func (h *hold) context() context.Context {
 	return h.ctx
 }
 
-// addCancel adds f to what is called when h is over. The caller holds mu.
+// addCancel makes f be called when h is over, as well as the present cancel. The caller holds mu.
 func (h *hold) addCancel(f context.CancelCauseFunc) {
 	if before := h.cancel; before != nil {
 		h.cancel = func(cause error) { before(cause); f(cause) }
@@ -140,7 +140,8 @@ func (h *hold) addCancel(f context.CancelCauseFunc) {
 	h.cancel = f
 }
 
-// whenOver calls f, at once or later, with the error of h when h is over. f must not use the Locker.
+// whenOver calls f with the error of h when h is over, at once or later. f must not use the
+// Locker.
 func (h *hold) whenOver(f context.CancelCauseFunc) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()

@@ -49,7 +49,8 @@ const reservedToken = "__write__"
 
 // Validate checks r against the limits of this package and the narrower ones of g. Acquire, Wait,
 // Convert and similar methods of a store call it first. The error is ErrInvalid and names the
-// parameter. If r has AtLeast and g has no cool-downs, the error is errors.ErrUnsupported.
+// parameter. If r has AtLeast and g has no cool-downs, or r is Detached and g binds all holds, the
+// error is errors.ErrUnsupported.
 func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
@@ -73,6 +74,9 @@ func (r *Request) Validate(g *Guarantees) error {
 	}
 	if err := CheckTTL("TTL", r.TTL, g); err != nil {
 		return err
+	}
+	if r.Detached && g.Bound != ToNothing && !g.Detached {
+		return fmt.Errorf("a hold that is not bound to a %v: %w", g.Bound, errors.ErrUnsupported)
 	}
 	if r.AtLeast == 0 {
 		return nil

@@ -265,6 +265,7 @@ func (w *world) newGeneration(e *entry, r *driver.Request) bool {
 
 // Acquire implements driver.Store.
 func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	r.Detached = r.Detached && !s.is(boundDetaches)
 	if err := s.validate(&r); err != nil {
 		return g, err
 	}
@@ -274,7 +275,7 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.ToNothing && !s.is(boundSwaps) || r.Replaces != "" && s.is(swapUnsupported) {
 		return g, errors.ErrUnsupported
 	}
-	if r.Detached && (s.is(detachedUnsupported) || s.w.g.Bound != driver.ToNothing && !s.is(boundDetaches) && !s.is(detachedIsBound)) {
+	if r.Detached && s.is(detachedUnsupported) {
 		return g, errors.ErrUnsupported
 	}
 	if s.is(coolDownPretended) {
