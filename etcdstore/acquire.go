@@ -119,7 +119,7 @@ func (a *attempt) atLeast(todo *change, k kind) {
 // raise adds the operation that notes a fence.
 func (a *attempt) raise(todo *change, fence uint64) { todo.do(putFence(a.place, fence, a.keeper)) }
 
-// takeFree takes a name of which the server has nothing but a smaller fence or none.
+// takeFree takes a name for which the server has no key, except perhaps a smaller fence.
 func (a *attempt) takeFree(ctx context.Context) error {
 	fence, err := mint(0, a.r.FenceAbove)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	a.hold(&todo, a.kind(), fence)
 	a.raise(&todo, fence)
 	free, otherwise := empty(a.place.dir, a.place.end()), a.place.reads()
-	if !a.s.holds.used(a.r.Name) { // there may be no fence yet, and nothing is not less than a fence
+	if !a.s.holds.used(a.r.Name) { // etcd's "<" is false for a fence that does not exist yet
 		never := []clientv3.Cmp{free, clientv3.Compare(clientv3.Version(a.place.fence), "=", 0)}
 		otherwise = []clientv3.Op{clientv3.OpTxn(never, todo.ops, otherwise)}
 	}
@@ -147,10 +147,10 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	return a.apply(ctx, stateOf(a.place, a.r.Name, reply), a.decide)
 }
 
-// apply makes the change on which decide decides.
+// apply makes the change that decide returns.
 func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
 	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.placed, a.entry = false, false, entry{} // what an earlier decision would have made was not made
+		a.granted, a.placed, a.entry = false, false, entry{} // an earlier decision was not carried out
 		return decide(st)
 	})
 	a.revision = revision

@@ -58,7 +58,8 @@ func (c *connection) change(ctx context.Context, st *state, decide func(*state) 
 	return 0, unavailable("too many others change the name at the same time")
 }
 
-// unchanged compares: nothing was added to the name or modified since it was read.
+// unchanged returns comparisons that are true if nothing was added to the name or modified since it
+// was read.
 func (st *state) unchanged() []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(st.dir).WithRange(st.end()), "<", st.revision+1),

@@ -20,7 +20,8 @@ const (
 	// patience is how long one method may take if the server is silent. It is less than
 	// driver.MaxSilence.
 	patience = 4 * time.Second
-	// probeAfter and probeFor find a connection whose other end fell silent.
+	// After probeAfter without data, a connection is probed. Without an answer within probeFor, it
+	// is closed.
 	probeAfter = 5 * time.Second
 	probeFor   = 3 * time.Second
 )
@@ -76,7 +77,7 @@ func (c *connection) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil {
-		_ = c.client.Close() // the context was cancelled, which is its error
+		_ = c.client.Close() // the only error is that the context was cancelled
 	}
 }
 

@@ -82,8 +82,8 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	return unavailable("%s", text)
 }
 
-// awaitDeadline waits until ctx has ended, if the client ended the request because of ctx but a
-// moment before.
+// awaitDeadline waits until ctx has ended if err is about its deadline. The client may end a
+// request a moment before ctx ends.
 func awaitDeadline(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); ok && isDeadline(err) && time.Until(deadline) < 50*time.Millisecond {
 		<-ctx.Done()
@@ -93,7 +93,7 @@ func awaitDeadline(ctx context.Context, err error) {
 // errSilent ends a request to a silent server.
 var errSilent = errors.New("the server is silent")
 
-// inside returns the error of package driver in err.
+// inside returns the error of package driver that err wraps.
 func inside(err error) error {
 	for _, own := range []error{driver.ErrHeld, driver.ErrExpired, driver.ErrLost, driver.ErrUncertain,
 		driver.ErrUnavailable, driver.ErrPromotionConflict, driver.ErrInvalid, driver.ErrClosed, errors.ErrUnsupported} {

@@ -10,8 +10,8 @@ import (
 )
 
 // Extend implements driver.Store. Holds that are extended at about the same time share a request.
-// The key of a young hold is compared each time; that of a hold that was extended before is
-// compared at least once in a third of its TTL.
+// Extend also compares the key of the hold if the hold began less than a third of its TTL ago, or
+// if the last comparison is that long ago.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Grant{}, err
@@ -85,8 +85,8 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 	return failure(ctx, err, true)
 }
 
-// renewAlone renews the lease that the hold has, whichever other holds have it too. The server has
-// no space for another lease.
+// renewAlone renews the lease of the hold, even if other holds have that lease too. It is for a
+// server that has no space for another lease.
 func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 	client, err := s.conn.get(ctx)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 // A group is a lease that several holds share, so that one request renews them all. A hold gets
-// into a group with its first Extend. It stays there while it is extended in time: before the lease
-// is renewed, every hold that was extended since the renewal before moves to a fresh lease if there
-// is one that was not. The old lease then ends, and with it the hold that nobody extends.
+// into a group with its first Extend. It stays there while it is extended in time: If some members
+// were not extended since the last renewal, the others move to a fresh lease before the next one.
+// The old lease then ends, and with it the holds that nobody extends.
 //
 //	event                        what happens to the lease and the members
 //	Extend, lease just renewed   nothing; the Grant counts from that renewal
@@ -96,8 +96,8 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 	return in
 }
 
-// extend makes the lease of a member last for its length from now, less the time for which a lease
-// counts as just renewed.
+// extend makes sure that the lease of a member lasts for its whole length from now. The lease may
+// be shorter by the time for which it counts as just renewed.
 func (g *group) extend(ctx context.Context, s *leases, h *hold) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -127,7 +127,7 @@ func (g *group) isIn(h *hold) bool {
 	return g.members[h]
 }
 
-// census returns the members that were extended in time, and whether there are others.
+// census returns the members that were extended in time, and whether there are other members.
 func (g *group) census(now driver.Instant) (current []*hold, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -220,7 +220,8 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// became notes a lease and which of the members that were asked about have it.
+// became notes the lease of the group. stay are the members that have this lease, out of those in
+// asked.
 func (g *group) became(l lease, stay, asked []*hold) {
 	g.mu.Lock()
 	g.lease = l
@@ -270,8 +271,8 @@ func (h *hold) outside() {
 	h.group = nil
 }
 
-// together compares the keys of holds in one transaction and, if to is not nil, moves them to that
-// lease with their values as they are. It returns the holds whose keys are there.
+// together compares the keys of holds in one transaction and, if to is not nil, moves them to the
+// lease to with unchanged values. It returns the holds whose keys are there.
 func (c *connection) together(ctx context.Context, all []*hold, to *lease) ([]*hold, error) {
 	for len(all) > 0 {
 		var conds []clientv3.Cmp

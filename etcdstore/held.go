@@ -21,12 +21,14 @@ func coolingOf(k kind) kind {
 // leaseID is the ID of a cool-down.
 func leaseID(id clientv3.LeaseID) string { return strconv.FormatInt(int64(id), 16) }
 
-// heldError names what keeps a caller out. untils completes it.
+// heldError returns an error that names the holds which keep a caller out. untils then sets the
+// time when they end.
 func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	err := &driver.HeldError{Waiters: st.waiters()}
 	for i := range st.entries {
 		e := &st.entries[i]
-		// Readers are named to a reader that stands behind a waiting writer.
+		// If a reader has to wait behind a waiting writer, the error names the readers that have
+		// the lock.
 		if e.kind != intending && (st.excludes(e, id, reader) || e.kind == shared && e.id != id) {
 			err.Holds = append(err.Holds, e.report())
 		}

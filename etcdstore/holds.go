@@ -33,15 +33,15 @@ type holds struct {
 	clock driver.Clock
 	mu    sync.Mutex
 	all   map[holdKey]*hold
-	swept int             // how many there were after the last sweep
-	names map[string]bool // some that had a hold before, and so have a fence
+	swept int             // number of holds after the last sweep
+	names map[string]bool // some names that had a hold before, and so have a fence
 }
 
 func newHolds(clock driver.Clock) *holds {
 	return &holds{clock: clock, all: make(map[holdKey]*hold), names: make(map[string]bool)}
 }
 
-// maxNames is how many names are remembered that had a hold.
+// maxNames is how many names that had a hold the store remembers.
 const maxNames = 4096
 
 // used reports whether the name is known to have had a hold.
@@ -116,7 +116,8 @@ func (n *hold) leave() {
 	}
 }
 
-// byFence returns the hold of a name with a fence. Readers that have one fence are alike here.
+// byFence returns the hold of a name with a fence. If several readers have that fence, it returns
+// any of them.
 func (h *holds) byFence(name string, fence uint64) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -175,7 +175,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// edit changes a name with the lease of fences at hand.
+// edit is like change, for a change that writes a fence. It provides the lease of fences.
 func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
 	if err := s.begin(ctx); err != nil {
 		return err

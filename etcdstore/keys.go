@@ -13,7 +13,7 @@ import (
 //
 //	key                  stands for
 //	PREFIX l/NAME/a/ID   a place in the queue
-//	PREFIX l/NAME/c/ID   a cool-down, or the at-least of a hold, which becomes one
+//	PREFIX l/NAME/c/ID   a cool-down, or the at-least time of a hold, which becomes a cool-down
 //	PREFIX l/NAME/i/ID   the intent of a reader to be promoted
 //	PREFIX l/NAME/k/ID   an exclusive hold
 //	PREFIX l/NAME/r/ID   a shared hold
@@ -54,7 +54,7 @@ func (p *place) after(k kind) string { return p.dir + string(rune(k+1)) }
 // queue is the range of all places in the queue.
 func (p *place) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
 
-// taken is the range of everything but the queue that keeps a caller out.
+// taken returns the range of all keys that keep a caller out, except those of the queue.
 func (p *place) taken(forReaders bool) (from, to string) {
 	if forReaders {
 		return p.after(waiting), p.after(exclusive)
@@ -62,12 +62,12 @@ func (p *place) taken(forReaders bool) (from, to string) {
 	return p.after(waiting), p.end()
 }
 
-// empty compares: there is no key in the range.
+// empty returns a comparison that is true if the range has no key.
 func empty(from, to string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "=", 0)
 }
 
-// still compares: the key is the one that was created at a revision.
+// still returns a comparison that is true if the key is the one that was created at a revision.
 func still(key string, created int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", created)
 }
@@ -80,8 +80,8 @@ func idOf(token string) string {
 
 const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~:@+=,"
 
-// escape writes every byte that is not plain as %XX. The result has no slash, and the escaped form
-// of a beginning of a name is a beginning of the escaped name.
+// escape writes every byte that is not plain as %XX. The result has no slash. If a name begins with
+// a text, the escaped name begins with the escaped text.
 func escape(name string) string {
 	n := 0
 	for i := range len(name) {

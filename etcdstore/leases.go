@@ -12,9 +12,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A lease of etcd has whole seconds and must be made before it can be used. So a lease for new
-// holds is a little longer than they ask for and is used again until that time is used up. It is
-// never renewed, so a hold that nobody extends ends with it.
+// A lease of etcd lasts a whole number of seconds, and making one costs a request. So a lease for
+// new holds is made a little longer than they ask for, and later holds use it too until that extra
+// time is used up. It is never renewed, so a hold that nobody extends ends with it.
 type lease struct {
 	id   clientv3.LeaseID
 	from driver.Instant // just before the request that made or renewed it
@@ -44,8 +44,9 @@ func newLeases(conn *connection, cfg *config) *leases {
 // seconds rounds up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// reuse is for how many seconds a lease of the given length is used for new holds. Others see the
-// end of the lease as the end of the hold, so a long lease is not much longer.
+// reuse returns for how many seconds new holds may use a lease of the given length. Other clients
+// take the end of the lease for the end of the hold, so the extra time is short even for a long
+// lease.
 func reuse(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a lease.
@@ -120,7 +121,7 @@ func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 	return id, nil
 }
 
-// putFence notes a fence. One that is ahead of the clock is kept for ever.
+// putFence notes a fence. A fence that is greater than the clock is kept for ever.
 func putFence(p place, fence uint64, keeper clientv3.LeaseID) clientv3.Op {
 	if fence > uint64(time.Now().Add(24*time.Hour).UnixMicro()) {
 		keeper = 0
@@ -133,8 +134,8 @@ func keeperID(prefix string, day int64) clientv3.LeaseID {
 	return clientv3.LeaseID(binary.BigEndian.Uint64(sum[:8])>>1 | 1)
 }
 
-// forget drops the leases that are used again. The server did not have one of them, as after a
-// restart without its data.
+// forget drops all leases that are kept for new holds. It is called if the server does not have one
+// of them, for example after a restart without its data.
 func (s *leases) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,8 @@ type line struct {
 const (
 	placeLength = 2 // seconds; the shortest lease of a server with default settings
 	renewPlaces = 500 * time.Millisecond
-	// deadWaiter is the lease and the time that a server may take to notice its end.
+	// deadWaiter is the length of that lease plus the time that a server may take to notice its
+	// end.
 	deadWaiter = 3 * time.Second
 )
 
@@ -118,7 +119,7 @@ func (n *line) begin(ctx context.Context) bool {
 	}
 }
 
-// known returns the lease if it lasts that much longer.
+// known returns the lease if it lasts for at least left.
 func (n *line) known(left time.Duration) *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -55,7 +55,7 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 }
 
 // erase deletes the keys of a token, and reports whether there was one. If the store knows the key,
-// it deletes that one alone.
+// it deletes only that key.
 func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, error) {
 	client, err := s.conn.get(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, e
 	}
 	n := int64(0)
 	for i, r := range reply.Responses {
-		if kinds[i] != intending && (kinds[i] != waiting || h == nil) { // the place of a hold is no hold
+		if kinds[i] != intending && (kinds[i] != waiting || h == nil) { // a place in the queue is not a hold
 			n += r.GetResponseDeleteRange().Deleted
 		}
 	}

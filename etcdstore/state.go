@@ -18,8 +18,8 @@ type record struct {
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Of is the ID of the hold that a cool-down belongs to. While that hold is live, it is an
-	// at-least and keeps nobody out who would be let in without it.
+	// Of is the ID of the hold that a cool-down belongs to. While that hold is live, the record is
+	// the at-least time of the hold, and keeps out only callers that the hold keeps out too.
 	Of string `json:"of,omitempty"`
 }
 
@@ -115,7 +115,7 @@ func (st *state) hold(id string) *entry {
 	return st.find(shared, id)
 }
 
-// guards reports whether e is the at-least of a hold that is live.
+// guards reports whether e is the at-least time of a live hold.
 func (st *state) guards(e *entry) bool {
 	return (e.kind == cooling || e.kind == coolingRd) && e.Of != "" && st.hold(e.Of) != nil
 }
@@ -147,8 +147,8 @@ func (st *state) excluded(id string, reader bool) bool {
 	return false
 }
 
-// ahead returns the last waiter before a place in the queue that the caller has to wait for, or
-// nil. A place of 0 is the end of the queue.
+// ahead looks at the waiters before the place at in the queue. It returns the last of them that the
+// caller has to wait for, or nil. If at is 0, it stands for the end of the queue.
 func (st *state) ahead(at int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {

@@ -114,7 +114,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// before reports whether a version is lower than another. A version that cannot be read is not.
+// before reports whether a version is lower than another. It returns false for a version that it
+// cannot read.
 func before(version string, than ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int

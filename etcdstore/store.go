@@ -54,7 +54,7 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 }
 
 // prepare asks the server for the lease of fences, which every grant needs. A server without space
-// refuses that, and can still be used for the holds that there are.
+// refuses it, but the store can still be used for existing holds.
 func (s *Store) prepare(ctx context.Context) error {
 	ctx, cancel := limit(ctx)
 	defer cancel()

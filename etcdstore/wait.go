@@ -14,8 +14,8 @@ import (
 const (
 	// outage is how long Wait keeps trying while the server cannot be reached. After that it fails.
 	outage = 3 * time.Second
-	// lookAgain is how long a waiter relies on its watch. A watch may be silent for ever, as after
-	// the server lost its data.
+	// lookAgain is how long a waiter relies on its watch. A watch may be silent for ever, for
+	// example after the server has lost its data.
 	lookAgain = 10 * time.Second
 )
 
@@ -29,9 +29,9 @@ type wait struct {
 	sent    bool  // the place may be in the queue
 }
 
-// Wait implements driver.Waiter. A waiter watches one key: that of the waiter before it or, as the
-// first, those of the holders. So a Release wakes one waiter. The hold that Wait returns is whole
-// and needs no claim.
+// Wait implements driver.Waiter. A waiter watches the key of the waiter before it. The first waiter
+// watches the keys of the holders. So a Release wakes one waiter. Wait returns a hold, not a
+// reservation, so no claim is needed.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
@@ -118,7 +118,7 @@ func (w *wait) once(ctx context.Context, try func(*attempt) error) (driver.Grant
 	return g, err
 }
 
-// outlives reports whether the wait goes on after an error, and pauses if so.
+// outlives reports whether the wait continues after an error. If so, it pauses first.
 func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 	if ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 		return false
@@ -187,8 +187,8 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The watch begins at the revision that was read: what was deleted since then did not keep
-		// the change from being made.
+		// The watch begins at the revision that was read, because a deletion after that revision
+		// does not stop the change.
 		w.created = a.revision
 	}
 	return last, nil
@@ -201,8 +201,8 @@ func (w *wait) join(line clientv3.LeaseID) *change {
 }
 
 // claim takes the name for the first waiter, in one transaction, if it is free. Otherwise it
-// returns what it saw. The place stays until the hold ends, with the lease that the hold has first.
-// So the next waiter, which watches the place, is woken once and by the Release.
+// returns what it saw. The place gets the first lease of the hold and stays until the hold ends.
+// The next waiter watches the place, so it is woken only once, by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := mint(0, w.r.FenceAbove)
 	if err != nil {

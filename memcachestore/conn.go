@@ -22,7 +22,7 @@ const (
 // requests, so many callers share the connection and none waits for another's reply.
 type client struct {
 	config Config
-	turn   chan struct{} // has an element while a caller dials or writes
+	turn   chan struct{} // full while a caller dials or writes
 
 	mu     sync.Mutex
 	link   *link // the last connection; it may have ended
@@ -221,7 +221,7 @@ func (l *link) expect(got chan<- answer) bool {
 	return true
 }
 
-// read hands each reply to the oldest request. It notices at once that a server has ended, so the
+// read hands each reply to the oldest request. read notices at once when the server ends, so the
 // next request goes to a new connection.
 func (l *link) read() {
 	from := bufio.NewReader(l.conn)

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. There is no list of all names: memcached cannot list its
-// keys reliably, and they are hashes.
+// Inspect implements driver.Inspector. The store cannot list all names: memcached does not list its
+// keys reliably, and the keys are hashes.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	state := driver.State{Name: name, Waiters: -1}
 	if err := driver.CheckName(name, &s.guarantees); err != nil {

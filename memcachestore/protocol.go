@@ -44,7 +44,8 @@ func (r *reply) flag(letter string) string {
 // read the value of a refused request as a command.
 func (r *reply) confused() bool { return r.word == "ERROR" || r.word == "CLIENT_ERROR" }
 
-// maxValue is more than any value that padlock writes. Every program may have written the values.
+// maxValue is the length of the longest value that the store reads. It is more than padlock ever
+// writes, but any program may have written the value.
 const maxValue = 1 << 20
 
 func readReply(from *bufio.Reader) (reply, error) {

@@ -67,8 +67,9 @@ func instead(text string) string {
 	return ""
 }
 
-// ofPHPsClient are the parameters that say how PHP connects. They do not say where its locks are: a
-// token is short and a string, so it is neither serialized nor compressed.
+// ofPHPsClient lists parameters that only say how PHP connects, so they are ignored. Those about
+// serialization and compression are among them: a token is a short string, which PHP stores as it
+// is.
 var ofPHPsClient = []string{
 	"auto_eject_hosts", "binary_protocol", "buffer_writes", "compression", "compression_type", "connect_timeout",
 	"distribution", "hash", "lazy", "libketama_compatible", "libketama_hash", "no_block", "persistent_id",

@@ -48,7 +48,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// probe asks for nothing, by a meta command.
+// probe sends the meta command mn, which does nothing, to see whether the server answers.
 func (s *Store) probe(ctx context.Context) error {
 	r, err := s.client.do(ctx, []byte("mn\r\n"))
 	if err == nil && r.word != "MN" {
@@ -82,7 +82,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// rounds is how often a call reads a value and tries to replace it, while others change it too.
+// rounds is how often a call tries to replace a value that other clients keep changing.
 const rounds = 8
 
 var errRestless = fmt.Errorf("%w: others change the lock all the time", driver.ErrUnavailable)
@@ -110,7 +110,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 			return driver.Grant{}, err
 		}
 		if old == nil && r.Replaces == "" {
-			continue // it was free a moment ago, and is so again
+			continue // the name became free between the two requests
 		}
 		next, err := s.succeed(old, &r)
 		if err != nil {
@@ -139,7 +139,7 @@ func granted(r *driver.Request) *note {
 	return n
 }
 
-// succeed returns the value that replaces old, or the error of a request that gets nothing.
+// succeed returns the value that replaces old, or the error if there is none.
 //
 //	token of old      result
 //	r.Token           a repeat: the hold with a full lease
@@ -194,7 +194,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		case err != nil:
 			return driver.Grant{}, err
 		case old == nil || old.Token != token:
-			return driver.Grant{}, driver.ErrLost // after the end, memcached knows nothing about the name
+			return driver.Grant{}, driver.ErrLost // after the end of a hold, memcached knows nothing about the name
 		}
 		g := driver.Grant{TTL: max(ttl, time.Duration(old.left-1)*time.Second, time.Millisecond)}
 		if ttl == 0 {

@@ -16,7 +16,7 @@ import (
 const format = 1
 
 // note is the value of a name in padlock's own layout. Its times are whole seconds of the server's
-// clock, because memcached tells no other time than how long a value will still live.
+// clock, because memcached reports only how many seconds a value has left.
 type note struct {
 	Format  int           `json:"v"`
 	Token   string        `json:"token,omitempty"` // empty in a cool-down
@@ -36,7 +36,7 @@ type item struct {
 // age is the time since the grant in seconds. The true time differs by less than a second.
 func (i *item) age() int { return i.Age + i.Life - i.left }
 
-// rest is how much of AtLeast is left, at most.
+// rest returns an upper bound of how much of AtLeast is left, in seconds.
 func (i *item) rest() int {
 	if i.AtLeast == 0 {
 		return 0
@@ -46,8 +46,8 @@ func (i *item) rest() int {
 
 // lifeFor returns for how many seconds the server keeps a value whose lease is ttl. memcached looks
 // at its clock once a second: a value with n seconds lives for more than n-1 seconds and at most n.
-// So one more second than the lease keeps the asked time below the lived one. driver.MaxTTL keeps
-// the result below 30 days, from where on memcached takes the number for a date.
+// So a value gets one second more than its lease needs. driver.MaxTTL keeps the result below 30
+// days. memcached takes any larger number for a date.
 func lifeFor(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second) + 1 }
 
 // keyFor returns the key of a name. Outside of Symfony's layout it is a hash, because a memcached

@@ -17,8 +17,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A conn is one connection of the pool that nobody else uses. Once it has ended, it is closed and
-// never used again. A goroutine asks the server from time to time, so that the end is noticed.
+// A conn is a connection that the store has taken out of the pool, so that nobody else uses it.
+// Once it has ended, it is closed and never used again. A goroutine pings the server from time to
+// time, so that the end is noticed.
 type conn struct {
 	sc      *sql.Conn
 	id      string        // the number of the session
@@ -70,7 +71,7 @@ func (c *conn) query(text string) ([]row, error) {
 // one runs a statement that returns one row.
 func (c *conn) one(text string) (row, error) { return c.within(c.limit, text) }
 
-// within does what one does, with its own limit.
+// within is like one, with another time limit.
 func (c *conn) within(limit time.Duration, text string) (row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +125,8 @@ func (c *conn) send(limit time.Duration, text string) (out []row, err error) {
 var errDriver = invalid("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
 
 // run calls f with the driver's connection. That costs less than package sql's own methods, which
-// start a goroutine for each query. A context that can end costs time in the driver, too, so the
-// limit is a deadline of the socket, if the socket is known.
+// start a goroutine for each query. The driver also needs time for a context that can end. So the
+// limit is a deadline of the socket, if the store knows the socket.
 func (c *conn) run(limit time.Duration, f func(ctx context.Context, dc any) error) error {
 	if !c.alive() {
 		return &connError{err: context.Cause(c.bound), unsent: true}
@@ -194,13 +195,13 @@ func (c *conn) failed(err error) error {
 	return &connError{err: context.Cause(c.bound), unsent: unsent}
 }
 
-// judge looks at the columns checked, which begin at r[i]. If the server may not grant locks in
-// this session, judge ends the connection.
+// judge looks at the columns of the constant checked, which begin at r[i]. If the server may not
+// grant locks in this session, judge ends the connection.
 func (c *conn) judge(r row, i int) error {
 	return c.demand(r[i].String == c.id, r[i+1].String)
 }
 
-// demand ends the connection unless the right session answered and the server is not read-only.
+// demand ends the connection if another session answered or if the server is read-only.
 func (c *conn) demand(same bool, readOnly string) error {
 	switch {
 	case !same:
@@ -213,7 +214,7 @@ func (c *conn) demand(same bool, readOnly string) error {
 	return nil
 }
 
-// ping asks the server whether the session is there. The caller holds mu.
+// ping asks the server whether the session still exists. The caller holds mu.
 func (c *conn) ping() error {
 	r, err := c.first(c.send(c.limit, ping(c.mark)))
 	if err != nil {
@@ -222,7 +223,8 @@ func (c *conn) ping() error {
 	return c.demand(r.yes(0), r[1].String)
 }
 
-// verify checks that the session has a lock. If it has not, the connection ends.
+// verify checks that the session has a lock. If the session does not have it, verify ends the
+// connection.
 func (c *conn) verify(key string) error {
 	r, err := c.one(mine(c.mark, key))
 	if err == nil {
@@ -291,8 +293,8 @@ func (c *conn) peek() {
 // restBefore is how long a connection must have had no statement before refresh looks at it.
 const restBefore = 50 * time.Millisecond
 
-// refresh reports whether a connection that may have been idle for long is alive. So the first
-// request after a restart of the server is not one whose outcome nobody knows.
+// refresh reports whether a connection that may have been idle for long is alive. Without refresh,
+// the first request after a restart of the server would fail with an unknown outcome.
 func (c *conn) refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
 		switch silent := time.Since(c.last); {
@@ -322,14 +324,13 @@ func (c *conn) lose(err error) {
 	c.end(fmt.Errorf("%w: the connection to the server ended: %w", driver.ErrLost, err))
 }
 
-// shut does what lose does when the store closes the connection.
+// shut is like lose. It is for connections that the store closes.
 func (c *conn) shut() {
 	c.end(fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed))
 }
 
-// close ends the connection and the statement that is running, and closes it. The connection does
-// not go back to the pool, because other users of the pool would get its settings and perhaps its
-// locks.
+// close closes the connection and ends the statement that is running. The connection does not go
+// back to the pool, because other users of the pool would get its settings and perhaps its locks.
 func (c *conn) close() {
 	c.shut()
 	if !c.mu.TryLock() {

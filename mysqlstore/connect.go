@@ -28,11 +28,11 @@ type dialer struct {
 
 type dialedKey struct{}
 
-// Dialed tells a store the network connection below a new connection of its pool. A pool's dialer
-// may call it, with the context that it was given. The store then sets deadlines on conn, closes it
-// when the hold is lost, and looks at it between statements by the method ResetSession of the
-// driver's connection, which must not send anything. A pool that does not call Dialed works too: a
-// hold then costs more, and its loss is noticed by a ping only.
+// Dialed tells a store which network connection is below a new connection of its pool. The dialer
+// of a pool may call Dialed with the context that it was given. The store then sets deadlines on
+// conn and closes it when the hold is lost. Between statements it checks conn with the method
+// ResetSession of the driver's connection, which must not send anything. A pool that does not call
+// Dialed works too. A hold then costs more, and only a ping notices its loss.
 func Dialed(ctx context.Context, conn net.Conn) {
 	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
 		known(conn)
@@ -105,8 +105,8 @@ func (d *dialer) setUp(c *conn) error {
 }
 
 // checkVersion reports whether the server is MariaDB. In servers before MariaDB 10.0.2 and MySQL
-// 5.7.5, a session can have one lock only, and a second one frees the first without a word. Servers
-// that are only a little newer lack the setting that bounds a statement.
+// 5.7.5, a session can have one lock only, and a second one frees the first without an error.
+// Servers that are only a little newer lack the setting that bounds a statement.
 func checkVersion(version string) (mariaDB bool, err error) {
 	least := [3]int{5, 7, 8}
 	text := version
@@ -128,9 +128,9 @@ func checkVersion(version string) (mariaDB bool, err error) {
 }
 
 // checkProxy returns an error if a proxy shares sessions between clients. Behind such a proxy, a
-// second connection may get the session of the first one while the first one is idle. A busy proxy
-// may hide this. So each connect looks at the other connections of the store, and every statement
-// that takes a lock looks again.
+// second connection may get the session of the first one while the first one is idle. While the
+// proxy is busy, the check may not find it. So each new connection is compared with the store's
+// other connections, and every statement that takes a lock checks again.
 func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	alone := true
 	for _, other := range d.live() {
@@ -164,8 +164,8 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// conflict does what compare does, for another connection that may have ended without notice. A
-// server that has restarted gives new connections the numbers of old ones.
+// conflict is like compare, but other may have ended unnoticed. A server that has restarted gives
+// new connections the numbers of old ones.
 func conflict(c, other *conn) error {
 	err := compare(c, other)
 	if err == nil {
@@ -184,7 +184,7 @@ func conflict(c, other *conn) error {
 	return err
 }
 
-// compare returns an error unless two connections have two sessions of one server.
+// compare returns an error if two connections share a session or lead to two servers.
 func compare(a, b *conn) error {
 	switch {
 	case a.place != b.place:

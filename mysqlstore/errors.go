@@ -84,7 +84,7 @@ func failure(err error) error {
 	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
 		return err
 	case yes && !unsent:
-		return fmt.Errorf("%w: %s", driver.ErrUncertain, err) // without the errors of contexts, which are not the caller's
+		return fmt.Errorf("%w: %s", driver.ErrUncertain, err) // hides context errors that are not the caller's
 	case yes:
 		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
 	case hasNumber(err, noTable):

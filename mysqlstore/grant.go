@@ -57,7 +57,8 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 		return err
 	}
 	defer end()
-	// Locks that this process already has are known here; the server would grant them again.
+	// The server would grant this process its own locks again, so the store checks its own holds
+	// first.
 	if held := s.holds.inTheWay(h.key); held != nil {
 		return held
 	}

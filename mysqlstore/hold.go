@@ -75,8 +75,8 @@ type holds struct {
 	tries map[string]*try
 }
 
-// A try is the turn of those that try to take one lock. The server does not exclude a session from
-// its own locks, so two tries for one lock never run in one session at the same time.
+// A try is the turn of one caller that tries to take a lock. The server does not exclude a session
+// from its own locks. So two tries for one lock never run in one session at the same time.
 type try struct {
 	turn chan struct{}
 	refs int

@@ -77,8 +77,8 @@ func (s *Store) heldBy(c *conn, l *layout, key string) error {
 	return held
 }
 
-// A holder writes into the table after the grant. If the row is older than the grant, look reads it
-// again after a pause of recordPause.
+// recordPause is how long look waits before it reads again a row that is older than the grant. A
+// holder writes its row only after the grant.
 const recordPause = 3 * time.Millisecond
 
 // look asks the server for the holder of a lock, or nil, and for the fence.
@@ -108,8 +108,8 @@ func (s *Store) look(c *conn, l *layout, key string) (*driver.Hold, uint64, erro
 	}
 }
 
-// read reads a row that begins with the session that has the lock and the columns described. It
-// reports whether the row is that of the session.
+// read reads a row that begins with the session that has the lock and the columns of the constant
+// described. It also reports whether that session wrote the row.
 func (s *Store) read(c *conn, r row) (hold driver.Hold, current bool) {
 	if r[0] != r[4] {
 		hold = s.session(c, r[0].String)

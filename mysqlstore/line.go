@@ -2,7 +2,7 @@ package mysqlstore
 
 import "slices"
 
-// A waiter is a call of Wait that has no session in which it could wait.
+// A waiter is a call of Wait for which no session is free.
 type waiter struct {
 	key     string
 	reserve bool
@@ -10,7 +10,7 @@ type waiter struct {
 	woken   chan struct{} // gets a value when this process releases the lock
 }
 
-// A line has the waiters of a store in the order in which they came. pool.mu guards it.
+// A line holds the waiters of a store in the order in which they came. pool.mu guards it.
 type line struct{ waiters []*waiter }
 
 // join adds a waiter at the end.
@@ -39,8 +39,8 @@ func (l *line) give(sl *slot) bool {
 	return false
 }
 
-// wake wakes the waiters of a lock that this process has released: the first of those that take
-// turns, and all of those that do not.
+// wake wakes waiters for a lock that this process has released. It wakes every waiter that does not
+// queue, and the first of those that do.
 func (l *line) wake(key string) {
 	first := true
 	for _, w := range l.waiters {

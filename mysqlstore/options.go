@@ -28,14 +28,14 @@ func defaults() config {
 	return config{lossDelay: 5 * time.Second, sessionTimeout: 30 * time.Second, maxHolds: 2000}
 }
 
-// NoFences turns fences off, so that the store needs no table and no privileges. If a holder loses
-// its connection and continues, nothing then protects the resource from it. Other processes then
-// see the host of a holder at most.
+// NoFences turns fences off, so that the store needs no table and no privileges. Then nothing
+// protects the resource from a holder that loses its connection and continues. Other processes see
+// at most the host of a holder.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2), which locks the
-// SHA-256 of the name. These locks belong to the whole server: the names of all its databases share
-// them.
+// SHA-256 of the name. A server has only one set of these locks: a name is the same lock in each of
+// its databases.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
 // Namespace separates the names from those of other namespaces in the same database. It cannot be
@@ -50,9 +50,9 @@ func InSchema(database string) Option { return func(c *config) { c.schema = data
 // is 5 s and the minimum 2 s. A connection with holds asks the server five times in that time.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
-// SessionTimeout sets after how long the server frees the locks of a process that is silent,
-// because its machine died or the process was stopped. It is in whole seconds, the default is 30 s,
-// and it is at least twice the LossDelay.
+// SessionTimeout sets after how long the server frees the locks of a silent process, for example
+// one that was stopped or whose machine died. It is a whole number of seconds and at least twice
+// the LossDelay. The default is 30 s.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.sessionTimeout = d } }
 
 // MaxHolds sets how many holds the store may have at once. The default is 2,000.
@@ -97,7 +97,7 @@ func (c *config) pingEvery() time.Duration { return c.lossDelay / 5 }
 
 // limit is how long a statement may take, unless it waits for a lock. A ping begins at most 1.5
 // times pingEvery after the last reply, so the end of a connection is known within the LossDelay.
-// It is less than driver.MaxSilence.
+// limit is less than driver.MaxSilence.
 func (c *config) limit() time.Duration { return min(c.lossDelay*3/5, 4*time.Second) }
 
 func (c *config) guarantees() driver.Guarantees {

@@ -83,7 +83,7 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 }
 
 // reserve chooses a connection for a try. It prefers idle connections and makes a new one only if
-// the others are busy, so that few are made.
+// all others are busy.
 func (p *pool) reserve() (*conn, error) {
 	for {
 		c, sl, err := p.choose()
@@ -191,7 +191,8 @@ func (p *pool) giveBack(sl *slot) {
 	sl.taken = p.line.give(sl)
 }
 
-// leave ends a place in the line. If the waiter was given a slot meanwhile, it is passed on.
+// leave ends a place in the line. If the waiter was given a slot meanwhile, the slot goes to the
+// next waiter.
 func (p *pool) leave(w *waiter) {
 	p.mu.Lock()
 	p.line.remove(w)

@@ -2,12 +2,13 @@ package mysqlstore
 
 import "strconv"
 
-// schemaVersion is the version of the table of fences that this package reads and writes. The table
-// keeps its version as the fence of a row of its own. A table without that row has version 1.
+// schemaVersion is the version of the table of fences that this package reads and writes. A special
+// row of the table has the version in the column of the fence. A table without that row has version
+// 1.
 const schemaVersion = 1
 
-// These rows of the table are about the table itself. No lock has such a name, because those of
-// padlock have a colon after the first word and those of Symfony are hexadecimal.
+// These rows of the table are about the table itself. No lock has such a name: padlock's names have
+// a colon after the first word, and Symfony's names are hexadecimal.
 const (
 	versionRow = "padlock version"
 	sweepRow   = "padlock sweep"

@@ -70,7 +70,7 @@ func (o Opener) schema(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// upgrade creates the table if it is missing, and notes its version if it does not have one.
+// upgrade creates the table if it is missing, and writes the version if the table has none.
 func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	s, err := FromURL(ctx, u, o, Lazy())
 	if err != nil {

@@ -16,8 +16,9 @@ const (
 	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	maxFence = "9007199254740992"
 
-	// describe is the first statement of a session. The last column is what tells servers apart.
-	// The session takes the lock of its mark, which stands between the two halves.
+	// describe is the first statement of a session. The last column identifies the server. The
+	// statement also takes the lock of the session's mark. The name of that lock is inserted
+	// between describe and describeRest.
 	describe     = "SELECT CONNECTION_ID(), DATABASE(), VERSION(), @@global.read_only, GET_LOCK('"
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
@@ -64,7 +65,7 @@ func ping(mark string) string {
 	return "SELECT IS_USED_LOCK('" + mark + "') = CONNECTION_ID(), @@global.read_only"
 }
 
-// mine does what ping does, and checks that the session has a lock.
+// mine is ping with one more check: that the session has a lock.
 func mine(mark, key string) string {
 	return ping(mark) + ", IS_USED_LOCK('" + key + "') = CONNECTION_ID()"
 }
@@ -80,8 +81,8 @@ func text(s string) string {
 }
 
 // mint mints the fence of a lock that the session has: microseconds since 1970, or one more than
-// the last fence. The reply carries the fence as the last inserted id, or 0 if the highest possible
-// fence was reached, and then nothing is written.
+// the last fence. The reply has the fence as the last inserted id. If the highest possible fence
+// was reached, that id is 0 and nothing is written.
 func (s *statements) mint(key string, above uint64, name, mark, holder string) string {
 	const next = "GREATEST(fence + 1, VALUES(fence))"
 	room := next + " < " + maxFence
@@ -91,7 +92,7 @@ func (s *statements) mint(key string, above uint64, name, mark, holder string) s
 		" fence = IF(" + room + ", LAST_INSERT_ID(" + next + "), fence + LAST_INSERT_ID(0))"
 }
 
-// raise makes the fence of a lock that the session has at least fence.
+// raise raises the fence of a lock to at least fence. The session must have the lock.
 func (s *statements) raise(key string, fence uint64, name, mark, holder string) string {
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
 		strconv.FormatUint(fence, 10) + ", " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
@@ -105,8 +106,8 @@ func (s *statements) fence(key string) string {
 
 // described are the columns of a row of the table that describe the holder: the fence, the holder,
 // for how many microseconds it has held the lock, and the session that has the mark in the row. If
-// that session is not the one that has the lock, the row tells of an earlier holder.
-// MySQL has no lock without a name.
+// another session has the lock, the row describes an earlier holder. The name of a lock must not be
+// NULL in MySQL, so it is '-' if there is no mark.
 const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.

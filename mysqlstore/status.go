@@ -26,7 +26,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 			}
 			out = append(out, f)
 		}
-		// The store sets wait_timeout for its own sessions, so these two need no advice.
+		// The store sets wait_timeout for its own sessions, so these two settings need no advice.
 		return append(out, driver.Finding{Name: "wait_timeout", Value: r[2].String}, driver.Finding{Name: "interactive_timeout", Value: r[3].String}), nil
 	})
 }
@@ -64,7 +64,7 @@ func cluster(c *conn) (driver.Finding, error) {
 	return f, err
 }
 
-// replica tells whether the server copies another one. Not every user may know.
+// replica tells whether the server copies another one. Not every user may read that.
 func replica(c *conn) (driver.Finding, error) {
 	f := driver.Finding{Name: "replica", Value: "no"}
 	rows, err := c.query("SHOW REPLICA STATUS")
@@ -81,7 +81,7 @@ func replica(c *conn) (driver.Finding, error) {
 	return f, err
 }
 
-// proxy tells whether a proxy that shares sessions was seen. Then the connection has ended.
+// proxy tells whether a proxy that shares sessions was seen. If so, the connection has ended.
 func proxy(c *conn) (driver.Finding, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

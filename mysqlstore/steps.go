@@ -24,7 +24,7 @@ func (s *Store) check(r *driver.Request) error {
 	return nil
 }
 
-// enterHeld does what holds.enter does, for a hold that is live.
+// enterHeld is holds.enter for a token that must have a live hold.
 func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := s.holds.enter(ctx, name, token)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 	return h, nil
 }
 
-// undo releases a lock that the session may have, and returns why.
+// undo releases a lock that the session may have. It returns the error why.
 func (s *Store) undo(c *conn, key string, why error) error {
 	if _, err := c.one(unlock(key)); err != nil {
 		c.lose(err)
@@ -52,8 +52,8 @@ func (s *Store) undo(c *conn, key string, why error) error {
 }
 
 // settle finds out whether the session of a connection that ended is gone. Until it is gone, that
-// session may have the lock of h. The mark tells the session from one that has got its number
-// since, so settle ends no other one.
+// session may have the lock of h. A newer session may have got the same number. The mark tells them
+// apart, so settle never ends another session.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.any()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) mint(c *conn, l *layout, key string, r *driver.Request) (uint64,
 	}
 	statement := l.sql.mint(key, r.FenceAbove, r.Name, c.mark, string(holder))
 	fence, err := c.exec(statement)
-	for range 3 { // nothing was written by a transaction that lost to another one
+	for range 3 { // a transaction that lost a deadlock wrote nothing
 		if !hasNumber(err, deadlock) {
 			break
 		}
@@ -118,7 +118,7 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 		s.clear(h)
 		return driver.Released, nil
 	case err == nil:
-		c.lose(errors.New("the session did not have the lock")) // it is not known which others it has
+		c.lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
 		s.clear(h)
 		return driver.Gone, nil
 	}

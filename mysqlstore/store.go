@@ -49,11 +49,12 @@ var _ interface {
 // Open returns a store on the server of a pool. ctx limits only the opening. With fences, Open
 // creates the table of Schema if it is missing.
 //
-// The store takes up to 13 connections out of the pool and never gives them back: when the store
-// has done with them, it closes them. Close does not close the pool.
+// The store takes up to 13 connections out of the pool. It closes them after use and never gives
+// them back. Close does not close the pool.
 //
-// It returns driver.ErrInvalid for a pool that is smaller, for a Galera cluster, for a server that
-// is too old, and for a proxy that shares sessions between clients, as far as it can be seen.
+// Open returns driver.ErrInvalid for a pool of fewer connections, for a Galera cluster, and for a
+// server that is too old. It also does so for a proxy that shares sessions between clients, if it
+// can detect the proxy.
 func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
 	s := &Store{cfg: defaults()}
 	for _, o := range opts {
@@ -115,7 +116,7 @@ func (s *Store) prepare() (*layout, error) {
 	return l, nil
 }
 
-// useTable makes the table of fences if it is missing, and has it swept from time to time.
+// useTable makes the table of fences if it is missing, and starts the goroutine that sweeps it.
 func (s *Store) useTable(c *conn, l *layout) error {
 	version, err := versionOf(c, &l.sql)
 	if err == nil && version == 0 {
@@ -138,7 +139,7 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	if err := s.begin(ctx); err != nil {
 		return zero, err
 	}
-	if ctx.Done() == nil { // only the limit of a statement can end op
+	if ctx.Done() == nil { // ctx never ends; each statement has its own limit
 		defer s.work.Done()
 		v, err := op()
 		return v, s.afterClose(err)
@@ -205,8 +206,8 @@ func (s *Store) Close() error {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// SamePlace implements driver.SamePlacer. It compares what the servers say of themselves, or the
-// pools.
+// SamePlace implements driver.SamePlacer. It compares the servers if both stores know theirs, and
+// the pools otherwise.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

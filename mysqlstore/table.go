@@ -25,7 +25,7 @@ func versionOf(c *conn, sql *statements) (int, error) {
 	return schemaVersion, nil
 }
 
-// makeTable runs the statements of Schema. Several processes may do so at the same time.
+// makeTable runs the statements of Schema. Several processes may run them at the same time.
 func makeTable(c *conn, database string) error {
 	statements, err := Schema(database)
 	if err != nil {
@@ -39,7 +39,7 @@ func makeTable(c *conn, database string) error {
 	return nil
 }
 
-// tableFailure is failure, with advice for a user who may not make or use the table.
+// tableFailure is like failure, and adds advice for a user who may not create or use the table.
 func tableFailure(err error) error {
 	if hasNumber(err, deniedTable, deniedDatabase, noDatabase) {
 		return fmt.Errorf("%w: the table of fences is missing, or this user may not use it: run the SQL of Schema as another user and grant SELECT, INSERT and UPDATE on it, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)

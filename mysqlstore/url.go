@@ -23,9 +23,9 @@ type Opener struct {
 	// Neither this error nor those of the pool may contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
-	// encrypted. It may be nil.
+	// encrypted. Servers may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At returns u with another address for its only server, or nil if that is not possible. It may
+	// At returns u with another address for its only server, or nil if that is not possible. At may
 	// be nil.
 	At func(u *url.URL, address string) *url.URL
 }
@@ -169,7 +169,8 @@ var parameters = map[string]func(t *target, value string) error{
 	},
 }
 
-// answer adds an option if a parameter, which is yes or no, has the value when.
+// answer adds the option o if the parameter called name has the value when. The value of the
+// parameter is yes or no.
 func (t *target) answer(name, value, when string, o Option) error {
 	if value != "yes" && value != "no" {
 		return invalid("%s: it is yes or no", name)

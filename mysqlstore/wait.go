@@ -16,20 +16,20 @@ const (
 	waitSlice = 10 * time.Minute
 	// reservation is how long the lock stays reserved for a waiter that was granted it.
 	reservation = 400 * time.Millisecond
-	// If the process of a waiter was stopped, the server ends its session after waiterTimeout
-	// without a statement. The server counts whole seconds.
+	// waiterTimeout is after how long without a statement the server ends the session of a waiter,
+	// because its process may have been stopped. The server counts whole seconds.
 	waiterTimeout = time.Second
 	deadWaiter    = 3 * time.Second
-	// A waiter without a session looks at the lock again after between pauseMin and 2 × pauseMin,
-	// or later if others came before it.
+	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
+	// again. The pause is longer if other waiters came before it.
 	pauseMin = 25 * time.Millisecond
 )
 
 var errCancelled = errors.New("a wait was cancelled")
 
-// Wait implements driver.Waiter. With reserve, and if one of the 8 sessions for waiters is free, it
-// waits in the server's queue and is granted the lock in that session. All other waiters look at
-// the lock from time to time, until one of these sessions is free.
+// Wait implements driver.Waiter. If reserve is set and one of the 8 sessions for waiters is free,
+// Wait waits in the server's queue and is granted the lock in that session. Otherwise Wait looks at
+// the lock from time to time. With reserve, it does so only until one of these sessions is free.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -67,7 +67,7 @@ func (s *Store) over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// known does what prepare does. It returns nil if the server cannot be reached.
+// known is like prepare, but returns nil if the server cannot be reached.
 func (s *Store) known(ctx context.Context) (*layout, error) {
 	if l := s.ready.Load(); l != nil {
 		return l, nil
@@ -140,8 +140,8 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 		g, err = s.handedOver(ctx, place, c, l, key, r)
 	}
 	if g.TTL == 0 {
-		// The server would soon end the session as idle. Without the close, it may also have the
-		// lock.
+		// The server would soon end the session as idle. Until the session is closed, it may have
+		// the lock.
 		c.lose(errUnclaimed)
 		s.pool.giveBack(place)
 	}
@@ -153,7 +153,7 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 
 // block waits in the server's queue until the session has the lock, or ctx ends. The end of ctx
 // ends the connection, and with it the lock if it was granted at the last moment. The server
-// notices that within a second, or when it grants the lock.
+// notices the end of the connection within a second, or when it grants the lock.
 func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, err error) {
 	if err := s.over(ctx); err != nil {
 		return false, err

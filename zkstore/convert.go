@@ -44,8 +44,8 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 }
 
 // promote makes one try. It adds a node that keeps new readers out. If no other reader holds the
-// lock, it replaces the reader's node and the added one by an exclusive node with the number of the
-// reader's, all in one transaction.
+// lock, one transaction replaces both that node and the reader's node by an exclusive node. The
+// exclusive node has the same number as the reader's node.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	ss := h.ss
 	if err := s.intend(h); err != nil {
@@ -118,8 +118,9 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 	return fence, nil
 }
 
-// swap replaces the node of h by another one with the same number, in one transaction with more. If
-// fence is not 0, the lock's mapping is raised to it. It returns the fence that the node has.
+// swap replaces the node of h by another one with the same number, in one transaction together with
+// the operations more. If fence is not 0, the lock's mapping is raised to it. It returns the fence
+// that the node has.
 func (ss *session) swap(h *hold, to node, fence uint64, more ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; to.kind.shared() {

@@ -14,18 +14,21 @@ import (
 // write for it: the node of the lock has a mapping from numbers to fences. Numbers grow with each
 // node, so fences grow with each grant. The mapping is only ever raised:
 //
-//	a fence lags behind the server's clock by maxLag    to the clock, so that the scale is the common one
-//	a request has FenceAbove, or RaiseFence is called   as asked
-//	a promotion, Break                                  above every fence so far
+//	when                                                 the mapping is raised
+//	a fence lags behind the server's clock by maxLag     to the clock, as the fences of all stores
+//	a request has FenceAbove, or RaiseFence is called    above, or to, the given fence
+//	a hold is promoted, or Break is called               above every fence so far
 //
-// Readers that hold together have one fence, which is in the data of their nodes. The first reader
-// has the fence of its number. A reader that joins takes the fence of the first reader's node, and
-// then writes it into its own; each node's fence is written once, by whichever process is first.
+// Readers that hold the lock together have one fence, which is in the data of their nodes. The
+// first reader gets the fence of its number. A reader that joins takes the fence from the first
+// reader's node and writes it into its own node. The fence of a node is written only once; if
+// several processes try, the first one succeeds.
 
 // maxLag is how far a fence may lag behind the server's clock.
 const maxLag = 10 * time.Second
 
-// A mapping gives number the fence Fence, and every other number the fence at the same distance.
+// A mapping gives the number Number the fence Fence. Any other number gets a fence at the same
+// distance from Fence.
 type mapping struct {
 	Fence  uint64 `json:"fence"`
 	Number int32  `json:"number"`
@@ -46,7 +49,7 @@ func (m mapping) encode() []byte {
 	return text
 }
 
-// fences has the mappings that the store has read.
+// fences holds the mappings that the store has read.
 type fences struct {
 	mu    sync.Mutex
 	known map[string]mapping // by the node of the lock
@@ -111,8 +114,8 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 	return m, err
 }
 
-// lookWithMapping does what look does, and reads the mapping at the same time, for a caller that
-// may need it next. If the mapping changes in between, the caller reads it again.
+// lookWithMapping is like look, and also reads the mapping at the same time, for a caller that may
+// need it next. If the mapping changes after that, the caller reads it again.
 func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	if ss.cfg.noFences {
 		return ss.look(dir)
@@ -120,15 +123,15 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = ss.readMapping(dir) // an error comes up again when the mapping is needed
+		_, _ = ss.readMapping(dir) // if this fails, the caller reads the mapping again and gets the error
 	}()
 	q, err := ss.look(dir)
 	<-done
 	return q, err
 }
 
-// raise gives number a fence of least or more, if own still exists. It returns ErrLost if own does
-// not exist. more are further operations of the same transaction.
+// raise makes the fence of number at least least, if the node own still exists. It returns ErrLost
+// if own does not exist. more are further operations of the same transaction.
 func (ss *session) raise(dir string, own node, number int32, least, floor uint64, more ...any) (mapping, error) {
 	for {
 		m, err := ss.readMapping(dir)
@@ -179,7 +182,8 @@ func (ss *session) fenceOf(h *hold, n node, q *queue, above uint64) (uint64, err
 }
 
 // advance raises a mapping if the fence of n lags behind the clock, or if above demands it. The
-// time on the server's clock is that at which n was made, and what has passed since then.
+// server's clock is computed from the time at which n was made and the time that has passed since
+// then.
 func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, error) {
 	f := m.at(n.number)
 	least, floor := f, uint64(0)

@@ -33,7 +33,8 @@ type hold struct {
 	turn chan struct{}
 	refs int // operations; guarded by holds.mu
 
-	// Only the operation that has turn uses these. It changes the first ones under holds.mu.
+	// Only the operation that has turn uses these fields. It changes the fields before bound only
+	// under holds.mu.
 	state   state
 	ss      *session
 	node    node
@@ -113,7 +114,7 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// enterHeld does what enter does, for a hold that is live.
+// enterHeld is enter for a token that must have a live hold.
 func (hs *holds) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := hs.enter(ctx, name, token)
 	if err != nil {
@@ -156,7 +157,7 @@ func (hs *holds) take(ss *session, h *hold, st state, n node, fence uint64) erro
 	return nil
 }
 
-// clear notes that h has nothing, and why.
+// clear notes that h has nothing any more. why is the reason.
 func (hs *holds) clear(h *hold, why error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
