@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -285,4 +286,36 @@ func TestTLS(t *testing.T) {
 	if _, err := memcachestore.FromURL(t.Context(), parse(t, "memcached://"+addr+"?tls=yes")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
+}
+
+// All callers share a connection. A caller whose context ends while its request is written must not
+// end the requests of others.
+func TestLateCallersDisturbNobody(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, server.Memcached(t).Addr())
+	stop := make(chan struct{})
+	var late sync.WaitGroup
+	for i := range 8 {
+		late.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(20+n%200)*time.Microsecond)
+				s.Acquire(ctx, request(fmt.Sprint("late", i, ".", n), "token"))
+				cancel()
+			}
+		})
+	}
+	for i := range 500 {
+		name := fmt.Sprint("calm", i)
+		if _, err := s.Acquire(t.Context(), request(name, "token")); err != nil {
+			t.Errorf("a calm caller gets %v", err)
+			break
+		}
+	}
+	close(stop)
+	late.Wait()
 }
