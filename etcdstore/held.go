@@ -2,6 +2,8 @@ package etcdstore
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -62,7 +64,7 @@ func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.T
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxUntils)
-	for id := range ends {
+	for _, id := range slices.Collect(maps.Keys(ends)) { // not over the map, which the goroutines change
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
