@@ -31,7 +31,7 @@ type Store struct {
 	crowd   crowd
 }
 
-// enter does what begin does, but without check, which a store opened with Lazy makes at its first
+// enter is begin without check. A store that was opened with Lazy makes that check at its first
 // call.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
@@ -145,9 +145,10 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 	return s.rows.load(ctx, name)
 }
 
-// tell wakes the waiters that a change concerns. These are the waiters for whom the name was
-// reserved, in this process or through the database, and the first waiter of the queue if it is in
-// this process. With quiet, tell wakes only the waiters with a reservation.
+// tell wakes the waiters that a change concerns. tell wakes the waiters for whom the name was
+// reserved, either in this process or through the database. It also wakes the first waiter of the
+// queue, if that waiter is in this process. With quiet, tell wakes only the waiters with a
+// reservation.
 func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {
@@ -155,8 +156,8 @@ func (s *Store) tell(ctx context.Context, name string, st *state, handed []reser
 	}
 }
 
-// wakeReserved wakes the waiters that the name was reserved for, and warns those behind them. They
-// are in this process, or the database notifies them.
+// wakeReserved wakes the waiters that the name was reserved for, and warns the waiters behind them.
+// It does so directly in this process, and through the database in other processes.
 func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	for _, r := range handed {
 		var args []any

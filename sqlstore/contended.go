@@ -12,8 +12,8 @@ import (
 )
 
 // These statements are for a name that others wait for. Each of them makes one step of state.go in
-// the server, so that no other process can change the row between a read and a write. They exist on
-// PostgreSQL only, whose NOTIFY makes hand-overs frequent:
+// the server, so no other process can change the row between a read and a write. They exist only on
+// PostgreSQL, where NOTIFY makes hand-overs frequent.
 //
 //	statement  step of state.go          makes the step if
 //	handOver   release, then handOver    the token has a live exclusive hold; no transaction keeps
@@ -25,8 +25,8 @@ import (
 //
 // Like all statements that grant, handOver locks the row FOR UPDATE, and skips it if a transaction
 // that checks or holds the lock has locked it. Before that, handOver locks the row as an UPDATE
-// does. So it waits for a process that is just writing to the row, and does not skip the row
-// because of it.
+// does. So if another process is just writing to the row, handOver waits for that process and does
+// not skip the row.
 type contendedStatements struct{ handOver, enqueue string }
 
 func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
@@ -37,16 +37,16 @@ func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 	return st
 }
 
-// lockForGrant makes a CTE called g, which locks the row of a name for a grant and returns it. g
-// waits for other writers. It does not wait for a transaction that checks or holds the lock; then g
-// is empty.
+// lockForGrant makes a CTE called g, which locks the row of a name for a grant and returns it. The
+// CTE waits for other writers. It does not wait for a transaction that checks or holds the lock. If
+// there is one, g is empty.
 func lockForGrant(t tables, columns string) string {
 	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
 }
 
-// The CTE f has the row's state m, the places of the first two waiters, and the time after the row
-// was locked.
+// The CTE f has the state m of the row, the places of the first two waiters, and the time. That
+// time is read after the row was locked.
 func handOverText(d *dialect, t tables) string {
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
 		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +
@@ -76,7 +76,8 @@ func enqueueText(d *dialect, t tables) string {
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
 // handOver releases an exclusive hold and reserves the name for the first in the queue, in one
-// statement. next is the place of the following waiter, or nil. ok is false if nothing was changed.
+// statement. next is the place of the waiter after that, or nil. ok is false if nothing was
+// changed.
 func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return to, nil, false, nil
@@ -94,7 +95,7 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	if behind != "" {
 		next = &place{}
 		if err := json.Unmarshal([]byte(behind), next); err != nil {
-			next = nil // the hand-over is done; that waiter notices it without a warning
+			next = nil // the hand-over is done, and that waiter will notice it without a warning
 		} else {
 			to.next = next.address()
 		}
@@ -102,8 +103,8 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	return to, next, true, nil
 }
 
-// enqueue gives r a place at the end of the queue, in one statement. It returns the state after
-// that. ok is false if nothing was changed.
+// enqueue gives r a place at the end of the queue, in one statement. It returns the new state. ok
+// is false if nothing was changed.
 func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, now micros, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {
 		return nil, 0, false, nil

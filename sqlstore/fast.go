@@ -30,8 +30,8 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	return t.grant(ctx, text, "", r)
 }
 
-// pass ends the live exclusive hold of a token and grants the name to r, in one statement. ok is
-// false if nothing was changed, for instance because somebody waits.
+// pass ends the live exclusive hold of a token and grants the name to r, in one statement. If
+// nothing was changed, ok is false, for instance because somebody waits.
 func (t *table) pass(ctx context.Context, token string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	if t.sql.pass == "" {
 		return g, false, nil
@@ -39,7 +39,7 @@ func (t *table) pass(ctx context.Context, token string, r *driver.Request) (g dr
 	return t.grant(ctx, t.sql.pass, token, r)
 }
 
-// grant runs a statement that gives the name to r, if the row has the token from.
+// grant runs the statement text, which gives the name to r if the row has the token from.
 func (t *table) grant(ctx context.Context, text, from string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	holder, err := json.Marshal(r.Holder)
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 //	_c_GUID-KIND-NUMBER
 //
 // GUID is drawn for each node, so that a store finds its node if the reply to its request was lost.
-// NUMBER is given by ZooKeeper. KIND is one of these:
+// NUMBER is given by ZooKeeper. KIND is one of these letters:
 //
 //	kind  node of                         behaves as
-//	x     a try for an exclusive lock     exclusive; the node of a hold, or it goes at once
+//	x     a try for an exclusive lock     exclusive; it becomes a hold or is deleted at once
 //	w     a waiter for an exclusive lock  exclusive
-//	s     a try for a shared lock         shared; the node of a hold, or it goes at once
+//	s     a try for a shared lock         shared; it becomes a hold or is deleted at once
 //	r     a waiter for a shared lock      shared
 //	u     a promotion that was refused    exclusive, for the readers behind it
 //
@@ -94,11 +94,11 @@ func parseNode(name string) (node, bool) {
 	return node{rest[:guidSize], k, int32(n)}, err == nil && known
 }
 
-// before reports whether n stands before o. Numbers wrap from 2^31 - 1 to -2^31, so their distance
-// decides.
+// before reports whether n stands before o. Numbers wrap from 2^31 - 1 to -2^31, so the sign of
+// their distance decides.
 func (n node) before(o node) bool { return n.number-o.number < 0 }
 
-// A queue is the nodes of a lock, in order.
+// A queue holds the nodes of a lock in order.
 type queue struct {
 	nodes []node
 	stat  zk.Stat // of the lock's node
@@ -115,7 +115,7 @@ func newQueue(children []string, stat *zk.Stat) *queue {
 	return q
 }
 
-// blocker returns the last node that must go before n has the lock.
+// blocker returns the last of the nodes that must go before n has the lock.
 func (q *queue) blocker(n node) (b node, blocked bool) {
 	for _, o := range q.nodes {
 		if !o.before(n) {
@@ -166,7 +166,7 @@ func (q *queue) find(guid string) (node, bool) {
 	return node{}, false
 }
 
-// data is what a node says about its holder.
+// data is the content of a node. It describes the holder.
 type data struct {
 	Host  string        `json:"host,omitempty"`
 	PID   int           `json:"pid,omitempty"`
@@ -189,7 +189,7 @@ func decode(text []byte) (d data) {
 	return d
 }
 
-// literal has the bytes that a name keeps in the name of its node.
+// literal has the bytes that escape does not change.
 const literal = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
 
 // escape returns the name of the node for a name. Bytes outside of literal, and a dot at the

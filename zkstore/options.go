@@ -16,7 +16,7 @@ import (
 type Config struct {
 	// Servers are the addresses of the ensemble's members, each HOST:PORT.
 	Servers []string
-	// User and Password log in with ZooKeeper's digest scheme. Then nodes that the store makes
+	// User and Password log in with ZooKeeper's digest scheme. The nodes that the store makes then
 	// belong to this user, and nobody else may read or change them (CREATOR_ALL). Without User,
 	// everybody may change them. The password travels unencrypted unless Dial encrypts.
 	User, Password string
@@ -45,7 +45,8 @@ type config struct {
 // given. The servers allow 2 to 20 of their ticks; with their usual settings, that is 4 to 40 s.
 const DefaultSessionTimeout = 10 * time.Second
 
-// defaultRoot is the node below which the locks are, unless Root or SymfonyLayout says otherwise.
+// defaultRoot is the node below which the store keeps the locks, unless Root or SymfonyLayout says
+// otherwise.
 const defaultRoot = "/padlock"
 
 func defaults() config { return config{timeout: DefaultSessionTimeout} }
@@ -119,7 +120,7 @@ func checkRoot(root string) error {
 // dir returns the node of a lock.
 func (c *config) dir(name string) string { return join(c.root, escape(name)) }
 
-// acl returns who may use the nodes that the store makes.
+// acl returns the access rights of the nodes that the store makes.
 func (c *config) acl() []zk.ACL {
 	if c.user != "" {
 		return zk.AuthACL(zk.PermAll)

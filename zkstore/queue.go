@@ -27,8 +27,8 @@ func (ss *session) look(dir string) (q *queue, err error) {
 	return q, err
 }
 
-// fresh does what look does, and sees everything that happened before it was called. Without the
-// sync, a server may answer with an older state, if the session moved to it.
+// fresh is like look, but sees everything that happened before it was called. Without its sync, a
+// server to which the session has moved may answer with an older state.
 func (ss *session) fresh(dir string) (*queue, error) {
 	if err := ss.again(func() error { _, err := ss.conn.Sync(dir); return err }); err != nil {
 		return nil, err
@@ -89,8 +89,9 @@ func (ss *session) search(dir, guid string) (n node, found bool, err error) {
 	return n, found, nil
 }
 
-// remove deletes the node with a GUID that may exist or may yet come into being. It gives up when
-// the session has ended, since the node ends with it.
+// remove deletes the node with a GUID. The node may exist, or a request that is still on its way
+// may create it. remove gives up when the session has ended, because the servers then delete the
+// node.
 func (ss *session) remove(dir, guid string) {
 	for round := 0; round < 3 && ss.alive(); {
 		if n, found, err := ss.search(dir, guid); err != nil {
@@ -108,7 +109,7 @@ func (ss *session) remove(dir, guid string) {
 	}
 }
 
-// delete deletes a node. It is no error if the node does not exist after a reply was lost.
+// delete deletes a node. If a reply was lost before, it is no error that the node does not exist.
 func (ss *session) delete(path string) error {
 	tries := 0
 	return ss.again(func() error {
@@ -132,8 +133,8 @@ func (ss *session) leave(dir string, n node) {
 	})
 }
 
-// make makes the node of a lock and those above it. They stay for ever: the node of a lock has its
-// fence, and must not be forgotten while a clock may be set back.
+// make makes the node of a lock and those above it. They are never deleted. The node of a lock has
+// the lock's fence, and without the fence a clock that is set back would let fences fall.
 func (ss *session) make(dir string) error {
 	return ss.again(func() error {
 		_, err := ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())

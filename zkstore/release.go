@@ -48,8 +48,8 @@ func (s *Store) reach(ctx context.Context) error {
 	return ss.again(func() error { _, err := ss.conn.Sync(s.cfg.root); return err })
 }
 
-// tidy forgets a hold whose session was lost. The servers may not have noticed that yet, so it
-// deletes the node if a new session is connected.
+// tidy forgets a hold whose session was lost. The servers may not have noticed that yet, so if a
+// new session is connected, tidy deletes the node.
 func (s *Store) tidy(h *hold) {
 	path := h.path()
 	s.holds.clear(h, errReleased)

@@ -61,7 +61,8 @@ func (ss *session) back(ctx context.Context) error {
 	}
 }
 
-// again runs a request that may be repeated, until its connection lasts long enough.
+// again runs a request, and repeats it until no lost connection interrupts it. The request must be
+// repeatable.
 func (ss *session) again(request func() error) error {
 	for {
 		err := request()

@@ -18,10 +18,11 @@ import (
 //
 //	state         meaning                                       holds
 //	connected     the servers answer                            held
-//	disconnected  the client looks for a server                 held, until the session's clock ends
-//	lost          the servers said so, or the clock has ended   lost
+//	disconnected  the client looks for a server                 held, until the clock of the session ends
+//	lost          the servers said so, or its clock has ended   lost
 //
-// The store's own clock decides about the end: the client hears of it only when it is connected.
+// The store's own clock decides when the session ends, because the client learns of the end only
+// while it is connected.
 type session struct {
 	host
 	conn  *zk.Conn
@@ -33,7 +34,7 @@ type session struct {
 	wire    *wire
 	login   bool          // the credentials were accepted
 	up      chan struct{} // closed while connected
-	down    chan struct{} // closed when no server could be reached, until one is
+	down    chan struct{} // closed when no server can be reached; made anew when one can
 	why     error         // the last error of dial
 	watches map[string]chan struct{}
 	kept    map[string]*hold // holds whose nodes are watched
@@ -86,8 +87,8 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next returns the next server. The client pauses for a second, and notices that it was closed, if
-// the second result is true. That pause is too long for a short session, so dial pauses instead.
+// Next returns the next server. If the second result is true, the client pauses for a second and
+// checks whether it was closed. That pause is too long for a short session, so dial pauses instead.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,8 +113,8 @@ func (h *hosts) Connected() {
 	h.failed = 0
 }
 
-// dial connects to a server. After the end of the session it refuses, since the client would begin
-// another one.
+// dial connects to a server. After the end of the session it returns an error, because the client
+// would begin another session.
 func (ss *session) dial(network, addr string) (net.Conn, error) {
 	if ss.bound.Err() != nil {
 		return nil, context.Cause(ss.bound)
@@ -165,7 +166,7 @@ func (ss *session) connected() {
 	})
 }
 
-// unreachable notes that every server was tried without success.
+// unreachable notes that the client has tried every server without success.
 func (ss *session) unreachable() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -216,7 +217,7 @@ func (ss *session) online() <-chan struct{} {
 	return ss.up
 }
 
-// alive reports whether the session cannot have ended yet.
+// alive reports whether the session certainly still exists at the servers.
 func (ss *session) alive() bool {
 	if ss.bound.Err() != nil {
 		return false
@@ -239,7 +240,7 @@ func (ss *session) lose(why error) {
 	ss.spawn(ss.conn.Close)
 }
 
-// keep asks the servers for signs of life, and ends the session in time if there are none.
+// keep asks the servers for a reply from time to time, and ends the session if its clock ends.
 func (ss *session) keep() {
 	timer := make(chan struct{}, 1)
 	var asking sync.Mutex
@@ -266,8 +267,8 @@ func (ss *session) keep() {
 	}
 }
 
-// ask sends a request that passes the leader, and then watches the nodes of holds that are older
-// than a round.
+// ask sends a request that passes the leader, and then watches the nodes of the holds that it found
+// before.
 func (ss *session) ask() {
 	select {
 	case <-ss.online():

@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Status implements driver.Reporter. It asks every server for its version and mode, and the rest
-// of one server, as far as its whitelist of commands allows.
+// Status implements driver.Reporter. It asks every server for its version and mode. It asks one
+// server for everything else. A server answers only the commands on its whitelist.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	return do(ctx, s, func() ([]driver.Finding, error) {
 		ss, err := s.session(ctx)

@@ -21,7 +21,7 @@ type Store struct {
 	holds    holds
 	fences   fences
 
-	work    sync.WaitGroup // operations and clean-ups, and one more until Close
+	work    sync.WaitGroup // counts operations and clean-ups, and one more until Close
 	ending  sync.Mutex     // guards closed and drained, and additions to work
 	closed  bool
 	drained bool
@@ -46,8 +46,8 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// session returns the session when it is connected. It begins a new one if the last one was lost.
-// An error means that nothing was sent.
+// session returns the session when it is connected. If the last session was lost, it begins a new
+// one. An error means that nothing was sent.
 func (s *Store) session(ctx context.Context) (*session, error) {
 	ss, err := s.current()
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Store) afterClose(err error) error {
 
 var errClosed = fmt.Errorf("%w: the store was closed", driver.ErrClosed)
 
-// Close ends the session. All holds end with it, at once if a server can be reached.
+// Close ends the session, and with it all holds. If a server can be reached, they end at once.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	first := !s.closed

@@ -15,14 +15,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// In Symfony's layout a lock is one ephemeral node with the token as its data. The node's name is
-// the lock's, if that has no slash. Otherwise slashes become "-", and "-" and the SHA-1 of the
-// lock's name follow.
+// In Symfony's layout a lock is one ephemeral node with the token as its data. If the name of the
+// lock has no slash, it is the name of the node. Otherwise each slash becomes "-", and "-" and the
+// SHA-1 of the lock's name are appended.
 
 // symfonyNode returns the path of a lock's node.
 func (c *config) symfonyNode(name string) string {
 	if !symfonyTakes(name) {
-		// PHP cannot lock such a name, so any node will do that no other name has.
+		// PHP cannot lock such a name, so the node may have any name that no other lock has.
 		sum := sha256.Sum256([]byte(name))
 		return join(c.root, "padlock-"+hex.EncodeToString(sum[:]))
 	}

@@ -19,7 +19,8 @@ func (s *Store) verify(h *hold) error {
 	return err
 }
 
-// owns asks whether the node of h exists. In Symfony's layout it may be the next holder's.
+// owns asks whether the node of h exists. In Symfony's layout, the node may belong to the next
+// holder.
 func (s *Store) owns(h *hold) (there bool, err error) {
 	if s.cfg.symfony {
 		token, _, err := h.ss.symfonyHolder(h.dir)

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. With reserve, it joins the queue and watches the node before its
-// own. Without reserve, it watches a node that is in the way.
+// Wait implements driver.Waiter. With reserve, the waiter joins the queue and watches the node
+// before its own. Without reserve, it watches the first node that keeps it from the lock.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -62,7 +62,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	}
 	joined := time.Now()
 	var q *queue
-	look := ss.lookWithMapping // before it waits, so that the hand-over is quicker
+	look := ss.lookWithMapping // reads the mapping before the wait, so that the hand-over is quicker
 	err = s.await(ctx, ss, func() (string, bool, error) {
 		q, err = look(dir)
 		look = ss.look
@@ -84,7 +84,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 }
 
-// orTryAgain returns no error if only the session was lost: the caller then tries again.
+// orTryAgain returns nil if err means only that the session was lost. The caller then tries again.
 func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -123,8 +123,8 @@ func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }
 
-// firstInTheWay returns the node that a waiter without a place has to wait for. That is the first
-// one that is not the caller's own hold.
+// firstInTheWay returns the node that a waiter outside of the queue has to wait for. That is the
+// first node that is not the caller's own hold.
 func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, error) {
 	dir := s.cfg.dir(r.Name)
 	q, err := ss.look(dir)
@@ -140,7 +140,7 @@ func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, err
 	return "", false, nil
 }
 
-// nodeOf returns the GUID of the node that a token holds, or "".
+// nodeOf returns the GUID of the node of a token's hold, or "".
 func (s *Store) nodeOf(name, token string) string {
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()
@@ -150,8 +150,9 @@ func (s *Store) nodeOf(name, token string) string {
 	return ""
 }
 
-// await waits until next reports that no node is in the way. next returns the node to wait for. It
-// is asked again when that node is deleted, and from time to time, in case a watch was lost.
+// await waits until next reports that no node is in the way. next returns the node to wait for.
+// await calls next again when that node is deleted. It also calls next from time to time, in case a
+// watch was lost.
 func (s *Store) await(ctx context.Context, ss *session, next func() (path string, blocked bool, err error)) error {
 	for ctx.Err() == nil {
 		path, blocked, err := next()

@@ -9,8 +9,8 @@ import (
 )
 
 // watchHolds watches the nodes of the holds that are not watched yet, so that a holder notices when
-// Break, or another program, deletes its node. The session calls it from time to time, so that
-// short holds cost nothing.
+// Break, or another program, deletes its node. The session calls watchHolds only from time to time,
+// so short holds cost nothing.
 func (s *Store) watchHolds(ss *session) {
 	s.holds.mu.Lock()
 	var fresh []*hold

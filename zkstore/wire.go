@@ -9,14 +9,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// headSize is the length of a packet's length and the part of the packet that a wire reads.
+// headSize is how many bytes of a packet a wire reads: the length of the packet and the 16 bytes
+// after it.
 const headSize = 4 + 16
 
 // A wire is a connection that notes when requests were sent and which of them were answered.
 //
-// It hides a failed write from the client, closes the connection, and lets the client's next read
-// fail instead: after a failed write, the client answers the request twice, which stops it for ever
-// (github.com/go-zookeeper/zk/pull/163).
+// After a failed write, the client would answer the request twice, which stops it for ever
+// (github.com/go-zookeeper/zk/pull/163). So a wire hides a failed write from the client and closes
+// the connection. Then the next read of the client fails.
 type wire struct {
 	net.Conn
 	clock driver.Clock

@@ -16,12 +16,12 @@ var dsns = map[sqlstore.Engine][]string{
 	sqlstore.SQLite:     {"sqlite", "sqlite3"},
 }
 
-// ofPHPsClient are parameters of Doctrine that say how PHP connects, not where its locks are.
+// ofPHPsClient are parameters of Doctrine that only say how PHP connects, so they are ignored.
 var ofPHPsClient = []string{"charset", "persistent", "serverVersion"}
 
 // fromSymfony translates a DSN of PHP's Symfony to the URL of the same table. The DSN is a URL of
-// Doctrine DBAL, or one of PDO such as pgsql:host=…;dbname=…. The parameters of this store follow
-// it, after a question mark. The errors contain nothing of the DSN.
+// Doctrine DBAL, or a DSN of PDO such as pgsql:host=…;dbname=…. After the DSN come a question mark
+// and the parameters of this store. The errors contain nothing of the DSN.
 func fromSymfony(o sqlstore.Opener, dsn string) (*url.URL, error) {
 	_, rest, _ := strings.Cut(dsn, ":")
 	var u *url.URL
@@ -81,8 +81,8 @@ func fromPath(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 	return &url.URL{Scheme: o.Names[0], Path: path}, query, nil
 }
 
-// parametersOf separates the parameters of this store from a DSN of PDO. A question mark with
-// anything else after it is part of the DSN, for example of a password.
+// parametersOf separates the parameters of this store from a DSN of PDO. If other text follows a
+// question mark, that text belongs to the DSN, for example to a password.
 func parametersOf(dsn string) (rest string, query url.Values) {
 	i := strings.LastIndexByte(dsn, '?')
 	if i < 0 {

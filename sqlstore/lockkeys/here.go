@@ -11,7 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// here has what this process knows about its own holds and waiters. The table has no room for it.
+// here keeps what only this process knows about its holds and waiters. The table has no room for
+// it.
 type here struct {
 	mu      sync.Mutex
 	holds   map[string]hold            // by id
@@ -27,7 +28,7 @@ type hold struct {
 	since  time.Time
 }
 
-// most is how many entries are kept of each kind before old ones are removed.
+// most is how many entries of each kind are kept. If there are more, old entries are removed.
 const most = 4096
 
 // took notes a hold of this process.
@@ -46,7 +47,7 @@ func (h *here) took(id, token string, r *driver.Request) {
 	}
 }
 
-// own returns the hold of a token, if it is one of this process.
+// own returns the hold of a token, if this process has it.
 func (h *here) own(id, token string) (hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,8 +127,8 @@ func (h *here) wakeLocked(id string) {
 	}
 }
 
-// A streak is a time in which this process has had a name again and again, with pauses too short
-// for programs that poll.
+// A streak is a time in which this process gets a name again and again. The pauses are so short
+// that programs that poll cannot take it.
 type streak struct {
 	since time.Time // of the first hold
 	given time.Time // the end of the last hold
@@ -136,7 +137,7 @@ type streak struct {
 const (
 	// gap is how long a name stays free for programs that poll. PHP looks every 90 to 110 ms.
 	gap = 130 * time.Millisecond
-	// longest is how long this process may have a name before it has to leave a gap.
+	// longest is how long a streak may last before this process has to leave a gap.
 	longest = time.Second
 )
 
@@ -157,8 +158,8 @@ func (h *here) noteGiven(id string, since time.Time) {
 	}
 }
 
-// leaveGap waits until other programs had a chance to take the name, if this process has had it for
-// long. It returns the error of ctx if that ends first.
+// leaveGap waits after a long streak, so that other programs get a chance to take the name. If ctx
+// ends first, it returns the error of ctx.
 func (h *here) leaveGap(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s, ok := h.streaks[id]

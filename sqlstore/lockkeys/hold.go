@@ -8,8 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// seconds returns the number that is added to the server's clock, in whole seconds, for a lease of
-// ttl. The clock is rounded down, so the lease lasts at least ttl, for every version of PHP.
+// seconds returns how many whole seconds are added to the server's clock for a lease of ttl. The
+// clock is rounded down, so they are enough for every version of PHP to keep the lease for at least
+// ttl.
 func (s *Store) seconds(ttl time.Duration) int64 {
 	n := int64((ttl+time.Second-1)/time.Second) + 1
 	if dialects[s.engine].early > 0 {
@@ -19,8 +20,9 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 }
 
 // grant returns the Grant of the hold in a row, to which this call has given a lease of ttl. The
-// time left counts to the earliest instant at which some program may take the name over. It is at
-// least ttl, even if reading the row took long, because it counts from before the call.
+// TTL of the Grant ends at the earliest instant at which any program may take the name over. It is
+// at least ttl even if reading the row took long, because it counts from the instant before the
+// call.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
@@ -61,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // replace lets a token take over the live hold of another token.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
 	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, stored(r.Replaces))
-	if err == nil && is.token == token && is.live() { // if Replaces held nothing, this is a repeat
+	if err == nil && is.token == token && is.live() { // if the token Replaces has no hold any more, this is a repeat
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
 	}
 	switch {
@@ -136,7 +138,8 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return outcome, nil
 }
 
-// settle removes what a statement of unknown outcome may still write for a token that was released.
+// settle removes the row of a released token again and again, because a statement of unknown
+// outcome may still write it.
 func (s *Store) settle(id, token string) {
 	if !s.here.doubted(token) {
 		return
@@ -165,8 +168,8 @@ func (s *Store) removeLate(id, token string) {
 	}
 }
 
-// held returns the refusal for a name whose row is is. The row may be that of a lease that ends at
-// this moment.
+// held returns the error for a name that has the row is. The row may be that of a lease that ends
+// at this moment.
 func (s *Store) held(id string, is *row) error {
 	err := &driver.HeldError{Waiters: -1}
 	if is.live() {

@@ -32,8 +32,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return st, nil
 }
 
-// List implements driver.Lister. It knows only the names that are stored as they are. If the table
-// has others, the error is errors.ErrUnsupported.
+// List implements driver.Lister. It lists only names that the table has in plain text. If the table
+// also has hashes of names, List returns errors.ErrUnsupported.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return out, nil
 }
 
-// Break implements driver.Breaker. The table has no fences, so seenFence is 0, and Break ends the
-// hold that the name has at that moment. It returns 0.
+// Break implements driver.Breaker. The table has no fences, so seenFence must be 0. Break ends the
+// hold that the name has at that moment, and returns 0.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := s.checkName(name); err != nil {
 		return 0, err

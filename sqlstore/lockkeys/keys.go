@@ -14,7 +14,7 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// maxPlain is the length from which on Symfony stores the hash of a name.
+// maxPlain is the length of the shortest name that Symfony stores as a hash.
 const maxPlain = 64
 
 // id returns the text that stands for a name in the table. PHP cannot store some names as they are.
@@ -58,8 +58,8 @@ func (s *Store) checkName(name string) error {
 const maxStored = 44
 
 // stored returns the text that stands for a token in the table. Tokens of padlock and of PHP are 44
-// characters long and are stored as they are. Any other token may be too long for the column, or no
-// text at all, so its hash is stored.
+// characters long and are stored as they are. Any other token may be too long for the column or may
+// not be valid text, so its hash is stored.
 func stored(token string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(token) <= maxStored && !strings.ContainsFunc(token, odd) {

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// Layout says how the table spells the name of a lock. All programs that share locks need the same
-// layout: the two do not exclude each other.
+// Layout says how the table spells the name of a lock. All programs that share locks must use the
+// same layout. Programs with different layouts do not exclude each other.
 type Layout int
 
 const (
@@ -45,12 +45,12 @@ type config struct {
 	lenient bool // accepts every server, so that Status can examine it
 }
 
-// Table sets the name of the table, PHP's option db_table. The default is lock_keys. The name may
-// have a schema or database in front, as in "locks.lock_keys".
+// Table sets the name of the table, which is the option db_table in PHP. The default is lock_keys.
+// A schema or database may come before the name, as in "locks.lock_keys".
 func Table(name string) Option { return func(c *config) { c.table = name } }
 
-// Columns sets the names of the columns, PHP's options db_id_col, db_token_col and
-// db_expiration_col. The defaults are key_id, key_token and key_expiration.
+// Columns sets the names of the columns, which are the options db_id_col, db_token_col and
+// db_expiration_col in PHP. The defaults are key_id, key_token and key_expiration.
 func Columns(id, token, expiration string) Option {
 	return func(c *config) { c.id, c.token, c.expiration = id, token, expiration }
 }

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	pruneOdds  = 100       // one of that many grants removes old rows, as in PHP
+	pruneOdds  = 100       // one grant in pruneOdds removes old rows, as in PHP
 	pruneBatch = "100"     // rows at a time
 	pruneAfter = time.Hour // since the end of the lease
 )
 
-// pruneSometimes removes old rows in the background, now and then. PHP removes expired rows with
-// one DELETE within somebody's request; this removes them by their keys, and nobody waits for it.
+// pruneSometimes removes old rows in the background, now and then. PHP removes them with one
+// DELETE, and the request that happens to run it has to wait. This store removes rows by their
+// keys, and no call waits for that.
 func (s *Store) pruneSometimes() {
 	if rand.IntN(pruneOdds) == 0 {
 		s.work.Go(func() {
@@ -28,7 +29,7 @@ func (s *Store) pruneSometimes() {
 }
 
 // Prune removes rows whose leases ended more than an hour ago, at most 100 of them, and returns how
-// many it removed. The store also prunes by itself, after one grant of 100, and so does PHP.
+// many it removed. PHP and the store also prune by themselves, after about one grant in 100.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

@@ -49,8 +49,8 @@ func (s *Store) madeMeanwhile(ctx context.Context) bool {
 	return false
 }
 
-// hasKey makes sure that the table keeps no two rows for one name. The other engines refuse the
-// statement that takes a name if there is no such key; MySQL would add a second row.
+// hasKey makes sure that the table cannot have two rows for one name. Without a unique key, MySQL
+// would add a second row. The other engines would refuse the statement that takes a name.
 func (s *Store) hasKey(ctx context.Context) error {
 	if s.engine != sqlstore.MySQL {
 		return nil

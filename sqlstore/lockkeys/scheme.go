@@ -8,12 +8,12 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// parameters are those of the URLs of this store, besides the ones of [sqlstore.Opener.Pool].
+// parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme describes the URLs of an engine for package open. A URL with the parameter layout is one
-// of this store, and any other URL one of package sqlstore. DSNs of PHP's Symfony after symfony+
-// mean this store.
+// Scheme describes the URLs of an engine for package open. A URL with the parameter layout belongs
+// to this store, and any other URL belongs to package sqlstore. A DSN of PHP's Symfony, with
+// symfony+ before it, belongs to this store.
 func Scheme(o sqlstore.Opener) driver.Scheme {
 	s := o.Scheme()
 	own := s
@@ -44,7 +44,7 @@ func Scheme(o sqlstore.Opener) driver.Scheme {
 	return s
 }
 
-// ofLayout reports whether a URL is one of this store.
+// ofLayout reports whether a URL belongs to this store.
 func ofLayout(u *url.URL) bool { return u.Query().Has("layout") }
 
 func openURL(ctx context.Context, u *url.URL, o sqlstore.Opener, opening driver.Opening) (driver.Store, error) {
@@ -62,7 +62,8 @@ func openURL(ctx context.Context, u *url.URL, o sqlstore.Opener, opening driver.
 	return s, nil
 }
 
-// tableVersion is the version of the table. PHP's table has none, so it is always this one.
+// tableVersion is the version of the table. PHP's table has no version of its own, so the version
+// is always 1.
 const tableVersion = 1
 
 // upgrade makes the table if it is missing.
@@ -90,7 +91,8 @@ func upgrade(ctx context.Context, u *url.URL, o sqlstore.Opener) (from, to int, 
 //
 // The URL has these parameters, and those of the driver ([sqlstore.Opener].Parameters):
 //
-//	layout=symfony         Symfony 7.4 and later; required, or layout=symfony73 up to Symfony 7.3
+//	layout=symfony         the layout of Symfony 7.4 and later; required
+//	layout=symfony73       the layout up to Symfony 7.3, instead
 //	db_table=NAME          Table
 //	db_id_col=NAME         Columns
 //	db_token_col=NAME      Columns
@@ -130,7 +132,8 @@ type target struct {
 // layouts has the values of the parameter layout.
 var layouts = map[string]Layout{Symfony.String(): Symfony, Symfony73.String(): Symfony73}
 
-// whichLayout says what the parameter layout means. The layouts exclude nobody who uses the other.
+// whichLayout says what the parameter layout means. Programs with different layouts do not exclude
+// each other.
 const whichLayout = "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4 or later"
 
 // parse reads the parameters of this store from a URL.

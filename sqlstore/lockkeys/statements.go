@@ -10,20 +10,20 @@ import (
 // The table has one row for each name that is held.
 //
 //	key_id          the name, or its SHA-256 in hexadecimal digits; see Layout
-//	key_token       of the hold
+//	key_token       the token of the hold
 //	key_expiration  the second since 1970 in which the lease ends
 //
-// Any program may take a row over from that second on. Versions of PHP judge it differently:
+// Any program may take a row over from that second on. Versions of PHP differ in when they do:
 //
 //	PostgreSQL, Symfony up to 7.3.1   half a second early: they round the clock to whole seconds
-//	any other                         at that second
+//	any other                         at the beginning of that second
 //
-// So a lease of padlock's ends, for its holder, at the earlier of the two times, and padlock takes
-// another program's lease over at the later one. A lease in SQLite may end between two seconds, if
-// PHP asked for a fractional TTL. NULL never ends.
+// So the holder of a lease of padlock relies on it only until the earlier of the two times. Padlock
+// takes over another program's lease only at the later one. In SQLite, a lease with a fractional
+// TTL from PHP may end between two seconds. A lease with the end NULL never ends.
 //
-// A row that has the token of a hold proves that nobody else had the name since, even after the
-// end of the lease, because every take-over writes the token.
+// A row that has the token of a hold proves that nobody else had the name since, even after the end
+// of the lease, because every take-over writes the token.
 
 // A dialect holds the differences between the engines.
 type dialect struct {
@@ -34,7 +34,7 @@ type dialect struct {
 	early   micros // how much earlier than at the stored second PHP may end a lease
 	greater string // the function for the greater of two numbers
 	wide    string // casts the column of the end to a type that has room for microseconds
-	take    string // takes a name that is free, or makes the lease of its own hold last longer
+	take    string // takes a free name, or makes the lease of the token's own hold longer
 
 	create string // makes the table as PHP does
 }
@@ -49,7 +49,7 @@ var dialects = map[sqlstore.Engine]*dialect{
 	sqlstore.MySQL: {
 		now: dbms.Clock[dbms.MySQL], seconds: dbms.Clock[dbms.MySQL] + " DIV 1000000",
 		greater: "GREATEST",
-		// {token} comes first, so the condition on {end} sees who has the row from now on.
+		// {token} is assigned first, so the condition on {end} sees the new token.
 		take: "INSERT INTO {table} ({id}, {token}, {end}) VALUES (?, ?, {seconds} + ?) ON DUPLICATE KEY UPDATE " +
 			"{token} = IF(CAST({token} AS BINARY) = CAST(VALUES({token}) AS BINARY) OR " + over + ", VALUES({token}), {token}), " +
 			"{end} = IF(CAST({token} AS BINARY) = CAST(VALUES({token}) AS BINARY), GREATEST({end}, VALUES({end})), {end})",

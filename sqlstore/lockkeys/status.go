@@ -40,7 +40,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	return found, nil
 }
 
-// ids returns what the table has in the column of the name, live or not.
+// ids returns the values in the column of the name, with those of expired leases.
 func (s *Store) ids(ctx context.Context) (ids []string, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT "+s.cfg.id+" FROM "+s.cfg.table)
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *Store) ids(ctx context.Context) (ids []string, err error) {
 	return ids, rows.Err()
 }
 
-// compare looks for rows of the other layout. If a name is there in both ways, two holders may have
-// it at the same time.
+// compare looks for rows of the other layout. If a name is in the table in both layouts, two
+// holders may have it at the same time.
 func (s *Store) compare(ids []string) driver.Finding {
 	plain, hash := 0, map[string]bool{}
 	for _, id := range ids {
@@ -129,8 +129,8 @@ func (s *Store) collation(ctx context.Context) driver.Finding {
 	return f
 }
 
-// timeZone finds out whether the clock that newer versions of PHP read is an hour ahead in the hour
-// before the end of summer time: they read the local time and convert it.
+// Newer versions of PHP read the local time of the server and convert it. timeZone finds out
+// whether that makes their clock an hour fast in the hour before the end of summer time.
 func (s *Store) timeZone(ctx context.Context) driver.Finding {
 	f := driver.Finding{Name: "time_zone", Value: driver.Unknown}
 	zone, err := dbms.Ask(ctx, s.db, "SELECT IF(@@global.time_zone = 'SYSTEM', @@system_time_zone, @@global.time_zone)")

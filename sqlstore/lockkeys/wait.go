@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// poll is the longest pause between two looks at a name, as long as PHP's.
+	// poll is the longest pause before a waiter looks at a name again. PHP pauses as long.
 	poll = 100 * time.Millisecond
 	// silence is how long a wait continues without any reply from the database.
 	silence = 30 * time.Second

@@ -76,7 +76,7 @@ func (s *Store) retry(ctx context.Context, statement func() error) error {
 	}
 }
 
-// glance reads the row of a name, within the time that a call may take.
+// glance reads the row of a name. It may take no longer than a call.
 func (s *Store) glance(ctx context.Context, id string) (row, error) {
 	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()

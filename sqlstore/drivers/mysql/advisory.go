@@ -11,10 +11,9 @@ import (
 	"github.com/padlock-go/padlock/mysqlstore"
 )
 
-// AdvisoryOpener connects package mysqlstore to servers. Its URLs have the form of those of
-// [Opener], with the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. Without fences
-// they need no database. They have neither readTimeout nor writeTimeout, since a waiter waits in a
-// statement.
+// AdvisoryOpener connects package mysqlstore to servers. Its URLs are like those of [Opener], but
+// have the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. With fences=no they need no
+// database. They do not accept readTimeout and writeTimeout, because a waiter waits in a statement.
 func AdvisoryOpener() mysqlstore.Opener {
 	return mysqlstore.Opener{
 		Parameters: slices.DeleteFunc(slices.Clone(parameters), func(p string) bool { return p == "readTimeout" || p == "writeTimeout" }),

@@ -123,7 +123,7 @@ func configure(u *url.URL) (*mysql.Config, error) {
 	return cfg, err
 }
 
-// readURL does what configure does. The database may be missing.
+// readURL is like configure, but the database may be missing.
 func readURL(u *url.URL) (*mysql.Config, error) {
 	query := u.Query()
 	socket := query.Get("socket")

@@ -116,7 +116,7 @@ type listener struct{ c *connector }
 
 const (
 	probeTime = 2 * time.Second  // how long a notification may take to come back
-	deafTime  = 10 * time.Minute // how long until a pooler that did not pass a notification on is tried again
+	deafTime  = 10 * time.Minute // how long until it tries again a pooler that did not pass a notification on
 )
 
 // Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If the

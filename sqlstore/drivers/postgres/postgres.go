@@ -87,7 +87,7 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host that pgx would try both with TLS and without, unless that host is this
+// fallsBack returns a host that pgx would try both with TLS and without, and that is not this
 // machine. It returns "" if there is none. sslmode=prefer and allow have this effect, and prefer is
 // libpq's default.
 func fallsBack(cfg *pgx.ConnConfig) string {

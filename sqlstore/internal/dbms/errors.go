@@ -1,5 +1,6 @@
-// Package dbms has what the stores in databases share: what an error of a database means, how long
-// a call may take, and the settings of a server that matter for locks. It imports no driver.
+// Package dbms has the code that all stores in databases share. It judges errors of a database,
+// limits the time of a call, and reads the settings of a server that matter for locks. It imports
+// no driver.
 package dbms
 
 import (
@@ -94,7 +95,7 @@ func SQLState(err error) string {
 	return ""
 }
 
-// errSilent is the cause with which the context of a call ends if the server does not answer.
+// errSilent is the cause of the end of a call's context if the server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
 // ended returns the error of the caller's context. Drivers compare the deadline with the clock, and

@@ -32,7 +32,7 @@ func unless(advice string, good ...string) func(string) string {
 	}
 }
 
-// questions has the settings that are asked for, by the name of the engine.
+// questions has the settings that Settings and Examine ask for, by the name of the engine.
 var questions = map[string][]question{
 	PostgreSQL: {
 		{name: "version", sql: "SHOW server_version"},
