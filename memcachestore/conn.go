@@ -85,7 +85,8 @@ func (c *client) send(ctx context.Context, request []byte) (*link, <-chan answer
 	if !l.expect(got) {
 		return nil, nil, unsent(l.err)
 	}
-	// The deadline is not the caller's: a write that is cut off ends the connection for all callers.
+	// The deadline is not the caller's, because a write that is cut off ends the connection for
+	// all callers.
 	_ = l.conn.SetWriteDeadline(time.Now().Add(driver.MaxSilence)) // if it fails, so does the write
 	if _, err := l.conn.Write(request); err != nil {
 		l.end(err)
