@@ -21,8 +21,8 @@ type Locks struct {
 
 // AcquireAll takes the locks on all names, or none of them. It sorts the names, leaves out
 // repetitions, and takes one lock after the other. So two callers of AcquireAll never wait for each
-// other in a circle, whatever the order in which they give the names. A caller that holds a lock
-// already when it calls AcquireAll, or between two calls of it, has no such protection.
+// other in a circle, whatever the order in which they give the names. This protection is missing if
+// a caller already holds a lock when it calls AcquireAll, for example from an earlier call.
 //
 // Wait and the deadline of ctx bound the wait for all names together. Wait(0) tries each name once.
 // If it cannot get one of the locks, AcquireAll releases the locks that it has, in reverse order,
@@ -169,8 +169,8 @@ func FencesFrom(ctx context.Context) map[string]uint64 {
 	return fences
 }
 
-// lockSet is one call for several names, and then its holds. During the call, the holds that it has
-// are in the context of the next one, as if calls of Do were nested.
+// lockSet is one call for several names, and then its holds. During the call, the context of each
+// request contains the holds that the call already has, as if calls of Do were nested.
 type lockSet struct {
 	call
 	l     *Locker
@@ -182,7 +182,7 @@ type lockSet struct {
 	// waiting is the context of the requests. It ends when ctx ends, or when a hold that the call
 	// already has is over.
 	waiting  context.Context
-	lasting  context.Context // ends when the first hold is over; for Do, it ends with ctx as well
+	lasting  context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
 	end      context.CancelCauseFunc
 	requests []driver.Request // those of holds
 }
@@ -284,8 +284,9 @@ func (s *lockSet) inside(ctx context.Context) context.Context {
 	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
 }
 
-// valuesBefore is a context that takes its values from another context first. That one must not end
-// (context.WithoutCancel), or else context.Cause would find its cause.
+// valuesBefore is a context that takes its values from another context first. The other context
+// must be one that never ends (context.WithoutCancel). Otherwise context.Cause would find its
+// cause.
 type valuesBefore struct {
 	context.Context
 	values context.Context
@@ -301,8 +302,9 @@ func (c valuesBefore) Value(key any) any {
 func (s *lockSet) context() context.Context { return s.inside(s.lasting) }
 
 // holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
-// were in the first request, a name would stay taken after a refusal for another one. A caller that
-// gives up while holdAtLeast runs gets all locks, so that no name stays taken without the others.
+// were in the first requests and a later name were refused, the earlier names would stay taken. If
+// the caller gives up while holdAtLeast runs, it still gets all locks. So no name stays taken
+// without the others.
 func (s *lockSet) holdAtLeast() error {
 	if s.set.holdAtLeast == 0 {
 		return nil

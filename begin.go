@@ -7,10 +7,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// begin tries to take the lock at once. It returns an attempt only if the caller has to wait, or if
-// Slots is given and nothing has been tried. Only then is the attempt put on the heap.
+// begin tries to take the lock at once. It returns an attempt, which is then on the heap, in two
+// cases only: the caller has to wait, or Slots is given and nothing has been tried.
 //
-//go:noinline
+// go:noinline
 func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
 	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
 	if len(opts) > 0 {

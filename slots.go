@@ -12,15 +12,15 @@ import (
 
 // Slots lets up to n callers hold name at the same time, each with one of n permits. Lock.Slot
 // returns the number of the permit, from 0 to n-1; no other caller has that number while this
-// caller's lock lasts. n is 1 to driver.MaxSlots.
+// caller's lock lasts. n must be 1 to driver.MaxSlots.
 //
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
 // permit comes back with the lease. With HoldAtLeast, at most n callers start in that time.
 //
 // Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
 // caller without Slots do not exclude each other. Callers that wait get permits in the order of
-// arrival if they gave the same n. But a new caller may come first and take a permit that has just
-// become free. Slots and Shared together are ErrInvalid.
+// arrival if they gave the same n. But a new caller may overtake them and take a permit that has
+// just become free. Slots and Shared together are ErrInvalid.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given
@@ -41,7 +41,7 @@ func Slots(n int) Option {
 //	queueing  the wait is over              The call is refused.
 //	watching  it gets a permit              The call releases the gate and is done.
 //	watching  the wait is over              The call releases the gate and is refused.
-//	watching  the gate is lost              The call stays watching, because only the order of
+//	watching  the gate is lost              The call is still watching, because only the order of
 //	                                        callers depends on the gate.
 //
 // The gate has a short lease. So if the caller at the gate dies, the others wait for that lease
@@ -151,8 +151,8 @@ func (p *permits) take() (*hold, error) {
 	return p.queue()
 }
 
-// scan tries each permit once. If there are many, it begins with any of them, since the first ones
-// are more likely to be held.
+// scan tries each permit once. If there are many permits, it begins with a random one, because the
+// first ones are more likely to be held.
 func (p *permits) scan() (*hold, error) {
 	first := 0
 	if len(p.held) > watchMost {
@@ -365,7 +365,8 @@ func (p *permits) awaitPermit(ctx context.Context) {
 	}
 }
 
-// request is what the caller waits for at permit i. It takes no place in the store's queue.
+// request returns the request with which the caller waits for permit i. It takes no place in the
+// store's queue.
 func (p *permits) request(i int) driver.Request {
 	l := p.l
 	l.mu.Lock()

@@ -12,7 +12,7 @@ import (
 //	reports <US> slot:0     the permit 0 of "reports"
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
 //
-// <US> is the byte 0x1F, which ASCII calls "unit separator".
+// <US> stands for the byte 0x1F, the "unit separator" of ASCII.
 const slotMark = "\x1fslot"
 
 // MaxSlots is the greatest number of slots that a name can have.
@@ -26,8 +26,9 @@ const maxSlotSuffix = len(slotMark + "s:1024")
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
 // SlotGate returns the name of the gate of name for n permits. Callers that wait for one of n
-// permits of name queue for this lock. Callers with another n have another gate. Otherwise a caller
-// could wait behind one with a smaller n while a permit that only the first may take is free.
+// permits of name queue for this lock. Callers with another n have another gate. If they shared a
+// gate, a caller could wait behind a caller with a smaller n, while a permit is free that only the
+// former may take.
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
@@ -64,7 +65,8 @@ func IsSlot(name string) bool {
 	return ok
 }
 
-// slotNumber reads a number from 0 to MaxSlots in its only form.
+// slotNumber reads a number from 0 to MaxSlots. It accepts only the digits that SlotName and
+// SlotGate write.
 func slotNumber(digits string) (int, bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)

@@ -44,7 +44,7 @@ type Election struct {
 	changed chan struct{} // closed, and made again, when term changes
 }
 
-// A term is the time from one election of this candidate to the end of its lead.
+// A term is the time from one election of this candidate to the moment when it stops to lead.
 type term struct {
 	lock   *padlock.Lock
 	resign context.CancelCauseFunc // ends the context of the function
@@ -66,7 +66,7 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // Run campaigns for the lead, and calls lead whenever this candidate has become the leader. The
 // context of lead ends when ctx ends, when the lock is lost, or after Resign; context.Cause tells
 // which. Run releases the lock when lead has returned, however long that takes, and even if lead
-// panics. After lead has returned, Run goes on as follows:
+// panics. After that, the next step of Run depends on the result of lead:
 //
 //	lead returned                     Run
 //	nil, and its context had ended    waits for the back-off, and campaigns again
@@ -147,7 +147,7 @@ func (e *Election) note(err error, led bool) {
 }
 
 // campaign waits for the lead once, and calls lead. led reports whether this candidate was the
-// leader, and wait whether others shall have a chance before it campaigns again.
+// leader. wait reports whether it must let others try before it campaigns again.
 func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, wait bool, err error) {
 	opts := append(e.set.lock, padlock.Wait(1<<63-1))
 	lock, err := e.locker.Acquire(ctx, e.name, opts...)
@@ -168,7 +168,7 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 		switch {
 		case err == nil && ended == nil && released == nil:
 			err = errFinished
-		case err == nil && ended == nil: // the lock was lost, and lead has not noticed it
+		case err == nil && ended == nil: // the lock was lost, and lead returned nil without noticing that
 			err = fmt.Errorf("election: the work was not protected until its end: %w", released)
 		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
 			err = nil // lead returns the error of its context
@@ -195,11 +195,11 @@ func (e *Election) current() *term {
 	return e.term
 }
 
-// Resign gives the lead up, if this candidate has it. It ends the context of the function, and
-// waits until the function has returned and the lock is released, or until ctx ends. Run then waits
-// for the back-off before it campaigns again, so that another candidate can take over. If this
-// candidate does not lead, Resign returns ErrNotLeader. The function must not call Resign and wait
-// for it; it returns instead.
+// If this candidate leads, Resign gives up the lead. It ends the context of the function, and waits
+// until the function has returned and the lock is released, or until ctx ends. Run then waits for
+// the back-off before it campaigns again, so that another candidate can take over. If this
+// candidate does not lead, Resign returns ErrNotLeader. The function itself must not wait for
+// Resign. To give up the lead, it returns.
 func (e *Election) Resign(ctx context.Context) error {
 	t := e.current()
 	if t == nil {
@@ -215,8 +215,9 @@ func (e *Election) Resign(ctx context.Context) error {
 }
 
 // IsLeader returns nil if this candidate leads. It asks the store. ErrNotLeader means that the
-// candidate does not lead. After any other error it is not known. The reply may be outdated when it
-// arrives, so rely on the context of the function, and on the fence.
+// candidate does not lead. Any other error means that it is unknown who leads. The reply may be
+// outdated when it arrives. So the work of the leader must rely on the context of the function and
+// on the fence.
 func (e *Election) IsLeader(ctx context.Context) error {
 	t := e.current()
 	if t == nil {
@@ -244,7 +245,8 @@ type pacer struct {
 
 func (p *pacer) reset() { p.last = 0 }
 
-// next returns a pause between half and the whole of the current step, and doubles the step.
+// next doubles the step, up to the longest pause. It returns a random pause between half the step
+// and the whole step.
 func (p *pacer) next() time.Duration {
 	p.last = min(p.most, max(p.first, 2*p.last))
 	return p.last/2 + rand.N(p.last/2+1)

@@ -14,7 +14,7 @@ const probeTime = 2 * time.Second
 // Ready returns a handler for a readiness probe. It replies 200 if this candidate leads or could
 // become the leader: Run is under way, the store replies, and the last campaign did not fail.
 // Otherwise it replies 503 and the reason. A candidate that waits for the lead is ready, so a
-// rolling deployment can go on while the old leader still leads.
+// rolling deployment can continue while the old leader still leads.
 func (e *Election) Ready() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()
@@ -43,9 +43,9 @@ func (e *Election) Ready() http.Handler {
 }
 
 // Leading returns a handler that replies 200 if this candidate leads, and 503 otherwise. It sends
-// no request to the store. It is for a load balancer that shall reach the leader only. Do not use
-// it as the readiness probe of a rolling deployment: the new process never becomes ready while the
-// old one leads, so the deployment does not go on.
+// no request to the store. It is for a load balancer that sends requests only to the leader. Do not
+// use it as the readiness probe of a rolling deployment: the new process does not become ready
+// while the old one leads, so the deployment stops there.
 func (e *Election) Leading() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !e.Leads() {

@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Leader describes the leader, as Leader.Label and the others told the store. It is not verified.
+// Leader describes the leader. The candidate itself gave the store this description, and nobody has
+// verified it.
 type Leader struct {
 	Host  string
 	PID   int
@@ -44,12 +45,12 @@ func (l Leader) same(m Leader) bool {
 }
 
 // Changes returns an iterator over the leaders: first the present one, and then each new one. While
-// nobody leads, the error is ErrNoLeader. Each other error is yielded once, until the store replies
-// again. The iteration ends with ctx.
+// nobody leads, the error is ErrNoLeader. Any other error is yielded once, and again only after the
+// store has replied in the meantime. The iteration ends with ctx.
 //
 // Changes asks the store every LookEvery, and at once when this candidate becomes the leader or
-// stops to be it. So a leader that led for a shorter time than LookEvery may be missed. Each
-// iteration asks for itself.
+// stops being the leader. So a leader that led for a shorter time than LookEvery may be missed.
+// Iterations do not share these requests.
 func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
@@ -89,7 +90,7 @@ func (e *Election) look(ctx context.Context, changed <-chan struct{}) bool {
 	}
 }
 
-// alike reports whether two errors need not both be yielded.
+// alike reports whether error b need not be yielded after error a.
 func alike(a, b error) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -17,16 +17,16 @@ type settings struct {
 }
 
 // LockOptions sets how the lock is taken. TTL is how long a dead leader keeps the lead. Label
-// appears in Leader. MaxHold makes the lead go round: after that time the function's context ends.
-// Wait has no effect. Shared and Slots make several candidates lead at the same time, so do not use
-// them.
+// appears in Leader. MaxHold limits how long a candidate leads: after that time the function's
+// context ends. Wait has no effect. Shared and Slots make several candidates lead at the same time,
+// so do not use them.
 func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
 
-// BackOff sets the pause before the first new campaign after an error, and the longest pause. Each
-// pause has a random part. The defaults are DefaultBackOff and DefaultMaxBackOff. Times of 0 or
-// less leave the defaults.
+// BackOff sets the shortest and the longest pause before a new campaign. first is the pause after
+// the first error, and most is the longest pause. Each pause has a random part. The defaults are
+// DefaultBackOff and DefaultMaxBackOff. A value of 0 or less leaves the default.
 func BackOff(first, most time.Duration) Option {
 	return func(s *settings) {
 		if first > 0 {

@@ -74,9 +74,9 @@ func (s *Store) rest(f *file) error {
 
 // mint returns the fence of a new grant.
 //
-// follows means that a reader joins other readers. It shares their fence, so that a guard refuses
-// none of them. The first reader after a writer needs a greater fence than that writer, because the
-// writer may not have noticed yet that it lost the lock.
+// follows means that a reader joins other readers. The reader shares their fence, so that a guard
+// refuses none of them. The first reader after a writer needs a greater fence than that writer,
+// because the writer may not have noticed yet that it lost the lock.
 //
 // stored means that the fence must be written into the file. A fence that equals the clock's time
 // need not be written, because the next fence is greater anyway.

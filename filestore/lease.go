@@ -81,7 +81,8 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease writes a record with a full lease for r. atLeast is that of the request before it.
+// writeLease writes a record with a full lease for r. atLeast is the AtLeast of the request before
+// it.
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
@@ -136,7 +137,7 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 		if _, busy := err.(*refusal); !busy {
 			return c, err
 		}
-		if i < recordTries { // a process that looks at the lock has it for an instant
+		if i < recordTries { // a process that only looks at the lock has it for an instant
 			if err := s.rest(f); err != nil {
 				return nil, err
 			}

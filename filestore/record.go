@@ -61,7 +61,7 @@ const (
 // owner is one holder as it is written in a record. The bytes of host and label belong to the
 // buffer or the string that they came from.
 type owner struct {
-	proc, pidns, start uint64 // of the process that took the lock: its number, the inode of its pid namespace, its start in ticks
+	proc, pidns, start uint64 // the number, pid namespace (its inode) and start time (in ticks) of the process that took the lock
 	pid                uint64 // the process number that the holder gave
 	since              int64  // µs since 1970
 	plan               int64  // ns
@@ -256,23 +256,25 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
 }
 
-// lease is the part of a record that stands for a detached hold. No process has the kernel's lock
-// then. The record keeps the name taken by its cool-down (record.cool), whose end is the end of the
-// lease. So builds that do not know leases keep out as well. owner is the holder.
+// lease is the part of a record that describes a detached hold. During such a hold, no process has
+// the kernel's lock. Instead, the cool-down of the record (record.cool) keeps the name taken until
+// the lease ends. So earlier builds, which do not know leases, do not take the lock either. owner
+// is the holder.
 //
 // The states of a lease, and what ends them:
 //
-//	state     the record                               what follows
+//	state     the record                               event: next state
 //	none      no lease                                 Acquire: live
 //	live      a lease, and cool is in the future       Extend, a repeat: live, with a later end
 //	                                                   Replaces: live, with another token and fence
 //	                                                   Release, Break: none; a cool-down may follow
-//	                                                   time passes: over. the machine restarts: over
-//	over      a lease, and cool is past                Extend: ErrLost. Release: Gone
-//	                                                   a grant to another caller: none, or live
+//	                                                   time passes, or the machine restarts: over
+//	over      a lease, and cool is past                Extend returns ErrLost, Release returns Gone
+//	                                                   a grant to another caller: live if the new hold is
+//	                                                   detached, otherwise none
 //
-// Extend and Release do not say that a lease has expired, because a program that does not know
-// leases may have had the file meanwhile.
+// Extend and Release never report that a lease expired (ErrExpired, Expired). A program that does
+// not know leases may have had the lock since the end of the lease.
 //
 // A caller that changes the record has the kernel's exclusive lock for that instant.
 type lease struct {
@@ -300,8 +302,8 @@ func (l *lease) decode(d *decoder) {
 	}
 }
 
-// endLease ends a lease that was written before the machine restarted. Its AtLeast goes on, by the
-// wall clock, as every cool-down does.
+// endLease ends a lease that was written before the machine restarted. Its AtLeast still applies,
+// by the wall clock, like every cool-down.
 func (r *record) endLease() {
 	if r.lease.taken() {
 		r.lease.atLeast.boot = 0
@@ -309,7 +311,8 @@ func (r *record) endLease() {
 	}
 }
 
-// has reports whether the lease of the record is that of token, and how much of it is left.
+// has reports whether the lease of the record belongs to token, and how much time is left of that
+// lease.
 func (r *record) has(token string, wall time.Time) (left time.Duration, ok bool) {
 	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
 		return 0, false

@@ -13,7 +13,8 @@ import (
 // DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
 const DefaultMaxGroups = 100
 
-// Other is the group of all names whose own group would be one too many.
+// Other is the group of the names that have no group of their own because there are too many
+// groups.
 const Other = "_other"
 
 // Metrics is an observer of any number of Lockers, and an http.Handler that shows the figures. Its
@@ -49,8 +50,8 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups bounds the number of groups of a store, besides Other. With 0, all names count for
-// Other. Below 0, it does nothing.
+// MaxGroups limits the number of groups of a store, without Other. With 0, all names belong to
+// Other. With less than 0, MaxGroups does nothing.
 func MaxGroups(n int) Option {
 	return func(m *Metrics) {
 		if n >= 0 {
@@ -71,7 +72,8 @@ func New(opts ...Option) *Metrics {
 	return m
 }
 
-// Election adds the figure padlock_election_leading for e, an *election.Election, under a name.
+// Election adds the figure padlock_election_leading for the candidate e. Its label election has the
+// value name.
 func (m *Metrics) Election(name string, e interface{ Leads() bool }) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +213,7 @@ var bounds = [...]time.Duration{
 	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 }
 
-// histogram counts durations. The count of all is the sum of the buckets.
+// histogram counts durations. The sum of the buckets is the number of all durations.
 type histogram struct {
 	buckets [len(bounds) + 1]atomic.Uint64
 	sum     atomic.Int64 // nanoseconds

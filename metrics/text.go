@@ -38,7 +38,7 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	return counted.n, err
 }
 
-// counter counts the bytes that it passes on.
+// counter counts the bytes that are written through it.
 type counter struct {
 	w io.Writer
 	n int64
@@ -50,13 +50,13 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// row is the figures of one place, with its labels.
+// row has the figures of one group of a store, and its labels.
 type row struct {
 	labels string
 	*series
 }
 
-// rows returns all places, sorted by store and group.
+// rows returns one row for each group, sorted by store and group.
 func (m *Metrics) rows() []row {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -125,7 +125,7 @@ func (m *Metrics) writeElections(p *page) {
 	}
 }
 
-// page writes figures. The first error of the writer stays in it, and Flush returns it.
+// page writes figures. The bufio.Writer keeps its first error, and Flush returns it.
 type page struct{ w *bufio.Writer }
 
 func (p *page) head(name, kind, help string) {
@@ -161,7 +161,8 @@ func (p *page) counters(rows []row, name, help, extra string, of func(*series, i
 	}
 }
 
-// histograms are histograms with the labels that they have besides those of their row.
+// histograms is a list of histograms, each with the labels that it has in addition to those of its
+// row.
 type histograms []struct {
 	labels string
 	h      *histogram
@@ -196,8 +197,8 @@ func (p *page) histograms(rows []row, name, help string, of func(*series) histog
 	}
 }
 
-// histogram writes one histogram. Events that arrive meanwhile may be in the sum but not yet in the
-// count; the buckets and the count always fit together.
+// histogram writes one histogram. An event that arrives meanwhile may be in the sum of the
+// durations and not yet in the count. The count always equals the sum of the buckets.
 func (p *page) histogram(name, labels string, h *histogram) {
 	n := uint64(0)
 	for i := range h.buckets {

@@ -39,7 +39,7 @@ type conn struct {
 	stop     context.CancelFunc // stops the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int  // how often the session has each lock or asks for it
+	keys map[int64]int  // how often the session has each lock or requests it
 	sole map[int64]bool // locks that the session has exclusively or asks for exclusively
 	load int            // the sum of keys
 	ops  int            // operations that are running

@@ -145,8 +145,8 @@ func (s *Store) lapse(name, token string) {
 }
 
 // demote takes the shared lock before it releases the exclusive one, so nobody can take the lock in
-// the meantime. The statement uses the blocking call, but it does not wait: the server lets a
-// session that holds the lock go ahead of those that wait for it.
+// between. The statement uses the blocking call, but it does not wait: the server lets a session
+// that holds the lock go ahead of those that wait for it.
 func (s *Store) demote(h *hold) error {
 	if !s.cfg.noFences {
 		// Readers that join from now on get the same fence.

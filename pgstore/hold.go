@@ -41,7 +41,7 @@ type hold struct {
 
 	state  state
 	shared bool
-	intent bool // the hold waits for its promotion, and its session has locked the intent
+	intent bool // the hold waits for its promotion, and its session has the lock that stands for the intent
 	fence  uint64
 	c      *conn
 	back   func() // frees the slot if c is in a slot for waiters

@@ -2,8 +2,9 @@ package pgstore
 
 import "strconv"
 
-// schemaVersion is the version of the table of fences that this package reads and writes. The table
-// keeps its version as the fence of a row of its own. A table without that row has version 1.
+// schemaVersion is the version of the table of fences that this package reads and writes. A special
+// row of the table has the version in the column of the fence. A table without that row has version
+// 1.
 const schemaVersion = 1
 
 // These keys belong to rows of the table that are about the table itself. Like all keys, they are

@@ -73,7 +73,7 @@ func schemaOf(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// upgrade creates the table if it is missing, and notes its version if it does not have one.
+// upgrade creates the table if it is missing, and writes the version if the table has none.
 func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	s, err := FromURL(ctx, u, Lazy())
 	if err != nil {
@@ -94,7 +94,7 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 		}
 		missing := s.sql.makeTable
 		if from > 0 {
-			missing = missing[1:] // the table is there, and has no version perhaps
+			missing = missing[1:] // the table exists, perhaps without a version
 		}
 		return from, makeTable(c, missing)
 	})

@@ -87,9 +87,8 @@ var (
 	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// wait waits for the lock. This process may be stopped and not react to the grant. Therefore
-	// wait also makes the server end the session in that case. If the statement fails, its settings
-	// are undone.
+	// wait waits for the lock. It also makes the server end the session if this process is stopped
+	// and does not react to the grant. If the statement fails, the server undoes its settings.
 	wait = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},

@@ -52,8 +52,8 @@ func (w *sweeper) sleep(d time.Duration) bool {
 	}
 }
 
-// due reports whether this process has to sweep the table. It has to if the last sweep was long ago
-// and no other process has started one. A process without a connection does not sweep.
+// due reports whether this process has to sweep the table. That is so if the last sweep was long
+// ago and no other process has started one. A process without a connection does not sweep.
 func (w *sweeper) due() bool {
 	all := w.live()
 	if len(all) == 0 {

@@ -19,7 +19,7 @@ const (
 	pauseMin = 25 * time.Millisecond
 )
 
-// Wait implements driver.Waiter. With reserve, and if one of the 8 sessions for waiters is free,
+// Wait implements driver.Waiter. If reserve is set and one of the 8 sessions for waiters is free,
 // the caller waits in the server's queue and is granted the lock in that session. All other waiters
 // try again from time to time.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {

@@ -30,7 +30,7 @@ type state struct {
 	lost   []opaque // tokens of holds that were broken, or that lapsed before others got the name
 	spent  []spent  // tokens that must not be granted any more
 	intent intent   // the reader that waits for its promotion
-	free   micros   // since when the first waiter in the queue may have the name; 0 if it may not
+	free   micros   // the first waiter in the queue may have the name since this time; 0 if it may not
 	cool   micros   // the name is kept free until this time
 	cooled driver.Holder
 }
@@ -59,7 +59,7 @@ type place struct {
 	Token  opaque        `json:"t"`
 	Shared bool          `json:"s,omitempty"`
 	Above  uint64        `json:"a,omitempty"` // Request.FenceAbove
-	Push   string        `json:"p,omitempty"` // the channel on which the database wakes it, so the name may be reserved for it; "" if it polls
+	Push   string        `json:"p,omitempty"` // the channel on which the database wakes the waiter, so that the name may be reserved for it; "" if the waiter polls
 	Until  micros        `json:"u"`
 	Holder driver.Holder `json:"h"`
 }
@@ -68,9 +68,9 @@ func newPlace(r *driver.Request, push string, until micros) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push, until, r.Holder}
 }
 
-// A reservation was made for the waiter at the address to. If fence is 0, nothing is reserved: the
-// waiter only has to look. next is the next waiter, if there is one. That waiter has to look if the
-// reservation is not claimed in time.
+// A reservation was made for the waiter at the address to. If fence is 0, nothing is reserved, and
+// the waiter only has to look. next is the waiter after it, if there is one. If the reservation is
+// not claimed in time, that waiter has to look.
 type reservation struct {
 	to    address
 	fence uint64

@@ -64,8 +64,8 @@ func (s *Store) sleep(d time.Duration) bool {
 	}
 }
 
-// pruneIsDue reports whether this process must sweep the table now. It must if the last sweep was
-// long ago and no other process has started one.
+// pruneIsDue reports whether this process must sweep the table now. That is so if the last sweep
+// was long ago and no other process has started one.
 func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()

@@ -124,7 +124,7 @@ func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	return nil, 0, errors.New("the row of the name is removed again and again")
 }
 
-// peek reads the state of a name, and makes neither a row for it nor a table.
+// peek reads the state of a name. It creates neither a row nor a table.
 func (t *table) peek(ctx context.Context, name string) (*state, micros, error) {
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) || judge(err) == noTable {
@@ -168,7 +168,7 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	if locked == 0 { // a transaction that checks has locked it, or, for a moment, another grant
+	if locked == 0 { // a transaction that checks has locked the row, or another grant has locked it for a moment
 		return false, t.whyLocked(ctx, name)
 	}
 	return saved == 1, nil
@@ -193,8 +193,8 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveInOne does what save does for a grant, but on MariaDB only. There, one statement can write to
-// both tables without waiting for either row.
+// saveInOne is save for a grant on MariaDB. Only there can one statement write to both tables
+// without waiting for either row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {

@@ -83,7 +83,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	n, err := s.version(ctx)
 	missing := n == 0
 	if err == nil && n == schemaVersion {
-		missing, err = s.missing(ctx) // somebody may have removed a table and left the one with the version
+		missing, err = s.missing(ctx) // somebody may have removed one table and left the table with the version
 	}
 	if err == nil && missing {
 		if err = s.makeTables(ctx); err == nil {

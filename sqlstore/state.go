@@ -57,7 +57,7 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free, which says since when the first waiter in the queue may have the name.
+// noteFree updates s.free: the time since which the first waiter in the queue may have the name.
 // The statements of fast.go do not update it, and neither does the end of a lease.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
@@ -371,8 +371,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 	return handed
 }
 
-// leaveFree does what handOver does, but while a transaction keeps the name, so that no waiter can
-// get it yet. The first waiter then has to look until that transaction ends.
+// leaveFree replaces handOver while a transaction keeps the name. No waiter can get the name yet,
+// so the first waiter has to look from time to time until the transaction ends.
 func (s *state) leaveFree(now micros) (look []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push != "" {
 		look = append(look, reservation{to: s.queue[0].address()})
@@ -390,8 +390,8 @@ func (s *state) join(r *driver.Request, push string, now micros) {
 	s.queue = append(s.queue, p)
 }
 
-// busy returns the time for the column busy. Until then the statements of fast.go must not be used,
-// because they do not read the column more.
+// busy returns the time for the column busy. Until that time the statements of fast.go must not be
+// used, because they ignore the column more.
 func (s *state) busy() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {

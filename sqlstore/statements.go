@@ -19,7 +19,7 @@ import (
 //	until     when the lease of the hold ends, in the same unit
 //	least     the name stays taken until this time, in the same unit
 //	holder    the holder of the hold, JSON
-//	busy      until this time, a decision about the name needs the column more, too
+//	busy      until this time, a decision about the name also needs the column more
 //	more      the rest of the state, JSON; empty if there is none
 //
 // Each grant takes a row lock that renewal, Release and Break do not need. A transaction that
@@ -91,8 +91,8 @@ func newStatements(d *dialect, t tables) statements {
 }
 
 // fast makes the statements for the most frequent steps: taking a free name, and extending or
-// releasing a hold while nobody waits. Until the time in the column busy, a statement that depends
-// on the other columns changes nothing.
+// releasing a hold while nobody waits. If such a step also depends on the column more, its
+// statement changes nothing until the time in the column busy.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"

@@ -122,7 +122,7 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 	return s.handOverInOne(ctx, name, token)
 }
 
-// handOverInOne does what releaseInOne does, for a name that others wait for.
+// handOverInOne is releaseInOne for a name that others wait for.
 func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, error) {
 	to, next, ok, err := s.rows.handOver(ctx, name, token)
 	if !ok || err != nil {

@@ -45,11 +45,16 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //	held      its token has the name           Wait returns the hold
 //	gone      its token has nothing            Wait returns the zero Grant
 //
-// A placed waiter looks if it is notified (fence 0), if the file has changed (watch.go), if this
-// process has released the name, if the waiter before it has had a reservation for
-// driver.MaxReservation (next), when the connection that listens is opened or lost, and after its
-// pause. So a lost notification delays it until its pause ends. A notification for another waiter
-// does not wake it.
+// A placed waiter looks after its pause, so a lost notification delays it only until then. It looks
+// earlier
+//
+//   - if it is notified (fence 0),
+//   - if the file has changed (watch.go),
+//   - if this process has released the name,
+//   - if the waiter before it has had a reservation for driver.MaxReservation (next), or
+//   - when the connection that listens is opened or lost.
+//
+// A notification for another waiter does not wake it.
 type wait struct {
 	s       *Store
 	r       *driver.Request
@@ -60,7 +65,7 @@ type wait struct {
 	push   string    // the channel that the place names; "" if this waiter polls
 	renew  time.Time // when the place has to be renewed
 
-	at    int           // how many waiters were ahead at the last look
+	at    int           // how many waiters were ahead of this one at the last look
 	moved time.Time     // when that number last changed
 	step  time.Duration // how long the last step took
 }
@@ -167,7 +172,7 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 		}
 		at := st.ahead(token)
 		if gone = w.joined && at == len(st.queue); gone {
-			return result{} // the place has lapsed, or this waiter missed a reservation, which has lapsed too
+			return result{} // the place has lapsed, or this waiter missed a reservation, which has also lapsed
 		}
 		if !st.excluded(token, w.r.Shared, now) && st.turn(at, now) {
 			before := st.fence
@@ -222,8 +227,8 @@ const (
 
 // pause returns how long a waiter sleeps. ahead is the number of waiters before it. The first
 // waiter looks often. The others look often enough to notice that they have become the first. They
-// look less often the further back they are, and the longer one step takes. No waiter sleeps past
-// the end of the lease that it waits for.
+// look less often if more waiters are ahead of them, and if one step takes longer. No waiter sleeps
+// past the end of the lease that it waits for.
 func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	if ahead != w.at || w.moved.IsZero() {
 		if steps := w.at - ahead; steps > 0 {
@@ -256,10 +261,9 @@ func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
 	return min(max(time.Duration(ahead)*step/3, headPause), most)
 }
 
-// wokenPause returns how long a waiter sleeps that the database wakes. The first waiter looks when
-// the lease that it waits for ends. The others look when the waiters before them have missed their
-// turn. All look from time to time, since a holder may have died or a notification may have been
-// lost.
+// wokenPause is pause for a waiter that the database wakes. The first waiter looks when the lease
+// that it waits for ends. The others look when the waiters before them have missed their turn. All
+// look from time to time, since a holder may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, ahead int, now micros) time.Duration {
 	d := lastPause
 	if ahead == 0 {

@@ -60,7 +60,7 @@ type waiting struct {
 	next  chan struct{} // signals that the waiter before this one has a reservation
 
 	// For a fileWatch, guarded by waits.mu:
-	ahead   int       // how many others were ahead at the last look
+	ahead   int       // how many waiters were ahead of this one at the last look
 	stale   bool      // the file has changed since the waiter was woken
 	stirred time.Time // when the waiter was woken last
 }
@@ -120,9 +120,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// hand passes on to a waiter of this process that the name is reserved for it. With fence 0, it
-// only makes the waiter look. hash is the hash of the waiter's token. hand reports whether this
-// process has that waiter.
+// hand notifies a waiter of this process that the name is reserved for it. With fence 0, it only
+// makes the waiter look. hash is the hash of the waiter's token. hand reports whether this process
+// has that waiter.
 func (w *waits) hand(hash string, fence uint64) bool {
 	one := w.waiter(hash)
 	switch {

@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// SQLite has no notifications. But each connection can ask cheaply whether another one has changed
-// the file (PRAGMA data_version), without a look at any table. So one connection of each process
-// with waiters asks often, and the waiters read their row only after a change. A fileWatch is a
-// Listener, so that waits treats its connection as it treats PostgreSQL's.
+// SQLite has no notifications. But a connection can find out cheaply, without reading a table,
+// whether another connection has changed the file (PRAGMA data_version). So one connection of each
+// process with waiters asks often, and the waiters read their row only after a change. A fileWatch
+// is a Listener, so that waits treats its connection as it treats PostgreSQL's.
 type fileWatch struct{ s *Store }
 
 const (
 	// The connection asks every nearPause while one of this process's waiters is the first or
-	// second in its queue. If all have more waiters ahead, it asks less often, down to farPause.
+	// second in its queue. If all of them have more waiters ahead, it asks less often, at least
+	// every farPause.
 	nearPause = 5 * time.Millisecond
 	farPause  = 50 * time.Millisecond
 
-	// After a look, a waiter ignores changes for restTime for each waiter ahead of it, but for at
-	// most maxRest. The first two ignore none.
+	// After a look, a waiter ignores changes for a time: restTime for each waiter ahead of it, and
+	// at most maxRest. The first two waiters ignore no change.
 	restTime = 10 * time.Millisecond
 	maxRest  = 200 * time.Millisecond
 
@@ -29,8 +30,8 @@ const (
 	// them, and transactions of the caller must not take the last one from renewals.
 	watchPool = 3
 
-	// deafTime is how long waiters poll before the watch is tried again for a file without a
-	// write-ahead log. There, each look would lock the file against the writer.
+	// A file without a write-ahead log cannot be watched, because each look would lock the file
+	// against the writer. Waiters then poll, and the watch is tried again after deafTime.
 	deafTime = 10 * time.Minute
 )
 
@@ -42,7 +43,7 @@ func canWatch(e Engine, db *sql.DB) bool {
 	return e == SQLite && (most == 0 || most >= watchPool)
 }
 
-// Listen implements Listener. It wakes the waiters itself, and there is no channel.
+// Listen implements Listener. It uses no channel, and wakes the waiters itself.
 func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(string)) error {
 	conn, err := f.s.rows.db.Conn(ctx)
 	if err != nil {
@@ -83,8 +84,8 @@ func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(st
 	}
 }
 
-// stir makes waiters look after a change of the file: those with others ahead of them less often.
-// It returns how many are ahead of the waiter with the fewest.
+// stir makes waiters look after a change of the file. Those with others ahead of them look less
+// often. It returns the least number of waiters that any of them has ahead.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,7 +34,7 @@ type session struct {
 	wire    *wire
 	login   bool          // the credentials were accepted
 	up      chan struct{} // closed while connected
-	down    chan struct{} // closed when no server can be reached; made anew when one can
+	down    chan struct{} // closed while no server can be reached
 	why     error         // the last error of dial
 	watches map[string]chan struct{}
 	kept    map[string]*hold // holds whose nodes are watched
@@ -267,8 +267,8 @@ func (ss *session) keep() {
 	}
 }
 
-// ask sends a request that passes the leader, and then watches the nodes of the holds that it found
-// before.
+// ask sends a request that passes the leader. Then it watches the nodes of holds that are not
+// watched yet.
 func (ss *session) ask() {
 	select {
 	case <-ss.online():

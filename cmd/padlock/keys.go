@@ -49,7 +49,7 @@ func keyText(file string) (text []byte, from string, err error) {
 			return []byte(env), "in PADLOCK_KEY", nil
 		}
 		if isTerminal(os.Stdin) {
-			return nil, "on standard input", nil // without this text, the user might think that padlock hangs
+			return nil, "on standard input", nil // without this text, users might think that padlock hangs
 		}
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
 		return text, "on standard input", err
@@ -204,7 +204,7 @@ func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word, unseen string) 
 	return err
 }
 
-// unseenBy says which programs do not see a lock that no process holds.
+// unseenBy says which programs do not see a lock that is held without a process.
 func unseenBy(l *padlock.Locker) string {
 	if l.Guarantees().Bound == 0 {
 		return ""

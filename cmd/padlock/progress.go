@@ -50,7 +50,7 @@ func newProgress(a *app, set *runFlags) *progress {
 	}
 }
 
-// begin is called when the lock on name turns out to be held.
+// begin is called when the lock on name is held and padlock begins to wait.
 func (p *progress) begin(name string, held *padlock.HeldError) {
 	if !p.shown {
 		return
@@ -116,8 +116,8 @@ func (p *progress) ask(ctx context.Context) {
 	if len(s.Holds) > 0 {
 		p.held = &padlock.HeldError{Holds: s.Holds}
 	}
-	// Waiters get the lock in order of arrival, so later waiters are never ahead. The number ahead
-	// can only become smaller.
+	// Waiters get the lock in order of arrival, so the number of waiters ahead of this one never
+	// grows.
 	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
 		p.ahead = s.Waiters - 1
 	}

@@ -251,7 +251,7 @@ func (f *front) start() error {
 	}
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	// This is not done earlier, because many padlocks may be waiting for the lock.
+	// This must not be done earlier, because many padlocks may be waiting for the lock.
 	if err = errors.Join(limits.KeepThreads(ownThreads), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -261,7 +261,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		workInBackground()
 		if f.terminal.interactive() {
-			f.terminal.give(f.job.Group()) // if the command reads before this, it is stopped, and padlock notices that
+			f.terminal.give(f.job.Group()) // if the command reads from the terminal before this, it is stopped, and padlock notices that
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))

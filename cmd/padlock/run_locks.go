@@ -64,7 +64,8 @@ func (f *front) expired() bool {
 	return false
 }
 
-// nextToEnd returns the name of the lock that is over, or that ends first.
+// nextToEnd returns the name of the first lock that is over or, if there is none, of the lock that
+// ends first.
 func (f *front) nextToEnd() string {
 	next := f.lock
 	for _, lock := range f.locks() {

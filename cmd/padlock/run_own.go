@@ -37,9 +37,9 @@ func (f *front) ownLock(name string) bool {
 	return f.own
 }
 
-// outerLock returns the lock on name that a padlock run around this one has according to the
-// environment, and its fence. The fence is 0 if there is no such lock. The name is that of the
-// slot if this run uses slots.
+// outerLock returns the name and the fence of the lock that a padlock run around this one has,
+// according to the environment. The fence is 0 if there is no such lock. If this run uses slots,
+// the name is that of the slot.
 func (f *front) outerLock(name string) (derived string, fence uint64) {
 	slot, isSlot := os.LookupEnv("PADLOCK_SLOT")
 	if os.Getenv("PADLOCK_NAME") != name || isSlot != (f.set.slots > 0) {

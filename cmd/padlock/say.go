@@ -140,8 +140,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock could not be taken, extended or released. deed is one of these
-// three words.
+// unsuccessful explains why a lock could not be taken, extended or released. deed is the participle
+// for the message, such as "taken" or "released".
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):

@@ -13,11 +13,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// slotted is a name with its slots. The store keeps each slot under a name of its own, and the
-// waiters for the slots under another one, see driver.SlotName.
+// slotted is a name with its slots. The store keeps each slot under a name of its own. It keeps the
+// waiters for the slots under one more name; see driver.SlotName.
 type slotted struct {
 	padlock.State        // the lock without slots
-	slots         []slot // those that are held, or all if count is not 0; sorted
+	slots         []slot // sorted; only the held slots if count is 0, otherwise all
 	count         int    // the number of slots that --slots gives; otherwise 0
 	waiting       int    // callers that wait for a slot
 }
@@ -82,7 +82,8 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 // name for that.
 const listPatience = 2 * time.Second
 
-// inspect returns the state of name and, if the store can list names, the slots that are held.
+// inspect returns the state of name. If the store can list names, the result includes the slots
+// that are held.
 func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, error) {
 	s, err := l.Inspect(ctx, name)
 	f := slotted{State: s}
@@ -197,7 +198,7 @@ func withoutSlot(name string) string {
 	return name
 }
 
-// title describes a name in messages, even if it is that of a slot.
+// title describes a name in messages. The name may be that of a slot.
 func title(name string) string {
 	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
 		return fmt.Sprintf("slot %d of %s", number, show(base))
@@ -205,7 +206,7 @@ func title(name string) string {
 	return show(name)
 }
 
-// operands returns the end of a command line that is about a name or a slot.
+// operands returns the arguments with which a command line ends that is about a name or a slot.
 func operands(name string) string {
 	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
 		return fmt.Sprintf("--slot %d %s", number, show(base))

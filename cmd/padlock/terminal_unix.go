@@ -63,7 +63,7 @@ func (t *terminal) takeBack() bool {
 	return had
 }
 
-// interruptGroup does what Ctrl-C does if padlock is in the foreground group. It also ends the
+// If padlock is in the foreground group, interruptGroup has the effect of Ctrl-C. It also ends the
 // script that runs padlock.
 func interruptGroup() {
 	signal.Reset(syscall.SIGINT)

@@ -90,7 +90,7 @@ func verifyWorkerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(os.Interrupt) // a terminal sends it to every process; verify itself ends the workers
+			signal.Ignore(os.Interrupt) // a terminal sends the interrupt to every process, but verify itself ends the workers
 			soak.PlayWorker(openVerified)
 			return usage("%s is started by padlock verify only", workerVerb)
 		},

@@ -101,7 +101,7 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	name := v.run.Load.Prefix + "gate"
 	state, err := l.Inspect(ctx, name)
 	if state.Path == "" {
-		return nil // it is no file store, or it does not report its path
+		return nil // the store keeps no files, or it does not report its path
 	}
 	_ = err // the path is known even if there was an error
 	_, stem, _ := strings.Cut(filepath.Base(state.Path), ".")

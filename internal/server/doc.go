@@ -8,7 +8,7 @@
 //	srv.Kill()         // as a crash would
 //	srv.Restart(true)  // same port, same data
 //
-// [Redis] and [Postgres] are ready-made; [Start] starts any server that a [Spec] describes. If the
-// program is not installed, the test is skipped with that reason. If the environment has CI=true,
-// the test fails instead.
+// Functions such as [Redis] and [Postgres] start one kind of server. [Start] starts any server that
+// a [Spec] describes. If the program is not installed, the test is skipped with that reason. If the
+// environment has CI=true, the test fails instead.
 package server

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// EtcdOptions are the settings of an etcd server. The zero value is one current member without TLS.
+// EtcdOptions are the settings of an etcd server. The zero value stands for one member of the
+// current version, without TLS.
 type EtcdOptions struct {
 	TLS   *TLS
 	Quota int  // the most bytes of data; 0 is the default of etcd
@@ -136,8 +137,9 @@ func (o EtcdOptions) ready(ctx context.Context, p Place) error {
 	return err
 }
 
-// etcdBinary returns the path of the server, and builds it if this machine does not have it yet. It
-// is built without -race, and without the workspace, whose modules want other versions.
+// etcdBinary returns the path of the server, and builds it if this machine does not have it yet.
+// The build uses neither -race nor the workspace, because the modules of the workspace need other
+// versions.
 func etcdBinary(t testing.TB) string {
 	t.Helper()
 	path, err := builtEtcd()
@@ -170,7 +172,8 @@ var builtEtcd = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	// Another test may build it at the same time, so the name is given at the end.
+	// Another test may build the server at the same time, so the file gets its final name only when
+	// it is complete.
 	part := fmt.Sprintf("%s.%d", path, os.Getpid())
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", part, ".")
 	build.Dir, build.Env = source, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")

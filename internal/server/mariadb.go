@@ -24,19 +24,20 @@ type MariaDBOptions struct {
 	Args []string // further arguments of mariadbd; they override the others
 }
 
-// MariaDBWith does what MariaDB does, with more settings.
+// MariaDBWith is MariaDB with more settings.
 func MariaDBWith(t testing.TB, o MariaDBOptions) *Server {
 	t.Helper()
 	return Start(t, MariaDBSpec(o))
 }
 
-// MariaDBSpec says how MariaDBWith starts a server, for a test that changes more.
+// MariaDBSpec returns the Spec with which MariaDBWith starts a server. A test may change the Spec.
 func MariaDBSpec(o MariaDBOptions) Spec {
 	return Spec{
 		Name: "mariadb", Package: "mariadb-server", Binary: []string{"mariadbd", "/usr/sbin/mariadbd", "mysqld"},
 		Env: o.Env, Timeout: 3 * time.Minute,
 		Prepare: func(ctx context.Context, p Place) error {
-			// A server that starts removes the temporary tables in its directory for them.
+			// When a server starts, it removes the temporary tables in its directory for temporary
+			// files.
 			if err := os.Mkdir(p.Path("tmp"), 0o700); err != nil {
 				return err
 			}

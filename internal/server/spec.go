@@ -14,7 +14,7 @@ import (
 // Spec describes how to start one kind of server. Name, Binary, Args and Ready are required.
 type Spec struct {
 	Name    string // the name in messages, such as "redis"
-	Package string // the Debian package that contains Binary; it is named in the message if Binary is missing
+	Package string // the Debian package that contains Binary; the message for a missing Binary names it
 
 	// Binary lists candidates; the first one that exists is started. A candidate is a name in PATH,
 	// a path, or a pattern such as "/usr/lib/postgresql/*/bin/postgres", for which the highest
@@ -33,7 +33,7 @@ type Spec struct {
 	Prepare func(context.Context, Place) error
 
 	URL        func(Place) string // returns the result of Server.URL; if nil, that is tcp://HOST:PORT
-	Within     string             // the directory for the data directory; the one for temporary files if empty
+	Within     string             // the directory that gets the data directory; if empty, the directory for temporary files
 	Env        []string           // "KEY=value", added to the test's own environment
 	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root
 	ExtraPorts int                // number of ports in addition to the first; see Place.Extra

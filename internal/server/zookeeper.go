@@ -14,13 +14,14 @@ import (
 // ZooKeeperOptions are the settings of a ZooKeeper server. With the zero value, nothing is synced
 // to disk, so the data survive a crash of the server, but not of the machine.
 type ZooKeeperOptions struct {
-	Tick time.Duration // sessions end at multiples of it; 100 ms if zero
+	Tick time.Duration // sessions end at multiples of Tick; 0 stands for 100 ms
 	Sync bool          // every write is on disk before its reply
 	Java []string      // further arguments of java, such as -Dzookeeper.skipACL=yes
 	Conf []string      // further lines of the configuration file
 
-	// Via, in an ensemble, returns the address at which server from connects to server to, whose
-	// own address is addr. So a test can put proxies between the servers. The first server is 0.
+	// Via returns the address at which server from connects to server to, whose own address is
+	// addr. So a test can put proxies between the servers of an ensemble. Servers are numbered from
+	// 0.
 	Via func(from, to int, addr string) string
 }
 
@@ -101,7 +102,7 @@ func zooKeeperSpec(o ZooKeeperOptions, ready func(context.Context, Place) error,
 		URL:     func(p Place) string { return "zookeeper://" + p.Addr() },
 		Args: func(p Place) []string {
 			if err := p.Write("zoo.cfg", []byte(o.file(p)+peers)); err != nil {
-				return nil // java then reports that its arguments are missing
+				return nil // java reports here that its arguments are missing
 			}
 			args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"}
 			if !o.Sync {
@@ -113,7 +114,7 @@ func zooKeeperSpec(o ZooKeeperOptions, ready func(context.Context, Place) error,
 	}
 }
 
-// file returns the configuration of a server that is alone.
+// file returns the configuration of a server without an ensemble.
 func (o *ZooKeeperOptions) file(p Place) string {
 	tick := o.Tick
 	if tick == 0 {
@@ -156,7 +157,8 @@ func ZooKeeperSays(ctx context.Context, addr, command string) (string, error) {
 	return string(said), err
 }
 
-// acceptsClients is ready before there is a leader, so that the servers can be started one by one.
+// acceptsClients succeeds even before there is a leader, so that the servers can be started one by
+// one.
 func acceptsClients(ctx context.Context, p Place) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
 	if err != nil {

@@ -77,7 +77,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
-	var any, writer span // the span that ends last so far, and the exclusive span that does
+	var any, writer span // the span with the latest end so far, and the exclusive span with the latest end
 	for _, s := range spans {
 		before := writer
 		if !s.Shared {
@@ -134,7 +134,7 @@ func (c *checker) afterLoss(h *Hold) {
 // hold, its deadline is known exactly.
 func (c *checker) signal(h *Hold) {
 	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
-		return // there was no deadline, or it had passed before the worker could note it
+		return // there was no deadline, or it passed before the worker could note it
 	}
 	if early := time.Duration(h.Until - h.Lost); h.Cause == "max hold" && early > time.Millisecond {
 		c.say("I5", h.Lost, h.Name, "hold %x reached its longest time %v early", h.ID, early)

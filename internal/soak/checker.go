@@ -39,7 +39,7 @@ type checker struct {
 	faults  spells
 	voting  bool
 	ordered bool
-	coarse  int64 // how much longer than asked the store may keep a name taken
+	coarse  int64 // how much longer than requested the store may keep a name taken
 	several bool  // the store is made of other stores
 	found   []Violation
 	late    time.Duration // the longest delay of a loss signal

@@ -145,7 +145,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	if out.harm = r.court.harm(); out.LostFenced != 0 { // as an event, so that the history contains it
+	if out.harm = r.court.harm(); out.LostFenced != 0 { // also as an event, so that the history contains it
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
 	out.Events = r.court.history()

@@ -49,19 +49,21 @@ const (
 	// its descriptors, and Until is the number of its goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
-	// Other: another program than this one runs the worker's process with this Life.
+	// Other means that another program than this one runs the worker's process with this Life.
 	Other Op = "other program"
-	// Voting: a majority of several servers decides. If so, this is the first event of the history.
+	// Voting means that a majority of several servers decides. If so, this is the first event of
+	// the history.
 	Voting Op = "voting"
-	// Regrants: another holder may get the lock during a conversion. If so, this is among the first
-	// events.
+	// Regrants means that another holder may get the lock during a conversion. If so, it is among
+	// the first events.
 	Regrants Op = "regrants"
-	// Ordered: waiters get a name in order of arrival. If so, this is among the first events.
+	// Ordered means that waiters get a name in order of arrival. If so, it is among the first
+	// events.
 	Ordered Op = "ordered"
-	// Several: the store is made of other stores. If so, this is among the first events.
+	// Several means that the store is made of other stores. If so, it is among the first events.
 	Several Op = "several"
-	// LearnsLate is among the first events if a holder may learn TTL late that its hold ended, as
-	// with a hold that ends with a connection.
+	// LearnsLate is among the first events if a holder may learn with a delay of TTL that its hold
+	// ended, for example because the hold ends with a connection.
 	LearnsLate Op = "learns late"
 	// Coarse is among the first events if the store counts in whole seconds. A name may then stay
 	// taken for up to TTL longer than the lease.

@@ -23,10 +23,10 @@ type Hold struct {
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
-	Doubt  int64 // the store may have ended the hold since then, and its worker did not know yet; 0 if there is no such time
+	Doubt  int64 // from this time on, the store may have ended the hold without the worker's knowledge; 0 if that cannot be
 	Events []Event
-	// Begun is the time at which the worker had begun to release or demote, if it was killed during
-	// that call. BegunOp says which call it was. If there was none, Begun is 0.
+	// If the worker was killed during a release or a demotion, Begun is the time at which that call
+	// began, and BegunOp says which call it was. Otherwise Begun is 0.
 	Begun   int64
 	BegunOp Op
 	over    bool

@@ -93,7 +93,7 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // in the middle stage of a move, the store uses both places
+		config = r.Stages[len(r.Stages)/2][0] // during a move, the middle stage is the one that uses both places
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
@@ -107,8 +107,8 @@ func (r *Run) firstLook(ctx context.Context) error {
 // enough is the number of bad names after which the check stops.
 const enough = 3
 
-// names returns the names that lastLook takes. The names that killed workers had for themselves are
-// among them, so that the store keeps nothing of these workers.
+// names returns the names that lastLook takes. Names that only one killed worker used are among
+// them, to show that the store keeps nothing of such workers.
 func (r *Run) names() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
@@ -180,7 +180,8 @@ const answerPatience = 30 * time.Second
 
 // nothingLeft looks for holds and waiters that belong to no worker and do not expire. A store may
 // keep the place of a waiter whose process was killed for longer than any lease, but that waiter
-// must not be in the way. So the names that have only waiters are taken once, and then have none.
+// must not be in the way. So nothingLeft takes each name that has only waiters once. After that,
+// the name must have none.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})

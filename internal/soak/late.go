@@ -27,7 +27,7 @@ func delayOf(events []Event) delay {
 }
 
 // doubt shortens a hold whose release was not confirmed. The hold may have ended before its worker
-// learned of that. Until the last call that succeeded the hold was certainly there.
+// learned of that. Until the last successful call, the hold certainly existed.
 func (d *delay) doubt(h *Hold) {
 	n := len(h.Spans)
 	if d.most == 0 || h.Ends != 0 || n == 0 {

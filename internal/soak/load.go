@@ -20,12 +20,12 @@ type Load struct {
 	Wait                     time.Duration
 	Shared, Convert, HandOff int
 	Cancel, Fixed            int
-	Pause                    int // share per thousand turns; on hot names a quarter of it, because many workers wait meanwhile
+	Pause                    int // share of 1000 turns; on hot names only a quarter of it, because many workers wait meanwhile
 	Verify, Own, Try         int
 	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, HoldAtLeast or MaxHold
 	Break                    int           // percent of the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; a MaxHold is a fifth of such a time
-	Batch                    int           // PassLocally in every second process, for this many holders in a row; 0 means no PassLocally
+	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; MaxHold is a fifth of a time in this range
+	Batch                    int           // how many holders in a row PassLocally allows, in every second process; 0 means no PassLocally
 }
 
 // DefaultLoad returns the load for the soak of all stores.

@@ -12,7 +12,8 @@ import (
 const lead = 300 * time.Millisecond
 
 // kept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to nobody
-// else. The store counts this time from a moment after the call, and its clock may run 1 % fast.
+// else. The store counts this time from an instant after the call began, and its clock may run 1 %
+// fast.
 func (c *checker) kept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {

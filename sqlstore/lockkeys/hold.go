@@ -63,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // replace lets a token take over the live hold of another token.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
 	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, stored(r.Replaces))
-	if err == nil && is.token == token && is.live() { // if the token Replaces has no hold any more, this is a repeat
+	if err == nil && is.token == token && is.live() { // in a repeat, Replaces has no hold any more, and only the lease is renewed
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
 	}
 	switch {

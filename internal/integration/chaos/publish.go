@@ -33,8 +33,8 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
 }
 
-// The sum of the table of covered faults stands between the first two marks. The third mark stands
-// before the first line of that table.
+// The sum of the table of covered faults stands between the marks sumBegins and sumEnds. The mark
+// tableBegins stands before the first line of that table.
 const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
 
 // summed updates the sum. It does not change a page without the marks.

@@ -185,8 +185,8 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	// end is the end of the window, after which the store may have ended the hold. It comes after
-	// the call for the grant, so that both are in one piece.
+	// end is the end of the window, after which the store may have ended the hold. It must be later
+	// than the beginning of the acquire, so that both are in one piece.
 	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {
 		end = max(end, h.Spans[n-1].To)

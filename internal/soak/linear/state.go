@@ -91,8 +91,8 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted reports whether o's fence may come next. Fences are given in ascending order, so the fence
-// before it must be the last fence in s.
+// minted reports whether o's fence may come next. Fences are minted in ascending order, so the next
+// lower fence must be the last fence in s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A fence is the server's time, in microseconds since 1970, or the last fence plus one if that is
-// greater. So each time that a lock is taken, its fence shows the time of the server's clock. The
-// server judges leases by that clock.
+// greater. So whenever a lock is taken, the fence shows the server's clock, by which the server
+// judges leases.
 
 // closest returns the reading with the shortest round trip, which is the most precise one.
 func closest(seen []reading) reading {

@@ -35,7 +35,7 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 }
 
 // quick checks that a lock can be taken and released now. It sends two requests in addition to
-// those that open the store. If another doctor holds the lock, it has just taken a lock itself, so
+// those that open the store. If another doctor holds the lock, that doctor has just taken it, so
 // quick reports success.
 func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
@@ -87,12 +87,12 @@ func (v *visit) one(ctx context.Context) error {
 // several examines a store made of others: each member, and the store as a whole.
 func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
-	first := map[string]string{} // by run id of a server: the member that reported it
+	first := map[string]string{} // the key is the run id of a server, the value the member that reported it first
 	same := ""
 	for _, m := range members {
 		o := v.Options
 		o.runs = map[string]bool{}
-		o.Name += "-member" // another name, because the whole store and its members use different fences
+		o.Name += "-member" // a different name, because the fences of the whole store differ from those of its members
 		found, err := Examine(ctx, m, o)
 		if err != nil {
 			return nil, err

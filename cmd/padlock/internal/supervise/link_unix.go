@@ -55,7 +55,7 @@ func (p *process) open() (io.ReadWriteCloser, error) {
 }
 
 // fork passes descriptors on under free numbers, so that the descriptors for the command keep their
-// numbers.
+// own numbers.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)

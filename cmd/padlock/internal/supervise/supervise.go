@@ -188,7 +188,7 @@ func (p *Process) Kill() {
 // supervisor that takes longer counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill kills the supervisor if it hangs. Then the job is killed too.
+// expectKill kills the supervisor if it hangs. That kills the job too.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {

@@ -97,8 +97,8 @@ func (e *etcd) experiments(p *plan) []*measure.Experiment {
 	}
 }
 
-// bare is what a lock needs at least: a transaction that puts a key if it is absent, and a
-// deletion.
+// bare measures the least requests that a lock needs: a transaction that puts a key if it is
+// absent, and a deletion.
 func (e *etcd) bare(n int) (measure.Figures, error) {
 	c, err := e.client()
 	if err != nil {
@@ -163,7 +163,7 @@ func (e *etcd) mutex(n int) (measure.Figures, error) {
 	})
 }
 
-// hops passes a message from one client to the next, by Put and Watch. That is no lock.
+// hops passes a message from one client to the next, by Put and Watch. This is not a lock.
 func (e *etcd) hops(n int, settle time.Duration) (measure.Figures, error) {
 	var all []waiter
 	stem := e.name("hop")
@@ -247,7 +247,8 @@ func (e *etcd) drainMutex(n int, settle time.Duration) (measure.Figures, error) 
 	return drain(locks[0].Unlock, all, settle)
 }
 
-// idle counts the requests for locks that are held and not used, once they are settled.
+// idle counts the requests that locks cause while they are held and nobody uses them. It begins
+// when every lock is in a group.
 func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	s, err := e.store()
 	if err != nil {

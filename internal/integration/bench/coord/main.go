@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// run runs the experiments of all engines and prints them. A target that is missed is no error.
+// run runs the experiments of all engines and prints them. A missed target is not an error.
 func run(h *host.Host, p *plan, all []engine, out, progress io.Writer, only string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// The shapes of this file are the same for every engine.
+// Every engine uses the experiments in this file.
 
 // pairs measures how long it takes to take and give back a name that nobody else wants.
 func pairs(n int, once func(context.Context) error) (measure.Figures, error) {

@@ -191,7 +191,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
-	stayed() // so that the end of a process is not measured; the other kinds do the same
+	stayed() // keeps the end of the process out of the measured time; the other kinds do the same
 	return errors.Join(err, l.Close(context.Background()))
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // bareLease makes the smallest possible lease with a fence: two prepared statements that change one
-// row, by the server's clock. With skip, the first statement skips a row that another one has
-// locked, as many hand-written leases do.
+// row, with times by the server's clock. With skip, the first statement skips a row that another
+// statement has locked, as many hand-written leases do.
 func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) error, error) {
 	clock, params := "(date_part('epoch', clock_timestamp()) * 1000000)::bigint", []any{"$1", "$2", "$3", "$4"}
 	blob := "bytea"
@@ -53,12 +53,12 @@ func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) 
 	}, nil
 }
 
-// hop is the name of the row that measures the least that a hand-over takes.
+// hop returns the name of the row that shows the shortest possible hand-over among n processes.
 func hop(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d", n) }
 
-// hop measures the least that a hand-over takes among n processes, which stand in a ring. Each has
-// a connection for statements and one on which it listens. A process updates a row and notifies the
-// next one, which updates the row, and so on.
+// hop measures the shortest possible hand-over among n processes in a ring. Each has a connection
+// for statements and one on which it listens. A process updates a row and notifies the next one,
+// which updates the row, and so on.
 func (b *bench) hop(n int) (f measure.Figures, err error) {
 	ctx := context.Background()
 	var work, ears []*pgx.Conn

@@ -117,7 +117,7 @@ func (b *bench) waiting() *measure.Experiment {
 	}
 }
 
-// waitingForFiles measures the same on SQLite. The figures are the mean gap, the share of one
+// waitingForFiles is the same experiment on SQLite. It measures the mean gap, the share of one
 // processor that all processes use together, and the writes to the row per hand-over.
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
@@ -130,7 +130,7 @@ func (b *bench) waitingForFiles() *measure.Experiment {
 	}
 }
 
-// drainsOfFiles measures on SQLite what drains measures on PostgreSQL.
+// drainsOfFiles is drains on SQLite instead of PostgreSQL.
 func (b *bench) drainsOfFiles() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, SQLite, %d waiters", b.plan.waiters),

@@ -72,7 +72,7 @@ func (t *tally) figures() measure.Figures {
 	}
 }
 
-// none is the AtMost of a target of zero. 0 itself would mean that there is no such target.
+// none is the AtMost of a target of zero. An AtMost of 0 would mean that there is no target.
 const none = 0.5
 
 // cold makes all callers miss at the same time.

@@ -36,7 +36,7 @@ var (
 type bench struct {
 	plan plan
 	addr string
-	runs int // drains so far; each has names of its own
+	runs int // number of drains so far; each drain uses its own names
 }
 
 func main() {
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// run runs the experiments and prints them. A target that is missed is no error.
+// run runs the experiments and prints them. A missed target is not an error.
 func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
 	chosen, err := regexp.Compile(only)
 	if err != nil {

@@ -23,10 +23,10 @@ const (
 	noFence = "zkstore, fences=no"
 )
 
-// session is the session timeout of all contestants.
+// session is the session timeout that all contestants use.
 const session = 20 * time.Second
 
-// pairs measures how long it takes n goroutines to lock and unlock a name of their own.
+// pairs measures how long it takes n goroutines to lock and unlock a name each.
 func (b *bench) pairs(n int) *measure.Experiment {
 	row := func(name string, open func() (contestant, error)) measure.Row {
 		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(n, open) }}

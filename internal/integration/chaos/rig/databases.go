@@ -23,7 +23,7 @@ import (
 
 // A database is a kind of database in which the locks of a row are.
 type database struct {
-	start func(*Site, string) *server.Server // in a directory, or anywhere if it is ""; nil if the database is a file
+	start func(*Site, string) *server.Server // starts the server with its data in a directory, or in any directory if "" is given; nil if the database is a file
 	// url returns the URL of the locks in the database at an address, or in a directory. admin
 	// returns the URL for open, which connects as an administrator.
 	url, admin   func(at string) string
@@ -90,8 +90,7 @@ func lockPostgres(table string) []string {
 	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
 }
 
-// postgresServer starts a server with little room for its log of changes, so that it fits on a
-// small disk.
+// postgresServer starts a server whose log of changes is so small that it fits on a small disk.
 func postgresServer(s *Site, dir string) *server.Server {
 	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}})
 }
@@ -138,8 +137,8 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 	}
 }
 
-// supervised starts a server that has crashed by itself before the next fault, as a supervisor
-// would. MariaDB 10.11 was seen to do so once in about twenty runs.
+// supervised restarts a crashed server before the next fault, as a supervisor would. MariaDB 10.11
+// crashed by itself in about one of twenty runs.
 func supervised(alive func() error, faults []soak.Fault) []soak.Fault {
 	for i := range faults {
 		begin := faults[i].Begin
@@ -258,8 +257,8 @@ func (d *database) lockTable(admin string) soak.Fault {
 	}}
 }
 
-// deleteRows deletes all rows, which no administrator is allowed to do. It makes all locks free at
-// once.
+// deleteRows deletes all rows, which makes all locks free at once. The documentation forbids
+// administrators to do that.
 func (d *database) deleteRows(admin string) soak.Fault {
 	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
 		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {

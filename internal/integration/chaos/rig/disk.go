@@ -21,12 +21,12 @@ import (
 type disk struct {
 	size int // in MB; 0 means that the database has no disk of its own
 	// before and after are SQL that is run before the disk is filled and, sometimes, afterwards.
-	// They make the database need room for its next change.
+	// After them, the database needs room for its next change.
 	before, after string
 }
 
-// smallDisk mounts a file system of that many MB in memory and returns its directory. It returns ""
-// if size is 0 or this process may not mount. The row then goes without a full disk.
+// smallDisk mounts a file system of size MB in memory and returns its directory. It returns "" if
+// size is 0 or this process may not mount. In that case, the row has no fault of a full disk.
 func (s *Site) smallDisk(size int) (string, error) {
 	if size == 0 || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "", nil
@@ -44,8 +44,8 @@ func (s *Site) smallDisk(size int) (string, error) {
 
 const diskFull = "disk full"
 
-// fill leaves no room on the disk, and gives it back later. A server may end itself without room.
-// Then it is started again. srv is nil if the database is a file.
+// fill fills the disk, and frees the room later. A server may end itself if it has no room. Then
+// fill starts it again. srv is nil if the database is a file.
 func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	ballast := filepath.Join(dir, "ballast")
 	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 8 * time.Second, Weight: 2, Begin: func(dice *rand.Rand, _ int) (func() error, error) {
@@ -67,7 +67,7 @@ func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	}}
 }
 
-// say runs SQL that may fail, because the disk is full or others write.
+// say runs SQL, and ignores errors, because the disk may be full or others may write.
 func (d *database) say(admin, text string) {
 	if text == "" {
 		return
@@ -108,12 +108,12 @@ func (d *database) revive(admin string, srv *server.Server) error {
 }
 
 // fillTable fills the file in which the server keeps all tables with rows of another table. That
-// file has a limit, so the server has no room for any change then.
+// file has a limit, so afterwards the server has no room for any change.
 func (d *database) fillTable(admin string) soak.Fault {
 	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		undo := func() error {
 			return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-				for { // the server needs a little room for the change, and gets some from its clean-up
+				for { // the server needs a little room for the change, and its own clean-up frees some
 					err := execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast"})
 					if err == nil || ctx.Err() != nil {
 						return err

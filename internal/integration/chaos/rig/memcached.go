@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// memcached has no stopped server among its faults: such a server may end leases early, and the
-// store says so.
+// The faults of memcached do not include a stopped server. Such a server may end leases early, and
+// the store's Guarantees say so.
 func memcached(s *Site) (*setup, error) {
 	var srv *server.Server
 	if err := try(func() { srv = server.Memcached(&s.host) }); err != nil {

@@ -33,7 +33,7 @@ type setup struct {
 	open     soak.Opener
 	faults   []soak.Fault
 	voting   bool          // a majority of servers decides
-	log      func() string // returns what the server said; may be nil
+	log      func() string // returns the server's log; may be nil
 }
 
 // Rows returns the table of stores. For a new store, add a line.
