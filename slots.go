@@ -15,7 +15,7 @@ import (
 // caller's lock lasts. n must be 1 to driver.MaxSlots.
 //
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
-// permit comes back with the lease. With HoldAtLeast, at most n callers start in that time.
+// permit becomes free when the lease ends. With HoldAtLeast, at most n callers start in that time.
 //
 // Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
 // caller without Slots do not exclude each other. Callers that wait get permits in the order of
@@ -194,7 +194,7 @@ func (p *permits) refusal() error {
 	return err
 }
 
-// contended notes, once, that the caller did not get a permit at once.
+// contended notes that the caller did not get a permit at once. It notes this only once.
 func (p *permits) contended(err error) {
 	if p.noted {
 		return
@@ -270,8 +270,8 @@ func (p *permits) remaining() time.Duration {
 	return max(0, p.set.wait-p.l.clock.Now().Sub(p.start))
 }
 
-// bounded returns the context for the wait for a permit. It ends as the context of a wait for a
-// plain lock does.
+// bounded returns the context for the wait for a permit. This context ends under the same
+// conditions as in a wait for a lock without slots.
 func (p *permits) bounded() (context.Context, func()) {
 	a := &attempt{l: p.l, ctx: p.ctx}
 	if p.set.wait < 0 {

@@ -64,7 +64,7 @@ func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.T
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxUntils)
-	for _, id := range slices.Collect(maps.Keys(ends)) { // not over the map, which the goroutines change
+	for _, id := range slices.Collect(maps.Keys(ends)) { // a copy, because the goroutines change the map
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()

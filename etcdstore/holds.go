@@ -44,7 +44,7 @@ func newHolds(clock driver.Clock) *holds {
 // maxNames is how many names that had a hold the store remembers.
 const maxNames = 4096
 
-// used reports whether the name is known to have had a hold.
+// used reports whether the store remembers that the name had a hold.
 func (h *holds) used(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -100,8 +100,8 @@ const (
 	keepFences = 7
 )
 
-// forFence returns the lease of fences. All programs use the same lease on the same day, so its
-// number is made of the day.
+// forFence returns the lease of fences. All programs use the same lease on the same day, so the
+// number of the lease is computed from the day.
 func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 	day := time.Now().Unix() / secondsPerDay
 	s.mu.Lock()

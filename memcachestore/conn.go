@@ -95,7 +95,8 @@ func (c *client) send(ctx context.Context, request []byte) (*link, <-chan answer
 	return l, got, nil
 }
 
-// live returns a connection that has not ended, as far as is known. The caller has the turn.
+// live returns a connection that has not ended, or whose end is not known yet. The caller has the
+// turn.
 func (c *client) live(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	l, closed := c.link, c.closed

@@ -146,8 +146,8 @@ func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.U
 	}
 }
 
-// counters writes counters that have one more label. of returns the value of that label for each
-// index from 0 on, and "" after the last one.
+// counters writes counters that have one more label. The function of returns the value of that
+// label for an index. Indexes begin with 0, and after the last one, of returns "".
 func (p *page) counters(rows []row, name, help, extra string, of func(*series, int) (string, *atomic.Uint64)) {
 	p.head(name, "counter", help)
 	for _, r := range rows {

@@ -61,7 +61,7 @@ func (r row) number(i int) uint64 {
 	return n
 }
 
-// query runs a statement and returns its rows. It takes at most c.limit.
+// query runs a statement and returns its rows. That takes at most c.limit.
 func (c *conn) query(text string) ([]row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,7 +290,7 @@ func (c *conn) peek() {
 	}
 }
 
-// restBefore is how long a connection must have had no statement before refresh looks at it.
+// restBefore is how long a connection must have been without statements before refresh checks it.
 const restBefore = 50 * time.Millisecond
 
 // refresh reports whether a connection that may have been idle for long is alive. Without refresh,

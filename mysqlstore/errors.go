@@ -11,7 +11,7 @@ import (
 
 // These are the error numbers that the store handles in different ways.
 const (
-	deadlock         = 1213 // MariaDB: waiting for a named lock would never end
+	deadlock         = 1213 // MariaDB: the wait for a named lock would be a deadlock
 	userLockDeadlock = 3058 // MySQL: the same
 	noTable          = 1146
 	noDatabase       = 1049

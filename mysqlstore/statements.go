@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// The text of a statement contains its values: one round trip is enough then, whatever the driver
-// does with parameters. Names of locks have no special characters, and other texts are written in
-// hexadecimal.
+// The text of a statement contains its values. So one round trip is enough, even if the driver
+// would prepare a statement with parameters. Names of locks have no special characters, and other
+// texts are written in hexadecimal.
 
 const (
-	// now is the server's clock in microseconds since 1970, whatever the time zone of the session.
+	// now is the server's clock in microseconds since 1970. It does not depend on the time zone of
+	// the session.
 	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	maxFence = "9007199254740992"
 
@@ -105,9 +106,9 @@ func (s *statements) fence(key string) string {
 }
 
 // described are the columns of a row of the table that describe the holder: the fence, the holder,
-// for how many microseconds it has held the lock, and the session that has the mark in the row. If
-// another session has the lock, the row describes an earlier holder. The name of a lock must not be
-// NULL in MySQL, so it is '-' if there is no mark.
+// the time in microseconds for which it has held the lock, and the session with the mark in the
+// row. If another session has the lock, the row describes an earlier holder. The name of a lock
+// must not be NULL in MySQL, so it is '-' if there is no mark.
 const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
@@ -150,7 +151,7 @@ func (s *statements) removeRows(locks []string, keep time.Duration) string {
 	return "DELETE FROM " + s.table + " WHERE lock_name IN (" + strings.Join(list, ", ") + ") AND " + old(keep)
 }
 
-// hostOf reads the host of a session, as far as the user may see it.
+// hostOf reads the host of a session, if the user may see that session.
 func hostOf(session string) string {
 	return "SELECT host FROM information_schema.processlist WHERE id = " + session
 }

@@ -58,7 +58,7 @@ func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
 	return c.within(c.limit, st, params...)
 }
 
-// within does what exec does, with its own limit; 0 means no limit.
+// within is exec with its own time limit. A limit of 0 means no limit.
 func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
 	c.want.Add(1)
 	c.interrupt()

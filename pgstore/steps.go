@@ -20,7 +20,7 @@ func (s *Store) check(r *driver.Request) error {
 	return nil
 }
 
-// enterHeld does what holds.enter does, for a hold that is live.
+// enterHeld is holds.enter for a token that must have a live hold.
 func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := s.holds.enter(ctx, name, token)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // The row of a name stays in the table of fences after the name becomes free, so that the next
-// fence is higher. Fences follow the server's clock. An old row may be removed once its fence is so
-// far in the past that no change of the clock can reach it: a new row then gets a higher fence
-// anyway.
+// fence is higher. Fences follow the server's clock. Once the fence of a row is far in the past,
+// even a clock that was set back gives a higher fence to a new row. So the old row may be removed
+// then.
 const (
 	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand
 	defaultKeep = 24 * time.Hour

@@ -83,7 +83,7 @@ func (s *Store) change(ctx context.Context, name string, decide func(st *state, 
 	return s.changeFrom(ctx, name, nil, decide)
 }
 
-// changeFrom does what change does. It starts from the state in read, unless read is nil.
+// changeFrom is like change. Unless read is nil, it starts from the state in read.
 func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	handOver, locked := true, 0
 	for try := 0; ; try++ {

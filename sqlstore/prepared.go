@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// prepared statements save SQLite the parsing. They are not used elsewhere: drivers of PostgreSQL
-// prepare by themselves, and must not do so behind a pooler. On MySQL, a statement that is sent as
-// text costs one request. A prepared statement costs three requests, unless each connection keeps
-// it prepared.
+// prepared keeps prepared statements for SQLite, which then need not be parsed again. The other
+// engines do not use it. Drivers of PostgreSQL prepare statements by themselves, and must not
+// prepare any behind a pooler. On MySQL, a statement that is sent as text costs one request. A
+// prepared statement costs three requests, unless each connection keeps it prepared.
 type prepared struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt

@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The fence of an exclusive hold follows from the number of its node, so that most grants need no
-// write for it: the node of the lock has a mapping from numbers to fences. Numbers grow with each
-// node, so fences grow with each grant. The mapping is only ever raised:
+// The fence of an exclusive hold is computed from the number of its node, so most grants need no
+// write for the fence. The node of the lock has the mapping from numbers to fences. Numbers grow
+// with each node, so fences grow with each grant. The mapping is only ever raised:
 //
 //	when                                                 the mapping is raised
 //	a fence lags behind the server's clock by maxLag     to the clock, as the fences of all stores

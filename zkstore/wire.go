@@ -34,7 +34,7 @@ type wire struct {
 	skip int
 }
 
-// sent is a request that was not answered yet.
+// sent is a request that has no answer yet.
 type sent struct {
 	at     driver.Instant
 	leader bool // the leader answers it

@@ -135,8 +135,8 @@ func (f *slotted) inFile() bool {
 // full reports whether every slot that --slots gives is held.
 func (f *slotted) full() bool { return f.count > 0 && f.taken() == f.count }
 
-// blocked reports whether a caller would have to wait: for a slot with --slots, otherwise for the
-// lock without slots.
+// blocked reports whether a caller would have to wait. With --slots, the caller would wait for a
+// slot, and otherwise for the lock without slots.
 func (f *slotted) blocked() bool {
 	if f.count > 0 {
 		return f.full()

@@ -18,7 +18,7 @@ import (
 const maxPlain = 64
 
 // id returns the text that stands for a name in the table. PHP cannot store some names as they are.
-// They are stored as their hash, so that padlock can lock them.
+// padlock can lock such a name too, because the table then has the hash of the name.
 func (l Layout) id(e sqlstore.Engine, name string) string {
 	if l == Symfony && len(name) < maxPlain && storable(e, name) {
 		return name

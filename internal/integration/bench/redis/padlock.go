@@ -15,9 +15,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// The rows of padlock differ in three ways: in the layout (sorted sets as in PHP, or plain
-// strings), in whether there are fences, and in whether they use package padlock or only the store.
-// Some rows use PassLocally.
+// The rows of padlock differ in three ways: the layout (sorted sets as in PHP, or plain strings),
+// fences or none, and package padlock or only the store. Some rows use PassLocally.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// time measures how long a step takes, which it makes again and again for the length of a trial.
+// time measures how long a step takes. It repeats the step for the length of a trial.
 func (b *bench) time(once func(context.Context) error) (measure.Figures, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

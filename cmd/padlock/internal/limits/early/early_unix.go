@@ -3,9 +3,9 @@
 // Package early ends the program if too few files may be open. Some libraries open a file before
 // main runs, and the Go runtime crashes if it cannot.
 //
-// Go initialises packages in the order of their import paths, as far as their imports allow. This
-// package imports only syscall, so it comes before all libraries whose paths begin with a later
-// letter, such as google.golang.org/protobuf.
+// Go initialises packages in the order of their import paths, after the packages that they import.
+// This package imports only syscall, so it comes before all libraries whose paths begin with a
+// later letter, such as google.golang.org/protobuf.
 package early
 
 import "syscall"
