@@ -237,7 +237,7 @@ func (c *conn) verify(key string) error {
 	return err
 }
 
-// lookEvery is how often a connection with holds looks at its socket, which needs no statement.
+// lookEvery is how often a connection with holds checks its socket. The check needs no statement.
 const lookEvery = 100 * time.Millisecond
 
 // watch runs until the connection has ended, and notices that end. Then it closes the connection.

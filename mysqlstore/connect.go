@@ -54,7 +54,7 @@ func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// open takes a connection from the pool and sets its session up.
+// open takes a connection from the pool and prepares its session.
 func (d *dialer) open(ctx context.Context) (*conn, error) {
 	var socket net.Conn
 	sc, err := d.db.Conn(context.WithValue(ctx, dialedKey{}, func(c net.Conn) { socket = c }))

@@ -91,8 +91,8 @@ func (s *Store) nap(ctx context.Context) error {
 	return s.over(ctx)
 }
 
-// standInLine waits until a session for waiters is free, and returns its slot. If the lock may be
-// free before that, it returns nil.
+// standInLine waits until a session for waiters is free, and returns its slot. It returns nil if
+// the lock may be free before a session is.
 func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 	for {
 		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.ahead(w)))

@@ -210,9 +210,10 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveBoth is save for a grant on an engine where one statement cannot skip a locked row. The first statement checks whether a transaction has locked the row, and the second writes
-// to both tables at once. saveBoth opens no transaction: if the connection were lost in it, the
-// transaction could stay open in the server and keep the name.
+// saveBoth is save for a grant on an engine where one statement cannot skip a locked row. The first
+// statement checks whether a transaction has locked the row, and the second writes to both tables
+// at once. saveBoth opens no transaction: if the connection were lost in it, the transaction could
+// stay open in the server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {

@@ -83,7 +83,7 @@ func (h *here) doubt(token string, err error) {
 	h.doubts[token] = time.Now()
 }
 
-// doubted reports whether doubt was called for a token, and forgets it.
+// doubted reports whether doubt was called for a token. It also forgets that call.
 func (h *here) doubted(token string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

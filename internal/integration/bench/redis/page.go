@@ -21,7 +21,7 @@ const maxParties = 512
 type page struct {
 	start, end atomic.Int64 // the time that counts
 	over       atomic.Int64 // after this time no worker waits any more
-	_          [40]byte     // keeps the fields below, which change at every hand-over, out of the cache line above
+	_          [40]byte     // keeps the fields below out of the cache line above, because they change at every hand-over
 
 	owner      atomic.Int32 // current owner of the lock; 0 if there is none
 	last       atomic.Int32 // previous owner
