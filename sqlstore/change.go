@@ -161,11 +161,11 @@ func (s *Store) tell(ctx context.Context, name string, st *state, handed []reser
 func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	for _, r := range handed {
 		var args []any
-		if !s.waits.hand(r.to.token.hash(), r.fence) && r.to.channel != "" {
-			args = r.to.notification(r.fence, false)
+		if !s.waits.hand(r.to.token.hash(), r.fence) && r.to.push {
+			args = s.notification(r.to, r.fence, false)
 		}
-		if r.next.token != "" && !s.waits.warn(r.next.token.hash()) && r.next.channel != "" {
-			args = append(args, r.next.notification(0, true)...)
+		if r.next.token != "" && !s.waits.warn(r.next.token.hash()) && r.next.push {
+			args = append(args, s.notification(r.next, 0, true)...)
 		}
 		s.notify(ctx, args)
 	}

@@ -18,7 +18,7 @@ import (
 //	statement  step of state.go          makes the step if
 //	handOver   release, then handOver    the token has a live exclusive hold; no transaction keeps
 //	                                     the name; and the first waiter in the queue is a live writer
-//	                                     that the database wakes
+//	                                     that the database wakes on a channel of its own
 //	enqueue    join, for a new place     another token has a live exclusive hold or a reservation
 //
 // In all other cases the statement changes nothing, and the caller uses state.go.
@@ -59,9 +59,9 @@ func handOverText(d *dialect, t tables) string {
 		" FROM f WHERE l.name = f.name AND token = ? AND reserved = 0 AND until > now AND least <= now" +
 		" AND fence < " + strconv.Itoa(driver.MaxFence-2) +
 		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
-		" AND first->>'p' <> '' AND first->'s' IS NULL" +
+		" AND first->>'c' <> '' AND first->'s' IS NULL" +
 		" AND (first->>'u')::bigint > now AND (first->>'u')::bigint <= now + " + inMicros(placeFor) +
-		" RETURNING token, fence, first->>'p', COALESCE(second::text, '')")
+		" RETURNING token, fence, first->>'c', COALESCE(second::text, '')")
 }
 
 func enqueueText(d *dialect, t tables) string {
@@ -91,7 +91,7 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	case err != nil:
 		return to, nil, false, failure(ctx, err, true)
 	}
-	to.to.token = opaque(first)
+	to.to.token, to.to.push = opaque(first), true
 	if behind != "" {
 		next = &place{}
 		if err := json.Unmarshal([]byte(behind), next); err != nil {

@@ -56,16 +56,18 @@ type hold struct {
 
 // A place is a waiter in the queue. It lapses unless its owner renews it.
 type place struct {
-	Token  opaque        `json:"t"`
-	Shared bool          `json:"s,omitempty"`
-	Above  uint64        `json:"a,omitempty"` // Request.FenceAbove
-	Push   string        `json:"p,omitempty"` // the channel on which the database wakes the waiter, so that the name may be reserved for it; "" if the waiter polls
-	Until  micros        `json:"u"`
-	Holder driver.Holder `json:"h"`
+	Token   opaque        `json:"t"`
+	Shared  bool          `json:"s,omitempty"`
+	Above   uint64        `json:"a,omitempty"` // Request.FenceAbove
+	Push    bool          `json:"p,omitempty"` // the database wakes the waiter, so that the name may be reserved for it; false if the waiter polls
+	Channel string        `json:"c,omitempty"` // the channel on which the database wakes the waiter; "" means sharedChannel
+	Until   micros        `json:"u"`
+	Holder  driver.Holder `json:"h"`
 }
 
+// newPlace makes a place for r. push is the channel on which the database wakes the waiter, or "".
 func newPlace(r *driver.Request, push string, until micros) place {
-	return place{opaque(r.Token), r.Shared, r.FenceAbove, push, until, r.Holder}
+	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
 // A reservation was made for the waiter at the address to. If fence is 0, nothing is reserved, and
@@ -78,13 +80,14 @@ type reservation struct {
 }
 
 // An address says how to wake a waiter: in this process by its token, and in another process by a
-// notification on that process's channel. The channel is empty if the waiter polls.
+// notification, unless the waiter polls.
 type address struct {
 	token   opaque
-	channel string
+	push    bool
+	channel string // "" means sharedChannel
 }
 
-func (p *place) address() address { return address{p.Token, p.Push} }
+func (p *place) address() address { return address{p.Token, p.Push, p.Channel} }
 
 // An opaque string is a token. Tokens may contain any bytes, and JSON strings may not.
 type opaque string

@@ -116,7 +116,7 @@ func (s *state) excluded(token opaque, shared bool, now micros) bool {
 // has to look if it may take the name. It also has to look if it polls, since it may not know yet
 // that it is the first.
 func (s *state) looks() opaque {
-	if len(s.queue) == 0 || s.queue[0].Push != "" && s.free == 0 {
+	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
 		return ""
 	}
 	return s.queue[0].Token
@@ -353,7 +353,7 @@ func (s *state) excludedBut(token opaque, now micros) bool {
 func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
-		if p.Push == "" {
+		if !p.Push {
 			break
 		}
 		h, err := s.add(p.Token, p.Shared, p.Above, now)
@@ -374,7 +374,7 @@ func (s *state) handOver(now micros) (handed []reservation) {
 // leaveFree replaces handOver while a transaction keeps the name. No waiter can get the name yet,
 // so the first waiter has to look from time to time until the transaction ends.
 func (s *state) leaveFree(now micros) (look []reservation) {
-	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push != "" {
+	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		look = append(look, reservation{to: s.queue[0].address()})
 	}
 	return look

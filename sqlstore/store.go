@@ -130,7 +130,7 @@ func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, er
 	}
 	s.wakeReserved(ctx, []reservation{to})
 	looks := opaque("")
-	if next != nil && next.Push == "" {
+	if next != nil && !next.Push {
 		looks = next.Token
 	}
 	s.waits.wake(name, looks)

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"maps"
@@ -15,28 +16,37 @@ import (
 
 // A Listener receives PostgreSQL's notifications. Each call of Listen opens a connection for that.
 type Listener interface {
-	// Listen listens on a channel and calls ready. The name of the channel needs no quotes. Then
-	// Listen calls woken with the payload of each notification, until ctx ends or the connection is
-	// lost. It returns the reason for the end.
-	Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error
+	// Listen listens on all of the channels and calls ready. The names of the channels need no
+	// quotes. Then Listen calls woken with the payload of each notification, until ctx ends or the
+	// connection is lost. It returns the reason for the end.
+	Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error
 }
 
 // newChannel makes the name of the channel on which a store is notified. Each store has its own, so
 // that a notification reaches one process and does not wake all others.
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
+// sharedChannel returns the name of a channel on which all stores of one table listen, in addition
+// to their own. The first builds of this package had only this channel: they notify all waiters on
+// it, and hear nothing else. When such a build writes a row, the queue in it loses the field for a
+// channel.
+func (s *Store) sharedChannel() string {
+	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
+}
+
 // notification returns the channel and the text of a notification for one waiter. The text has the
-// hash of the waiter's token, because tokens are secrets, and one of these words:
+// hash of the waiter's token, because tokens are secrets:
 //
-//	a fence   the name is reserved for the waiter, with this fence
-//	0         the waiter has to look
-//	next      the name is reserved for the waiter before it
-func (a address) notification(fence uint64, next bool) []any {
+//	HASH FENCE        the name is reserved for the waiter, with this fence
+//	HASH 0            the waiter has to look
+//	- 0 HASH          the name is reserved for the waiter before it
+//	HASH FENCE HASH   from an older build: the first and the third, in one notification
+func (s *Store) notification(a address, fence uint64, next bool) []any {
 	text := a.token.hash() + " " + strconv.FormatUint(fence, 10)
 	if next {
-		text = a.token.hash() + " next"
+		text = "- 0 " + a.token.hash()
 	}
-	return []any{a.channel, text}
+	return []any{cmp.Or(a.channel, s.sharedChannel()), text}
 }
 
 // waits has the waiters of this process. A change made by this process wakes them without the
@@ -161,10 +171,11 @@ func (w *waits) hears(payload string) {
 	if len(words) < 2 {
 		return
 	}
-	if words[1] == "next" {
-		w.warn(words[0])
-	} else if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
+	if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
 		w.hand(words[0], fence)
+	}
+	if len(words) > 2 {
+		w.warn(words[2])
 	}
 }
 
@@ -224,11 +235,11 @@ func (s *Store) keepListening(ctx context.Context, l *listening) {
 	defer l.stop()
 	idle := time.NewTicker(idleListen)
 	defer idle.Stop()
-	lost := make(chan struct{})
+	lost, channels := make(chan struct{}), []string{s.waits.channel, s.sharedChannel()}
 	go func() {
 		defer close(lost)
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
-			_ = s.cfg.listener.Listen(ctx, s.waits.channel, func() { s.hearing(l, true); pause = 10 * time.Millisecond }, s.waits.hears)
+			_ = s.cfg.listener.Listen(ctx, channels, func() { s.hearing(l, true); pause = 10 * time.Millisecond }, s.waits.hears)
 			s.hearing(l, false)
 			select {
 			case <-ctx.Done():

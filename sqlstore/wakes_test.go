@@ -21,16 +21,18 @@ type scripted struct {
 	down  atomic.Bool  // connections cannot be made
 	lose  chan error   // ends the connection
 	woken func(string)
+
+	channels []string
 }
 
-func (l *scripted) Listen(ctx context.Context, _ string, ready func(), woken func(string)) error {
+func (l *scripted) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
 	l.calls.Add(1)
 	if l.down.Load() {
 		return errors.New("connection refused")
 	}
 	l.open.Add(1)
 	defer l.open.Add(-1)
-	l.woken = woken
+	l.woken, l.channels = woken, channels
 	ready()
 	select {
 	case <-ctx.Done():
@@ -151,17 +153,19 @@ func TestNotifications(t *testing.T) {
 			}
 			return text
 		}
-		mine, other := address{"token", "c"}, address{"another", "c"}
+		mine, other := address{"token", true, "c"}, address{"another", true, "c"}
 		text := func(args []any) string { return args[1].(string) }
 		for payload, want := range map[string]string{
-			text(mine.notification(7, false)):  "claim 7",
-			text(mine.notification(0, false)):  "look",
-			text(mine.notification(0, true)):   "next",
-			text(other.notification(7, false)): "",
-			text(other.notification(0, true)):  "",
-			"probe-x":                          "",
-			"":                                 "",
-			opaque("token").hash() + " x":      "",
+			text(s.notification(mine, 7, false)):                    "claim 7",
+			text(s.notification(mine, 0, false)):                    "look",
+			text(s.notification(mine, 0, true)):                     "next",
+			text(s.notification(other, 7, false)):                   "",
+			text(s.notification(other, 0, true)):                    "",
+			opaque("token").hash() + " 7 " + opaque("other").hash(): "claim 7",
+			opaque("other").hash() + " 7 " + opaque("token").hash(): "next",
+			"probe-x":                     "",
+			"":                            "",
+			opaque("token").hash() + " x": "",
 		} {
 			l.woken(payload)
 			if got := state(); got != want {

@@ -44,7 +44,7 @@ func canWatch(e Engine, db *sql.DB) bool {
 }
 
 // Listen implements Listener. It uses no channel, and wakes the waiters itself.
-func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(string)) error {
+func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(string)) error {
 	conn, err := f.s.rows.db.Conn(ctx)
 	if err != nil {
 		return err

@@ -23,9 +23,9 @@ type faulty struct {
 	channel atomic.Value
 }
 
-func (l *faulty) Listen(ctx context.Context, channel string, ready func(), woken func(string)) error {
-	l.channel.Store(channel)
-	return l.listener.Listen(ctx, channel, func() { l.ready.Add(1); ready() }, func(payload string) {
+func (l *faulty) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
+	l.channel.Store(channels[0])
+	return l.listener.Listen(ctx, channels, func() { l.ready.Add(1); ready() }, func(payload string) {
 		if l.deaf.Load() {
 			l.ignored.Add(1)
 			return
@@ -51,7 +51,7 @@ func (d database) pushed(t *testing.T) (*party, *faulty) {
 
 // A place is a waiter as the table has it.
 type place struct {
-	Channel string `json:"p"`
+	Channel string `json:"c"`
 }
 
 // queue waits until a name has n places of waiters that the database wakes.

@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -20,13 +21,13 @@ type listener struct {
 	heard *atomic.Int64
 }
 
-func (l listener) Listen(ctx context.Context, channel string, ready func(), woken func(string)) error {
+func (l listener) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
 	conn, err := pgx.Connect(ctx, l.dsn)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+strings.Join(channels, "; LISTEN ")); err != nil {
 		return err
 	}
 	ready()

@@ -31,7 +31,7 @@ func hears(t *testing.T, rawURL string) (ready, heard bool) {
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	err = listener.Listen(ctx, "channel", func() {
+	err = listener.Listen(ctx, []string{"channel", "another"}, func() {
 		ready = true
 		go db.ExecContext(ctx, "SELECT pg_notify('channel', 'a word')")
 	}, func(payload string) {

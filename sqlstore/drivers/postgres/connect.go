@@ -122,16 +122,18 @@ const (
 // Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If the
 // pooler gives each transaction another server process, the notification does not arrive, and
 // waiters poll.
-func (l *listener) Listen(ctx context.Context, channel string, ready func(), woken func(payload string)) error {
+func (l *listener) Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error {
 	conn, way, err := l.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		return err
+	for _, channel := range channels {
+		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+			return err
+		}
 	}
-	if way == pooled && !l.passes(ctx, conn, channel) {
+	if way == pooled && !l.passes(ctx, conn, channels[0]) {
 		conn.Close(ctx)
 		select {
 		case <-ctx.Done():

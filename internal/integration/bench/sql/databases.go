@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,13 +125,13 @@ func (b *bench) name() string {
 type listener string
 
 // Listen implements sqlstore.Listener.
-func (l listener) Listen(ctx context.Context, channel string, ready func(), woken func(string)) error {
+func (l listener) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
 	conn, err := pgx.Connect(ctx, string(l))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+strings.Join(channels, "; LISTEN ")); err != nil {
 		return err
 	}
 	ready()

@@ -11,27 +11,29 @@ import (
 	"strings"
 )
 
-// olderText contains the commit of the older padlock that runs together with this one in some rows.
+// olderText contains the commits of the older padlocks that run together with this one in some
+// rows.
 //
 //go:embed older.txt
 var olderText string
 
-// olderCommit returns the commit in a text such as older.txt.
-func olderCommit(text string) (string, error) {
+// olderCommit returns the commit for a group of rows in a text such as older.txt.
+func olderCommit(text, group string) (string, error) {
 	var commits []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			commits = append(commits, line)
+		if words := strings.Fields(line); len(words) == 2 && words[0] == group {
+			commits = append(commits, words[1])
 		}
 	}
 	if len(commits) != 1 {
-		return "", fmt.Errorf("older.txt names %d commits, want one", len(commits))
+		return "", fmt.Errorf("older.txt names %d commits for %q, want one", len(commits), group)
 	}
 	return commits[0], nil
 }
 
 // older builds this program as it was at a commit and returns the path of the binary. The source
-// comes from the git history of the clone in which the soak runs.
+// comes from the git history of the clone in which the soak runs. With -trimpath, Go compiles it
+// once for all rows, although each row has another directory.
 func (s *Site) older(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
@@ -51,7 +53,7 @@ func (s *Site) older(commit string) (string, error) {
 	if _, err := output(exec.Command("tar", "-xf", source, "-C", dir)); err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./chaos")
+	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", binary, "./chaos")
 	build.Dir = filepath.Join(dir, "internal", "integration")
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
 	_, err = output(build)
@@ -75,14 +77,15 @@ func output(cmd *exec.Cmd) (string, error) {
 
 // rolling derives a row from another one. Half of the workers begin with the older padlock and the
 // others with this one. Then each worker is replaced by the other build. So there is an upgrade and
-// a downgrade at the same time. Both builds use the same names.
-func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
+// a downgrade at the same time. Both builds use the same names. older.txt has the commit of the
+// group.
+func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
 		if err != nil {
 			return nil, err
 		}
-		commit, err := olderCommit(olderText)
+		commit, err := olderCommit(olderText, group)
 		if err != nil {
 			return nil, err
 		}

@@ -6,12 +6,13 @@ import (
 )
 
 func TestOlderCommit(t *testing.T) {
-	commit, err := olderCommit(olderText)
-	if err != nil || len(commit) != 40 {
-		t.Errorf("older.txt: %q, %v, want a whole commit", commit, err)
+	for _, group := range []string{"files-and-redis", "sql"} {
+		if commit, err := olderCommit(olderText, group); err != nil || len(commit) != 40 {
+			t.Errorf("older.txt: %s: %q, %v, want a whole commit", group, commit, err)
+		}
 	}
-	for _, text := range []string{"# none\n", "aaaa\nbbbb\n"} {
-		if commit, err := olderCommit(text); err == nil {
+	for _, text := range []string{"# sql\n", "files aaaa\n", "sql aaaa\nsql bbbb\n"} {
+		if commit, err := olderCommit(text, "sql"); err == nil {
 			t.Errorf("%q: got %q, want an error", text, commit)
 		}
 	}
