@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/login"
 )
 
 const (
@@ -47,19 +48,12 @@ func checkTLS(server *pgconn.Config) error {
 	for _, f := range server.Fallbacks {
 		h := host{f.Host, f.Port}
 		was, seen := encrypted[h]
-		if seen && was != (f.TLSConfig != nil) && !isLocal(f.Host) {
+		if seen && was != (f.TLSConfig != nil) && !login.Local(f.Host) {
 			return invalid("the connection to %s may fall back to plain text, as sslmode prefer (the default) and allow do; write sslmode=verify-full (with sslrootcert=FILE for a CA of your own), sslmode=require, or sslmode=disable", f.Host)
 		}
 		encrypted[h] = f.TLSConfig != nil
 	}
 	return nil
-}
-
-// isLocal reports whether a host is this machine, that is, the path of a socket or a loopback
-// address.
-func isLocal(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "" || host == "localhost" || host[0] == '/' || host[0] == '@' || ip != nil && ip.IsLoopback()
 }
 
 // connect makes a connection that may be used for locks, and sets its session up.
@@ -93,7 +87,7 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 	server.RuntimeParams["application_name"] = applicationName()
 	pg, err := pgconn.ConnectConfig(ctx, server)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, withoutLogin(err))
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, login.Hide(reason(err), server.Password, d.server.Password, server.User))
 	}
 	c := newConn(pg, d.cfg)
 	if err := d.setUp(c); err != nil {
@@ -103,9 +97,9 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// withoutLogin returns the driver's error without the user and the address. The error never
-// contains the password.
-func withoutLogin(err error) error {
+// reason returns the reason in an error of pgconn, which puts the user, the database and the
+// addresses in front of it.
+func reason(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		return refused
@@ -113,6 +107,10 @@ func withoutLogin(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		return op
+	}
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		return connecting.Unwrap()
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package pgstore_test
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -95,8 +97,40 @@ func TestPassword(t *testing.T) {
 	for _, raw := range []string{"app:wrong-" + secret + place, "app" + place + "&password-file=" + url.QueryEscape(file)} {
 		write("wrong-" + secret)
 		_, err := fromURL(t, "postgres+advisory://"+raw)
-		if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "password authentication failed") {
+		if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "app") || !strings.Contains(err.Error(), "password authentication failed") {
 			t.Errorf("a wrong password: %v", err)
+		}
+	}
+}
+
+// No error of a connection shows the user or the password, whatever the server does.
+func TestErrorsWithoutLogin(t *testing.T) {
+	t.Parallel()
+	replies := map[string]string{
+		"closes the connection": "",
+		"is no PostgreSQL":      "HTTP/1.1 400 Bad Request\r\n\r\n",
+		"repeats the user":      "E\x00\x00\x00\x34SFATAL\x00C28000\x00Mno login for 'canary-user'.....\x00\x00",
+	}
+	for what, reply := range replies {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				c.Read(make([]byte, 1024))
+				io.WriteString(c, reply)
+				c.Close()
+			}
+		}()
+		_, err = fromURL(t, "postgres+advisory://canary-user:canary-password@"+ln.Addr().String()+"/shop?sslmode=disable")
+		if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("a server that %s: %v", what, err)
 		}
 	}
 }

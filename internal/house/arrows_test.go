@@ -89,6 +89,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
+		arrowRow{dir: "internal/login"},                               // errors without users and passwords, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
@@ -118,10 +119,10 @@ const mysqlDriver = "sqlstore/drivers/mysql"
 func isDriver(store string) bool { return strings.HasPrefix(store, "sqlstore/drivers/") }
 
 func storeRows() []arrowRow {
-	rows := []arrowRow{{dir: "sqlstore/drivers/internal"}}
+	var rows []arrowRow
 	for _, store := range everyStore {
 		if isDriver(store) {
-			code := []string{"driver", "sqlstore", "sqlstore/lockkeys", "sqlstore/drivers/internal/login"}
+			code := []string{"driver", "sqlstore", "sqlstore/lockkeys", "internal/login"}
 			if store == mysqlDriver {
 				code = append(code, "mysqlstore")
 			}
@@ -137,6 +138,8 @@ func storeRows() []arrowRow {
 		switch store {
 		case "redisstore":
 			code = append(code, "internal/redisconn")
+		case "pgstore":
+			code = append(code, "internal/login")
 		case "sqlstore/lockkeys": // another table in the same databases
 			code = append(code, "sqlstore", "sqlstore/internal/dbms")
 		}

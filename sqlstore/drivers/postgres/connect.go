@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/padlock-go/padlock/sqlstore/drivers/internal/login"
+	"github.com/padlock-go/padlock/internal/login"
 )
 
 // A connector connects, and detects a pooler between it and the server. Behind a pooler, the number

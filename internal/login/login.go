@@ -1,4 +1,4 @@
-// Package login makes connections to databases whose errors contain no user and no password.
+// Package login makes connections to databases, and hides the user and the password in their errors.
 package login
 
 import (
