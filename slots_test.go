@@ -25,6 +25,9 @@ func TestSlots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if stored := driver.StoredName(k); stored != driver.SlotName("job", k.Slot()) {
+				t.Errorf("the name in the store is %q", stored)
+			}
 			if k.Name() != "job" {
 				t.Errorf("the name is %q", k.Name())
 			}
@@ -356,5 +359,79 @@ func TestSlotsMany(t *testing.T) {
 	}
 	if err := <-got; err != nil {
 		t.Error(err)
+	}
+}
+
+// A caller that gets a permit does not wait for the release of the gate, but Close does.
+func TestCloseWaitsForTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memstore.New()
+		other, r := padlock.New(memory), connect(memory)
+		defer other.Close(t.Context())
+		l := padlock.New(r)
+		k, err := other.Acquire(t.Context(), "job", padlock.Slots(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left atomic.Bool
+		r.request("release", func(_ context.Context, n int) error {
+			if n == 0 { // the gate
+				<-time.After(3 * time.Second)
+				left.Store(true)
+			}
+			return nil
+		})
+		got := make(chan *padlock.Lock)
+		go func() {
+			k, err := l.Acquire(t.Context(), "job", padlock.Slots(1))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- k
+		}()
+		synctest.Wait()
+		k.Release()
+		mine := <-got
+		if left.Load() {
+			t.Error("the caller waited for the release of the gate")
+		}
+		mine.Release()
+		if err := l.Close(t.Context()); err != nil || !left.Load() {
+			t.Errorf("Close did not wait for the release of the gate: %v", err)
+		}
+		if states, err := other.List(t.Context(), ""); err != nil || len(states) != 0 {
+			t.Errorf("%+v is left behind, %v", states, err)
+		}
+	})
+}
+
+// placed is a store with places that a test chooses.
+type placed struct {
+	driver.Store
+	at func(name string) string
+}
+
+func (p placed) Location(name string) (string, error) { return p.at(name), nil }
+func (p placed) Unwrap() driver.Store                 { return p.Store }
+
+// A permit in the place of the gate is refused, because a caller at the gate would wait for itself.
+// Permits that share a place are fewer, which does no harm.
+func TestSlotsAndGateInOnePlace(t *testing.T) {
+	gate := driver.SlotGate("job", 3)
+	for _, c := range []struct {
+		at   func(name string) string
+		want error
+	}{
+		{func(name string) string { return name }, nil},
+		{func(name string) string { return map[bool]string{true: "gate", false: "permit"}[name == gate] }, nil},
+		{func(name string) string {
+			return map[bool]string{true: "gate"}[name == gate || name == driver.SlotName("job", 2)]
+		}, padlock.ErrInvalid},
+	} {
+		l := padlock.New(placed{memstore.New(), c.at})
+		if _, err := l.Acquire(t.Context(), "job", padlock.Slots(3)); !errors.Is(err, c.want) {
+			t.Errorf("the error is %v, want %v", err, c.want)
+		}
+		l.Close(t.Context())
 	}
 }

@@ -56,6 +56,18 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
+// StoredName returns the name under which a store keeps lock: the name of the permit if lock has a
+// method Slot() int that returns one, and otherwise lock.Name(). *padlock.Lock has both methods. A
+// store uses StoredName if callers pass it a lock and not a name.
+func StoredName(lock interface{ Name() string }) string {
+	if permit, ok := lock.(interface{ Slot() int }); ok {
+		if slot := permit.Slot(); slot >= 0 {
+			return SlotName(lock.Name(), slot)
+		}
+	}
+	return lock.Name()
+}
+
 // IsSlot reports whether SplitSlot would split name. It is fast for other names.
 func IsSlot(name string) bool {
 	if strings.IndexByte(name, slotMark[0]) < 0 {

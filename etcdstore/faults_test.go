@@ -196,6 +196,13 @@ func TestIsHolder(t *testing.T) {
 	if write(lock{"job", first.fence + 1}) || write(lock{"other", first.fence}) {
 		t.Error("a stranger can write")
 	}
+	slot := permit{lock{"job", take(t, s, request(driver.SlotName("job", 1), "slot")).Fence}, 1}
+	if !write(slot) {
+		t.Error("the holder of a slot cannot write")
+	}
+	if write(permit{slot.lock, 0}) || write(slot.lock) {
+		t.Error("a stranger can write with the fence of a slot")
+	}
 	held := s.IsHolder(first)
 	revoke(t, c, "job")
 	second := lock{"job", take(t, s, request("job", "two")).Fence}
@@ -215,6 +222,13 @@ type lock struct {
 
 func (l lock) Name() string  { return l.name }
 func (l lock) Fence() uint64 { return l.fence }
+
+type permit struct {
+	lock
+	slot int
+}
+
+func (p permit) Slot() int { return p.slot }
 
 // TestNoSpace: a server without space grants nothing, and keeps, renews and releases what there is.
 func TestNoSpace(t *testing.T) {

@@ -220,7 +220,8 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Holding is a lock: *padlock.Lock has these methods.
+// Holding is a lock: *padlock.Lock has these methods. If it has a slot, IsHolder finds that by the
+// method Slot; see driver.StoredName.
 type Holding interface {
 	Name() string  // of the lock
 	Fence() uint64 // of the hold
@@ -236,7 +237,7 @@ type Holding interface {
 // For a lock that is not held in this store, the comparisons are never true. After a Promote or a
 // Demote, call it again.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
-	if h := s.holds.byFence(lock.Name(), lock.Fence()); h != nil {
+	if h := s.holds.byFence(driver.StoredName(lock), lock.Fence()); h != nil {
 		return []clientv3.Cmp{still(h.key, h.created)}
 	}
 	return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}

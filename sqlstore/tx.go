@@ -10,7 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Granted lock tells CheckTx the name and the fence of a grant. *padlock.Lock is one.
+// A Granted lock tells CheckTx the name and the fence of a grant. *padlock.Lock is one. If it has a
+// slot, CheckTx finds that by the method Slot; see driver.StoredName.
 type Granted interface {
 	// Name returns the name that is locked.
 	Name() string
@@ -32,7 +33,7 @@ type Granted interface {
 // error if the database cannot tell. After any error, roll tx back. lock must come from this store,
 // and tx must be of the same database. A shared lock must not have been promoted meanwhile.
 func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
-	name, fence := lock.Name(), lock.Fence()
+	name, fence := driver.StoredName(lock), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}

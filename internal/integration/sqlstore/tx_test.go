@@ -85,6 +85,7 @@ func TestTransactions(t *testing.T) {
 
 func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 	t.Run("check", func(t *testing.T) { check(t, a, b) })
+	t.Run("check of a slot", func(t *testing.T) { checkSlot(t, a, b) })
 	t.Run("check of a lock that is over", func(t *testing.T) { checkLate(t, a, b) })
 	t.Run("lapse in a transaction", func(t *testing.T) { lapseInTx(t, a, b) })
 	t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
@@ -136,6 +137,22 @@ func check(t *testing.T, a, b *party) {
 	lock, err = b.locker.TryAcquire(t.Context(), "check")
 	noError(t, err)
 	noError(t, lock.Release())
+}
+
+// checkSlot is about a lock with a slot, which the store keeps under a name of its own.
+func checkSlot(t *testing.T, a, b *party) {
+	first, err := a.locker.TryAcquire(t.Context(), "slotted", padlock.Slots(2))
+	noError(t, err)
+	second, err := b.locker.TryAcquire(t.Context(), "slotted", padlock.Slots(2))
+	noError(t, err)
+	tx := a.begin(t, sql.LevelDefault)
+	noError(t, a.store.CheckTx(t.Context(), tx, first))
+	noError(t, tx.Commit())
+	noError(t, first.Release())
+	tx = a.begin(t, sql.LevelDefault)
+	wantError(t, "a check after the release", a.store.CheckTx(t.Context(), tx, first), driver.ErrLost)
+	noError(t, tx.Rollback())
+	noError(t, second.Release())
 }
 
 // checkLate is about a process that was paused. By the time it writes, its lease is over and
