@@ -153,7 +153,9 @@ func (l *Locker) newToken() string {
 }
 
 // Inspect asks the store for the holders of name. The reply may be outdated when it arrives: use it
-// as advice. A store that cannot list its holders returns errors.ErrUnsupported.
+// as advice. A store that cannot list its holders returns errors.ErrUnsupported. If the store knows
+// a part of the state, Inspect returns that part together with the error: for a file lock that may
+// be held by a process in another container, one Hold without any fields.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
@@ -164,13 +166,15 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	}
 	state, err := i.Inspect(ctx, name)
 	if err != nil {
-		return State{}, failed(OpInspect, name, err)
+		return state, failed(OpInspect, name, err)
 	}
 	return state, nil
 }
 
 // List asks the store for the names that begin with prefix and are held, are cooling down or have
-// waiters. A store that cannot list its names returns errors.ErrUnsupported.
+// waiters. A store that cannot list its names returns errors.ErrUnsupported. If the store knows only
+// some of these names, List returns their states together with the error, which is
+// errors.ErrUnsupported or ErrUnavailable.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	i, ok := driver.As[driver.Lister](l.store)
 	if !ok {
@@ -178,7 +182,7 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	}
 	states, err := i.List(ctx, prefix)
 	if err != nil {
-		return nil, failed(OpList, prefix, err)
+		return states, failed(OpList, prefix, err)
 	}
 	return states, nil
 }

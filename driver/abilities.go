@@ -113,7 +113,7 @@ type Lister interface {
 	// List returns the names that begin with prefix and are held, are cooling down or have waiters,
 	// in any order. It may miss or repeat a name that changes meanwhile. If the store cannot know
 	// all of these names, List returns errors.ErrUnsupported, and may return the names that it
-	// knows as well.
+	// knows as well. The same holds for ErrUnavailable.
 	List(ctx context.Context, prefix string) ([]State, error)
 }
 

@@ -136,6 +136,9 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 func (a *app) nothingHeld(ctx context.Context, l *padlock.Locker, name string) string {
 	text := title(name) + " is free; there is nothing to break"
 	f, err := inspect(ctx, l, name)
+	if err == nil && f.taken() == 0 && f.unlisted != "" {
+		return text + ", but slots of it may be held: " + f.unlisted
+	}
 	if err != nil || f.taken() == 0 {
 		return text
 	}

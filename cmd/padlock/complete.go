@@ -25,10 +25,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer a.close(l)
-	states, err := l.List(ctx, begun)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	states, _ := l.List(ctx, begun) // after an error, the names that the store knows
 	var names []string
 	for _, s := range states {
 		if s.Name != "" && plain.MatchString(s.Name) { // other names would need quotes

@@ -20,7 +20,8 @@ func (a *app) lsCommand() *cobra.Command {
 		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
 With PREFIX it lists only names that begin with PREFIX. If there are none it prints
 nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
-is held; WAITING counts the callers that wait for a slot. With --json it prints one object per line.`,
+is held; WAITING counts the callers that wait for a slot. With --json it prints one object per line.
+If the store knows only some of the locks, ls prints these, says why and exits with 69.`,
 		Example: `  padlock ls
   padlock ls deploy/
   padlock ls --json | jq -r .name`,
@@ -43,18 +44,24 @@ func (a *app) list(ctx context.Context, prefix string) error {
 		return err
 	}
 	defer a.close(l)
-	states, err := l.List(ctx, prefix)
-	if err != nil {
-		return a.unknown("", err)
-	}
+	states, incomplete := l.List(ctx, prefix)
 	names := fold(states)
-	if !a.json {
-		return a.table(names)
-	}
-	for i := range names {
-		if err := a.print(a.stdout, newSlotted(&names[i])); err != nil {
+	switch {
+	case len(names) == 0 && incomplete != nil:
+		return a.unknown("", incomplete)
+	case a.json:
+		for i := range names {
+			if err := a.print(a.stdout, newSlotted(&names[i])); err != nil {
+				return err
+			}
+		}
+	default:
+		if err := a.table(names); err != nil {
 			return err
 		}
+	}
+	if incomplete != nil {
+		return fail(exitUnavailable, "incomplete", "", "%s may have more locks than these: %s", a.place(), reason(incomplete))
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type slotted struct {
 	slots         []slot // sorted; only the held slots if count is 0, otherwise all
 	count         int    // the number of slots that --slots gives; otherwise 0
 	waiting       int    // callers that wait for a slot
+	unlisted      string // why there may be more slots than these; otherwise ""
 }
 
 // slot is a slot of a name.
@@ -83,7 +84,8 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 const listPatience = 2 * time.Second
 
 // inspect returns the state of name. If the store can list names, the result includes the slots
-// that are held.
+// that are held. A failure to list them is no failure of inspect, because the state of name is
+// known.
 func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, error) {
 	s, err := l.Inspect(ctx, name)
 	f := slotted{State: s}
@@ -94,10 +96,15 @@ func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, erro
 	defer cancel()
 	states, err := l.List(listing, driver.SlotPrefix(name))
 	switch {
-	case errors.Is(err, errors.ErrUnsupported), listing.Err() != nil && ctx.Err() == nil:
-		return f, nil
-	case err != nil:
+	case err == nil:
+	case ctx.Err() != nil:
 		return f, err
+	case reason(err) == errors.ErrUnsupported.Error(): // the store lists no names
+		return f, nil
+	case listing.Err() != nil:
+		f.unlisted = fmt.Sprintf("the store could not list them within %s", span(listPatience))
+	default:
+		f.unlisted = reason(err)
 	}
 	for _, with := range fold(states) {
 		if with.Name == name {

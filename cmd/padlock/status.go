@@ -20,7 +20,8 @@ free, 75 if it is held or cooling down, 69 if the store cannot tell. The answer 
 be out of date when you read it. To do something only while a lock is free, use
 run -n.
 
-Slots of the name (run --slots) are listed too, if the store can list names. With
+Slots of the name (run --slots) are listed too, if the store can list names. If it
+cannot list all of them within 2 seconds, a line says so. With
 --slots N, status asks for slots 0 to N-1, on every store, and exits with 75 if all of
 them are held.`
 
@@ -51,9 +52,10 @@ type state struct {
 	Waiters *int   `json:"waiters,omitempty"` // absent if unknown
 	Path    string `json:"path,omitempty"`
 
-	Slots     []slotState `json:"slots,omitempty"`        // those that are held
-	SlotCount int         `json:"slot_count,omitempty"`   // with --slots
-	ForSlots  *int        `json:"slot_waiters,omitempty"` // callers that wait for a slot; absent if no slot is known
+	Slots     []slotState `json:"slots,omitempty"`         // those that are held
+	SlotCount int         `json:"slot_count,omitempty"`    // with --slots
+	ForSlots  *int        `json:"slot_waiters,omitempty"`  // callers that wait for a slot; absent if no slot is known
+	Unlisted  string      `json:"slots_unknown,omitempty"` // why there may be more slots than these
 }
 
 // slotState is a slot in JSON.
@@ -78,7 +80,7 @@ func newState(s *padlock.State) state {
 // newSlotted describes a name with its slots. With --slots, "held" means that all slots are held.
 func newSlotted(f *slotted) state {
 	out := newState(&f.State)
-	out.SlotCount = f.count
+	out.SlotCount, out.Unlisted = f.count, f.unlisted
 	if f.count > 0 {
 		out.Held, out.Waiters = f.full(), nil
 	}
@@ -125,6 +127,15 @@ func look(ctx context.Context, l *padlock.Locker, name string, slots int) (slott
 
 // lines describes a name and its slots for a person.
 func (f *slotted) lines(now time.Time) []string {
+	out := f.known(now)
+	if f.unlisted != "" {
+		out = append(out, fmt.Sprintf("  there may be more slots: %s; padlock status --slots N %s asks for each", f.unlisted, show(f.Name)))
+	}
+	return out
+}
+
+// known describes what is known about a name and its slots.
+func (f *slotted) known(now time.Time) []string {
 	var out []string
 	if f.count == 0 {
 		out = lines(&f.State, now)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -96,6 +97,86 @@ func TestOnlyAWholeYesIsOne(t *testing.T) {
 		if got := asker(strings.NewReader(answer), &out)("really? "); got != want || out.String() != "really? " {
 			t.Errorf("%q is %v, after %q", answer, got, out.String())
 		}
+	}
+}
+
+// partial is a store that cannot list all names.
+type partial struct {
+	driver.Store
+	err   error // why; nil: it does not reply in time
+	known []driver.State
+}
+
+func (p *partial) Unwrap() driver.Store { return p.Store }
+
+func (p *partial) List(ctx context.Context, _ string) ([]driver.State, error) {
+	if p.err != nil {
+		return p.known, p.err
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// ls prints the locks that the store knows, and then says that there may be more.
+func TestListThatIsIncomplete(t *testing.T) {
+	why := fmt.Errorf("%w: locks of another container", errors.ErrUnsupported)
+	job := []driver.State{{Name: "job", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}
+	for _, c := range []struct {
+		known []driver.State
+		err   error
+		json  bool
+		want  string
+		said  string
+	}{
+		{job, why, false, "web-3:1", "may have more locks than these: unsupported operation: locks of another container"},
+		{job, why, true, `{"name":"job","held":true`, "may have more locks than these"},
+		{job, padlock.ErrUnavailable, false, "web-3:1", "may have more locks than these"},
+		{nil, why, false, "", "cannot tell who holds a lock: unsupported operation: locks of another container"},
+	} {
+		use(t, &partial{inMemory(t), c.err, c.known})
+		var out bytes.Buffer
+		a := &app{stdout: &out, stderr: io.Discard, json: c.json}
+		var f *failure
+		if err := a.list(t.Context(), ""); !errors.As(err, &f) || f.status != exitUnavailable || !strings.Contains(f.Error(), c.said) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if got := out.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%+v: it prints %q", c, got)
+		}
+	}
+}
+
+// status says so if it cannot list all slots of the name. Its exit status is about the lock.
+func TestSlotsThatAreNotListed(t *testing.T) {
+	slot := []driver.State{{Name: driver.SlotName("job", 1), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}
+	for _, c := range []struct {
+		store *partial
+		want  []string
+	}{
+		{&partial{}, []string{"job is free", "there may be more slots: the store could not list them within 2s; padlock status --slots N job"}},
+		{&partial{err: padlock.ErrUnavailable, known: slot}, []string{"slot 1 is held by web-3:1", "there may be more slots: store is unavailable;"}},
+		{&partial{err: errors.ErrUnsupported}, []string{"job is free"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c.store.Store = inMemory(t)
+			use(t, c.store)
+			for _, json := range []bool{false, true} {
+				var out bytes.Buffer
+				a := &app{stdout: &out, stderr: io.Discard, json: json}
+				if err := a.showStatus(t.Context(), 0, "job"); err != nil || a.status != 0 {
+					t.Errorf("%+v: status %d, %v", c.store, a.status, err)
+				}
+				got, said := out.String(), len(c.want) > 1
+				for _, want := range c.want {
+					if !json && !strings.Contains(got, want) {
+						t.Errorf("it prints %q, want %q", got, want)
+					}
+				}
+				if strings.Contains(got, "there may be more") != (said && !json) || strings.Contains(got, "slots_unknown") != (said && json) {
+					t.Errorf("it prints %q", got)
+				}
+			}
+		})
 	}
 }
 
