@@ -284,3 +284,65 @@ func TestAcquireAllCause(t *testing.T) {
 		all.Release()
 	})
 }
+
+// The repeat of a request, for HoldAtLeast, may find that the lease had ended and take the name
+// anew. Then another holder may have been in between.
+func TestAcquireAllLosesOneBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemote()
+		l := padlock.New(r)
+		defer l.Close(t.Context())
+		r.request("acquire", func(ctx context.Context, n int) error {
+			if n != 2 { // the first two take a and b; the third one is the repeat for a
+				return nil
+			}
+			state, err := r.Store.Inspect(ctx, "a")
+			if err == nil {
+				_, err = r.Store.Break(ctx, "a", state.Fence)
+			}
+			return err
+		})
+		_, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtLeast(time.Minute))
+		var e *padlock.Error
+		if !errors.As(err, &e) || e.Name != "a" || !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("the error is %v", err)
+		}
+		if k, err := l.TryAcquire(t.Context(), "b"); err != nil {
+			t.Errorf("b is left behind: %v", err)
+		} else if err := k.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A caller that gives up before all locks are held leaves none. One that gives up afterwards has
+// them all, so that no name stays taken without the others.
+func TestAcquireAllCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"a", "b", "c"}
+		for i := range 4 * len(names) {
+			r, stop := newRemote(), i/2
+			l := padlock.New(r)
+			ctx, cancel := context.WithCancel(t.Context())
+			on := map[bool]func(string, trouble){false: r.request, true: r.reply}[i%2 == 1]
+			on("acquire", func(ctx context.Context, n int) error {
+				if n == stop {
+					cancel()
+				}
+				return ctx.Err()
+			})
+			all, err := l.AcquireAll(ctx, names, padlock.HoldAtLeast(time.Minute))
+			synctest.Wait() // a request without a reply is taken back in the background
+			if all != nil {
+				r.heal()
+				if err = all.Check(t.Context()); err != nil || len(all.Names()) != len(names) || stop < len(names) {
+					t.Errorf("cancelled after request %d, it has %v, %v", stop, all.Names(), err)
+				}
+				all.Release()
+			} else if states, _ := l.List(t.Context(), ""); len(states) != 0 || !errors.Is(err, context.Canceled) || stop >= len(names) {
+				t.Errorf("cancelled after request %d, it leaves %+v, %v", stop, states, err)
+			}
+			l.Close(t.Context())
+		}
+	})
+}
