@@ -1,6 +1,8 @@
 package padlock_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,4 +53,28 @@ func TestWaitInsideAWrapper(t *testing.T) {
 			t.Errorf("waited %v, with %d waits in the store's queue", d, len(server.log("wait")))
 		}
 	})
+}
+
+// inPart is a store that knows only a part of its state.
+type inPart struct{ driver.Store }
+
+func (inPart) Inspect(context.Context, string) (driver.State, error) {
+	return driver.State{Name: "job", Holds: []driver.Hold{{}}}, errors.ErrUnsupported
+}
+
+func (inPart) List(context.Context, string) ([]driver.State, error) {
+	return []driver.State{{Name: "job"}}, padlock.ErrUnavailable
+}
+
+func TestInspectAndListInPart(t *testing.T) {
+	l := padlock.New(inPart{memstore.New()})
+	defer l.Close(t.Context())
+	state, err := l.Inspect(t.Context(), "job")
+	if len(state.Holds) != 1 || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Inspect returns %+v, %v", state, err)
+	}
+	states, err := l.List(t.Context(), "")
+	if len(states) != 1 || states[0].Name != "job" || !errors.Is(err, padlock.ErrUnavailable) {
+		t.Errorf("List returns %+v, %v", states, err)
+	}
 }

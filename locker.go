@@ -172,8 +172,8 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 }
 
 // List asks the store for the names that begin with prefix and are held, are cooling down or have
-// waiters. A store that cannot list its names returns errors.ErrUnsupported. If the store knows only
-// some of these names, List returns their states together with the error, which is
+// waiters. A store that cannot list its names returns errors.ErrUnsupported. If the store knows
+// only some of these names, List returns their states together with the error, which is
 // errors.ErrUnsupported or ErrUnavailable.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	i, ok := driver.As[driver.Lister](l.store)

@@ -1,4 +1,4 @@
-// Package login makes connections to databases, and hides the user and the password in their errors.
+// Package login makes connections to databases. It hides the user and the password in their errors.
 package login
 
 import (
