@@ -184,7 +184,7 @@ type lockSet struct {
 	waiting  context.Context
 	lasting  context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
 	end      context.CancelCauseFunc
-	requests []driver.Request // those of holds
+	requests []driver.Request // the request of each hold
 }
 
 func (l *Locker) newLockSet(ctx context.Context, c call, opts []Option) *lockSet {

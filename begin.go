@@ -7,10 +7,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// begin tries to take the lock at once. It returns an attempt, which is then on the heap, in two
-// cases only: the caller has to wait, or Slots is given and nothing has been tried.
+// begin tries to take the lock at once. If the caller has to wait, begin returns an attempt. With
+// Slots, begin tries nothing and returns an attempt too. Only an attempt that is returned is on the
+// heap.
 //
-// go:noinline
+//go:noinline
 func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
 	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
 	if len(opts) > 0 {

@@ -305,8 +305,9 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 }
 
 // tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
-// all waits. If the failed request lasted longer than graceUnavailable, the store was reachable
-// when the request began, so the grace period starts again.
+// all waits. A request to a store that is out of reach fails soon. So if the failed request lasted
+// longer than graceUnavailable, the store was reachable in the meantime, and the grace period
+// starts again.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false

@@ -40,8 +40,8 @@ func (r *run) finish() []Failure {
 	return out
 }
 
-// each calls do for every case that applies. It runs most cases in parallel, then one by one the
-// cases that disturb others, and then the checks of the cases that watch.
+// each calls do for every case that applies. It first runs most cases in parallel. Then it runs the
+// cases that disturb others, one by one. Some cases check what all the others saw; they come last.
 func (r *run) each(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {

@@ -47,7 +47,7 @@ func (c *Clock) Now() driver.Instant {
 	return c.now
 }
 
-// Nap implements driver.Clock. It is not 0, because timers do not notice a Suspend.
+// Nap implements driver.Clock. Timers do not notice a Suspend, so there is a limit for them.
 func (c *Clock) Nap() time.Duration { return napping }
 
 // AfterFunc implements driver.Clock. If d is not positive, f is called at once. Otherwise Advance

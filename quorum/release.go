@@ -308,7 +308,7 @@ func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// Only a late request may still arrive. This wait is short, so it continues even if the
+			// A late request may still arrive, but nothing else. This wait is short, so it continues even if the
 			// store closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:

@@ -41,8 +41,9 @@ type Store interface {
 // Traits describe a store to the Manager. The zero value is right for a store that only padlock
 // uses and that keeps all fields of a Record.
 type Traits struct {
-	// CommitsNeedLock: other programs write these sessions without conditions, and only under the
-	// lock, as PHP does. New then requires a Locker, and Destroy takes the lock too.
+	// CommitsNeedLock: other programs, such as PHP, write these sessions under the lock, and do not
+	// check whether the session has changed since they read it. New then requires a Locker, and
+	// Destroy takes the lock too.
 	CommitsNeedLock bool
 	// NoDeadline: the store cannot keep the end of the absolute lifetime.
 	NoDeadline bool

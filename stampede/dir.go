@@ -102,7 +102,7 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 	switch {
 	case age >= h.Keep:
 		return Entry{Version: h.Version}
-	case h.Format != 0: // a newer version wrote it; the value is made again, with a fence at least as great
+	case h.Format != 0: // a newer build of padlock wrote the file; the value is made again, and its fence is not smaller
 		return Entry{Version: h.Version, Fence: h.Fence}
 	case h.Size != len(value):
 		return Entry{Version: h.Version}

@@ -135,8 +135,8 @@ func markName(name string) []byte {
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-// marks reports whether failures are shared with other processes. Only this process sees a Memory,
-// and it remembers its failures itself.
+// marks reports whether failures are shared with other processes. If the values are in a Memory, no
+// other process sees them, so failures are not shared.
 func (j *job) marks() bool {
 	_, private := j.c.values.(*Memory)
 	return j.s.errorTTL > 0 && !private

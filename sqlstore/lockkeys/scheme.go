@@ -11,9 +11,9 @@ import (
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme describes the URLs of an engine for package open. A URL with the parameter layout belongs
-// to this store, and any other URL belongs to package sqlstore. A DSN of PHP's Symfony, with
-// symfony+ before it, belongs to this store.
+// Scheme describes the URLs of an engine for package open. A DSN of PHP's Symfony, with symfony+
+// before it, belongs to this store. So does a URL that has "layout=". Every other URL belongs to
+// package sqlstore.
 func Scheme(o sqlstore.Opener) driver.Scheme {
 	s := o.Scheme()
 	own := s
