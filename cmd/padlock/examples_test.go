@@ -90,7 +90,7 @@ func TestHelpExamples(t *testing.T) {
 
 // stubs are the programs that examples run, and replacements for places that belong to root.
 const stubs = `mkdir bin; PATH=$PWD/bin:$PATH; printf '#!/bin/sh\ncat >mailed\n' >bin/mail; chmod +x bin/mail
-for f in report build deploy search rebuild backup; do printf '#!/bin/sh\n' >$f.sh; chmod +x $f.sh; done
+for f in report build deploy search rebuild backup encode; do printf '#!/bin/sh\n' >$f.sh; chmod +x $f.sh; done
 padlock() { set -- "$@"; case "$*" in *file:///var/lib/*) return 0;; esac; command padlock "$@"; }
 `
 
