@@ -26,8 +26,8 @@
 // has come back, a new reader may get a greater fence, and then the guards refuse the older
 // readers.
 //
-// Checking and writing must be one step. If a program first checks the fence and then writes, a
-// paused holder may write between the two. The page docs/fences.md has a complete program for SQL.
+// Checking and writing must be one step. Otherwise a process may check its fence, be paused, and
+// write when another process has the lock. The page docs/fences.md has a complete program for SQL.
 package fence
 
 import (

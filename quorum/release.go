@@ -308,8 +308,8 @@ func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// A late request may still arrive, but nothing else. This wait is short, so it continues even if the
-			// store closes.
+			// A late request may still arrive, but nothing else. This wait is short, so it
+			// continues even if the store closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return
