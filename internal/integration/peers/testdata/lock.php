@@ -80,6 +80,7 @@ while (false !== $line = fgets(STDIN)) {
         $out['error'] = get_class($e);
     }
     $out['ok'] = (bool) $out['ok'];
-    $out['token'] = $key->hasState(get_class($store)) ? $key->getState(get_class($store)) : '';
+    $token = $key->hasState(get_class($store)) ? $key->getState(get_class($store)) : '';
+    $out['token'] = is_string($token) ? $token : ''; // FlockStore keeps a file
     echo json_encode($out), "\n";
 }
