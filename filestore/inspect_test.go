@@ -307,3 +307,19 @@ func TestListBesideLocksThatComeAndGo(t *testing.T) {
 		}
 	}
 }
+
+// Two names have the same location exactly if they have the same file.
+func TestLocation(t *testing.T) {
+	s := open(t, t.TempDir())
+	places := map[string]string{}
+	for _, name := range []string{"a", "b", "A", "a b", "a  b", "a/b"} {
+		place, err := s.Location(name)
+		if err != nil || places[place] != "" {
+			t.Errorf("%q is at %q with %q, %v", name, place, places[place], err)
+		}
+		places[place] = name
+	}
+	if _, err := s.Location(""); err == nil {
+		t.Error("the empty name has a location")
+	}
+}

@@ -51,8 +51,6 @@ type hold struct {
 	timer  *time.Timer
 }
 
-func (h *hold) live() bool { return (h.state == held || h.state == reserved) && h.ss.alive() }
-
 // path returns the node of h. In Symfony's layout that is the node of the lock itself.
 func (h *hold) path() string {
 	if h.node == (node{}) {

@@ -75,7 +75,7 @@ func (s *Store) validate(r *driver.Request) error {
 		return err
 	}
 	if r.Shared {
-		return fmt.Errorf("Symfony's table has no shared locks: %w", errors.ErrUnsupported)
+		return fmt.Errorf("the table of Symfony has no shared locks: %w", errors.ErrUnsupported)
 	}
 	return nil
 }
