@@ -167,7 +167,7 @@ func (b *bench) stores(opts ...zkstore.Option) func() ([]member, error) {
 				queue: func() error { return nil },
 				turn: func() error {
 					if g, err := s.Wait(ctx, r, true); err != nil || g.TTL == 0 {
-						return fmt.Errorf("Wait: %+v, %w", g, err)
+						return fmt.Errorf("wait: %+v, %w", g, err)
 					}
 					return acquire()
 				},
