@@ -273,7 +273,8 @@ func (s *lockSet) takeNext(name string) error {
 	return nil
 }
 
-// inside returns ctx as the context of the innermost hold, with the values that observers added.
+// inside returns a context that ends with ctx, belongs to the innermost hold, and has the values
+// that observers added.
 func (s *lockSet) inside(ctx context.Context) context.Context {
 	if len(s.holds) == 0 {
 		return ctx

@@ -15,7 +15,7 @@ import (
 // caller's lock lasts. n must be 1 to driver.MaxSlots.
 //
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
-// permit becomes free when the lease ends. With HoldAtLeast, at most n callers start in that time.
+// permit becomes free when the lease ends. With HoldAtLeast(d), at most n callers start within d.
 //
 // Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
 // caller without Slots do not exclude each other. Callers that wait get permits in the order of

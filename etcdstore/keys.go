@@ -67,7 +67,7 @@ func empty(from, to string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "=", 0)
 }
 
-// still returns a comparison that is true if the key is the one that was created at a revision.
+// still returns a comparison that is true if the present key was created at the given revision.
 func still(key string, created int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", created)
 }

@@ -154,7 +154,8 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	return out
 }
 
-// heldError returns the holds in the way of r. Their times are converted to the wall clock of now.
+// heldError returns the holds in the way of r. Their times are converted to times of the wall
+// clock.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {

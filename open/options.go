@@ -26,8 +26,7 @@ func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = t
 func StateDir(dir string) Option { return func(o *opener) { o.opening.StateDir = dir } }
 
 // Lazy opens a store without connecting to its server, which may be down. If the URL or the server
-// is wrong, the first use of the store fails. The members of a quorum: are always opened in this
-// way.
+// is wrong, the first use of the store fails. A quorum always opens its members in this way.
 func Lazy() Option { return func(o *opener) { o.opening.Lazy = true } }
 
 // Lenient opens a store in order to examine it. It opens the store even if its server is down, or

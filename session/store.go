@@ -9,8 +9,10 @@ import (
 // Commits of one key happen one after the other, each completely or not at all. Package sessiontest
 // checks all these rules.
 //
-// The Manager chooses the keys: 43 letters of base64 for ids that are hashed, or PHP's own. If a
-// method returns an error that is not named below, it may or may not have taken effect.
+// The Manager chooses the keys. Ids are hashed, so a key has 43 letters of base64. If the sessions
+// are shared with PHP, the keys are those that PHP uses.
+//
+// If a method returns an error that is not named below, it may or may not have taken effect.
 // ErrUnavailable (errors.Is) means that it has not.
 //
 // No methods will be added to this interface. A new ability will be an optional interface that the

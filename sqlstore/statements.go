@@ -19,7 +19,7 @@ import (
 //	until     when the lease of the hold ends, in the same unit
 //	least     the name stays taken until this time, in the same unit
 //	holder    the holder of the hold, JSON
-//	busy      until this time, a decision about the name also needs the column more
+//	busy      until this time, the column "more" counts too when a name is granted
 //	more      the rest of the state, JSON; empty if there is none
 //
 // Each grant takes a row lock that renewal, Release and Break do not need. A transaction that

@@ -11,7 +11,8 @@ import (
 // SQLite has no notifications. But a connection can find out cheaply, without reading a table,
 // whether another connection has changed the file (PRAGMA data_version). So one connection of each
 // process with waiters asks often, and the waiters read their row only after a change. A fileWatch
-// is a Listener, so that waits treats its connection as it treats PostgreSQL's.
+// is a Listener. So the connection that asks is opened and closed at the same times as the one on
+// which PostgreSQL notifies.
 type fileWatch struct{ s *Store }
 
 const (
@@ -84,8 +85,8 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	}
 }
 
-// stir makes waiters look after a change of the file. Those with others ahead of them look less
-// often. It returns the least number of waiters that any of them has ahead.
+// stir lets waiters look at their rows when the file has changed. Those with others ahead of them
+// look less often. It returns the least number of waiters that any of them has ahead.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,7 +31,7 @@ type hold struct {
 // most is how many entries of each kind are kept. If there are more, old entries are removed.
 const most = 4096
 
-// took notes a hold of this process.
+// took adds a hold of this process to the list.
 func (h *here) took(id, token string, r *driver.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

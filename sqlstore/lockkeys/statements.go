@@ -31,9 +31,9 @@ type dialect struct {
 	seconds string // the server's clock, whole seconds
 	numbers bool   // placeholders are $1, $2, …
 	returns bool   // a statement that writes can return the row
-	early   micros // how much earlier than at the stored second PHP may end a lease
+	early   micros // PHP may end a lease by this much before the second that is stored
 	greater string // the function for the greater of two numbers
-	wide    string // casts the column of the end to a type that has room for microseconds
+	wide    string // casts the time at which a lease ends to a type that has room for microseconds
 	take    string // takes a free name, or makes the lease of the token's own hold longer
 
 	create string // makes the table as PHP does
