@@ -276,7 +276,7 @@ func (b *bench) queued(ctx context.Context, db *sql.DB, cr crowd, name string) e
 		}
 		var more struct {
 			Queue []struct {
-				Channel string `json:"p"`
+				Channel string `json:"c"`
 			} `json:"queue"`
 		}
 		if text != "" {
