@@ -11,8 +11,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. The table of fences says who holds a name. Without it, only
-// the host of the session is known, and only if the user may see the session.
+// Inspect implements driver.Inspector. The holder of a name is read from the table of fences.
+// Without that table, only the host of the session is known, and only if the user may see the
+// session.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err

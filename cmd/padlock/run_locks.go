@@ -156,7 +156,7 @@ func (f *front) explain(name string, err error) *failure {
 	return f.app.explain(name, err)
 }
 
-// heldText says who holds name, or its slots.
+// heldText names the holders of name, or of its slots.
 func (set *runFlags) heldText(name string, held *padlock.HeldError, now time.Time) string {
 	if set.slots > 0 {
 		return slotsText(name, int(set.slots), held, now)

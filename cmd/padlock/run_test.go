@@ -19,7 +19,7 @@ import (
 // all data.
 func TestRunOnServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("who leaves the process group is found on Linux only")
+		t.Skip("processes that leave the process group are found on Linux only")
 	}
 	files, err := filepath.Glob("testdata/runredis/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -61,7 +61,7 @@ func control(ts *testscript.TestScript, s *server.Server, args []string) {
 // read-only. It is mounted in a name space of the kernel, where any user may mount.
 func TestDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("there are no name spaces")
+		t.Skip("only Linux has mount name spaces")
 	}
 	if out, err := exec.Command("unshare", "-rm", "true").CombinedOutput(); err != nil {
 		if os.Getenv("CI") == "true" {

@@ -161,7 +161,7 @@ func slotsFailure(name string, slots int, held *padlock.HeldError) *failure {
 // namedHolders is how many holders of slots a message names.
 const namedHolders = 3
 
-// slotsText says who holds the slots of name.
+// slotsText names the holders of the slots of name.
 func slotsText(name string, slots int, held *padlock.HeldError, now time.Time) string {
 	text := fmt.Sprintf("all %d slots of %s are held", slots, show(name))
 	if slots == 1 {

@@ -125,13 +125,13 @@ func TestAll(t *testing.T) {
 	}
 	wg.Wait()
 	for name, f := range map[string]func(*testing.T, database){
-		"contract":               contract,
-		"newer format":           newerFormat,
-		"layouts are told apart": layoutsAreToldApart,
-		"odd tables":             oddTables,
-		"old rows":               oldRows,
-		"late statement":         lateStatement,
-		"killed holder":          killedHolder,
+		"contract":                 contract,
+		"newer format":             newerFormat,
+		"rows of the other layout": rowsOfTheOtherLayout,
+		"odd tables":               oddTables,
+		"old rows":                 oldRows,
+		"late statement":           lateStatement,
+		"killed holder":            killedHolder,
 	} {
 		for engine, d := range started {
 			if d.opener.Engine == sqlstore.SQLite {

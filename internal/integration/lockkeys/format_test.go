@@ -163,8 +163,8 @@ func advice(t *testing.T, s *lockkeys.Store, name string) string {
 	return ""
 }
 
-// layoutsAreToldApart: Status reports rows of the other layout.
-func layoutsAreToldApart(t *testing.T, d database) {
+// rowsOfTheOtherLayout checks that Status reports rows of the other layout.
+func rowsOfTheOtherLayout(t *testing.T, d database) {
 	newer, older := d.must(t, "symfony", "mixed"), d.must(t, "symfony73", "mixed")
 	advice := func(s *lockkeys.Store) string { t.Helper(); return advice(t, s, "layout") }
 	if a, b := advice(newer), advice(older); a+b != "" {

@@ -117,7 +117,7 @@ type handOver struct {
 	holder  driver.Request
 	waiters []driver.Request
 	before  func(t *testing.T, a *party) // between the last join and the release
-	tokens  []string                     // who has the name afterwards
+	tokens  []string                     // of the holders afterwards
 }
 
 var handOvers = []handOver{

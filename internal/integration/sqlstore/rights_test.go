@@ -42,7 +42,7 @@ func TestPoolTooSmall(t *testing.T) {
 // limited is a server on which an administrator has made no tables yet.
 type limited struct {
 	admin  database
-	rawURL string // of the user app, who may only SELECT, INSERT, UPDATE and DELETE
+	rawURL string // of the user app, whose only rights are SELECT, INSERT, UPDATE and DELETE
 	poor   string // of a user who may do nothing
 	o      sqlstore.Opener
 	tables func()
