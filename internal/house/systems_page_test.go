@@ -1,0 +1,86 @@
+package house
+
+import (
+	"fmt"
+	"go/ast"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const systemsPage = "docs/five-systems.md"
+
+// TestSystemsPage checks that each row of docs/five-systems.md names tests, and that these tests
+// exist.
+func TestSystemsPage(t *testing.T) {
+	files := readHouse(t)
+	report(t, checkSystems(readText(t, systemsPage), testsOf(files)))
+}
+
+// testsOf returns the tests of the tree as the page names them: "session:TestLazy" for a function,
+// "drivertest:acquire/contend" for a case of the suite, and the paths of scripts. The package of
+// the root is "padlock".
+func testsOf(files []*houseFile) map[string]bool {
+	all := map[string]bool{}
+	for _, f := range files {
+		place := f.pkg()
+		if place == "." {
+			place = "padlock"
+		}
+		switch {
+		case path.Ext(f.path) == ".txtar":
+			all[f.path] = true
+		case f.ast == nil:
+		case f.test():
+			for _, d := range f.ast.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+					all[place+":"+fn.Name.Name] = true
+				}
+			}
+		case f.pkg() == "drivertest":
+			for _, name := range caseName.FindAllSubmatch(f.src, -1) {
+				all["drivertest:"+string(name[1])] = true
+			}
+		}
+	}
+	return all
+}
+
+var (
+	caseName = regexp.MustCompile(`"([a-z-]+/[a-z0-9-]+)"`)
+	named    = regexp.MustCompile("`([^`]*)`")
+)
+
+// checkSystems reports rows without a test and tests that do not exist.
+func checkSystems(page string, tests map[string]bool) []string {
+	var found []string
+	for _, c := range cells(page) {
+		if len(c) != 3 || c[0] == "there" || strings.HasPrefix(c[0], "---") {
+			continue
+		}
+		shown := named.FindAllStringSubmatch(c[2], -1)
+		if len(shown) == 0 {
+			found = append(found, fmt.Sprintf("%s: %q has no test", systemsPage, c[0]))
+		}
+		for _, name := range shown {
+			if !tests[name[1]] {
+				found = append(found, fmt.Sprintf("%s: %q names %s, and there is no such test", systemsPage, c[0], name[1]))
+			}
+		}
+	}
+	return found
+}
+
+func TestSystemsPageBites(t *testing.T) {
+	tests := map[string]bool{"session:TestLazy": true}
+	page := "| there | here | shown by |\n|---|---|---|\n" +
+		"| good | x | `session:TestLazy` |\n| bare | x | |\n| gone | x | `session:TestLazy`, `session:TestGone` |\n"
+	found := strings.Join(slices.Sorted(slices.Values(checkSystems(page, tests))), "\n")
+	want := systemsPage + `: "bare" has no test` + "\n" +
+		systemsPage + `: "gone" names session:TestGone, and there is no such test`
+	if found != want {
+		t.Errorf("found:\n%s\nwant:\n%s", found, want)
+	}
+}
