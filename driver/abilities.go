@@ -5,10 +5,11 @@ import (
 	"os"
 )
 
-// The interfaces in this file are optional, with one method each. The caller finds them with As. If
-// a store does not have one, the caller does without it or returns errors.ErrUnsupported. A method
-// may itself return errors.ErrUnsupported; a composite store, such as a quorum, must do so if its
-// members lack the ability. The caller treats that as if the method were missing.
+// The interfaces in this file are optional. All but Recorder have one method each. The caller finds
+// them with As. If a store does not have one, the caller does without it or returns
+// errors.ErrUnsupported. A method may itself return errors.ErrUnsupported; a composite store, such
+// as a quorum, must do so if its members lack the ability. The caller treats that as if the method
+// were missing.
 
 // Waiter waits for a turn.
 type Waiter interface {
@@ -169,6 +170,26 @@ type SamePlacer interface {
 	// this store, so that both fail together. False means that they do not, or that it is not
 	// known. Callers use the function [SamePlace], which removes wrappers first.
 	SamePlace(other Store) bool
+}
+
+// Recorder keeps a short history for each name, such as the last runs of a job, so that several
+// machines share it. The history is kept apart from the locks: no method needs a lock or changes
+// one. Package history writes and reads the records.
+type Recorder interface {
+	// Record adds records to those of name. A record replaces the one with the same ID. Of each
+	// series of name, the store keeps the MaxRecords records with the greatest IDs and removes the
+	// others. Record first calls CheckName and CheckRecords. After ErrUncertain, a repeat is
+	// harmless.
+	Record(ctx context.Context, name string, records []Record) error
+
+	// Records returns the records of name, sorted by ID. A name without records has none, and that
+	// is no error.
+	Records(ctx context.Context, name string) ([]Record, error)
+
+	// RecordedNames returns the names that begin with prefix and have records, in any order. Names
+	// may have records without being held. RecordedNames may miss or repeat a name that changes
+	// meanwhile.
+	RecordedNames(ctx context.Context, prefix string) ([]string, error)
 }
 
 // Reporter reports the state of a live server.

@@ -28,6 +28,7 @@
 //   - [Identifier]: a key is not accepted at the wrong store.
 //   - [Locator]: a caller that takes several names notices that two of them share a lock.
 //   - [SamePlacer]: a quorum notices that it names the same store twice.
+//   - [Recorder]: machines share the history of the runs of a name.
 //   - [Reporter]: people can see what the server is and what is wrong with its settings.
 //   - [FileSharer]: a child process can share a hold.
 //

@@ -48,6 +48,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.files, _ = As[FileSharer](s)
 	p.identifier, _ = As[Identifier](s)
 	p.locator, _ = As[Locator](s)
+	p.recorder, _ = As[Recorder](s)
 	p.reporter, _ = As[Reporter](s)
 	return p
 }
@@ -70,6 +71,7 @@ type prefixed struct {
 	files      FileSharer
 	identifier Identifier
 	locator    Locator
+	recorder   Recorder
 	reporter   Reporter
 }
 
@@ -206,6 +208,34 @@ func (p *prefixed) StoreID(ctx context.Context) (string, error) {
 	}
 	mixed := sha256.Sum256([]byte(id + "\x00" + p.prefix))
 	return hex.EncodeToString(mixed[:16]), nil
+}
+
+func (p *prefixed) Record(ctx context.Context, name string, records []Record) error {
+	if err := p.optional(p.recorder != nil, &name); err != nil {
+		return err
+	}
+	return p.recorder.Record(ctx, name, records)
+}
+
+func (p *prefixed) Records(ctx context.Context, name string) ([]Record, error) {
+	if err := p.optional(p.recorder != nil, &name); err != nil {
+		return nil, err
+	}
+	return p.recorder.Records(ctx, name)
+}
+
+func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+	if p.recorder == nil {
+		return nil, errors.ErrUnsupported
+	}
+	names, err := p.recorder.RecordedNames(ctx, p.prefix+prefix)
+	var out []string
+	for _, name := range names {
+		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // no name here is ""
+			out = append(out, name)
+		}
+	}
+	return out, err
 }
 
 func (p *prefixed) SamePlace(other Store) bool { return SamePlace(p.inner, other) }

@@ -31,6 +31,7 @@ var abilities = map[string]struct {
 	"Locator":     {reflect.TypeFor[Locator](), can[Locator]},
 	"Identifier":  {reflect.TypeFor[Identifier](), can[Identifier]},
 	"SamePlacer":  {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
+	"Recorder":    {reflect.TypeFor[Recorder](), can[Recorder]},
 	"Reporter":    {reflect.TypeFor[Reporter](), can[Reporter]},
 }
 
@@ -111,7 +112,7 @@ func TestPrefixHidesOtherNames(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"", strings.Repeat("n", MaxName-1), strings.Repeat("n", MaxName)} {
-			if !takesName(method) || method == "List" {
+			if !takesName(method) || method == "List" || method == "RecordedNames" {
 				continue
 			}
 			inner.names = nil
@@ -241,6 +242,22 @@ func (s *recorder) File(name, _ string) (*os.File, error) {
 
 func (s *recorder) StoreID(context.Context) (string, error) { return "id", nil }
 
+func (s *recorder) Record(_ context.Context, name string, _ []Record) error {
+	s.note(name)
+	return nil
+}
+
+func (s *recorder) Records(_ context.Context, name string) ([]Record, error) {
+	s.note(name)
+	return nil, nil
+}
+
+// RecordedNames also returns names that nobody asked for.
+func (s *recorder) RecordedNames(_ context.Context, prefix string) ([]string, error) {
+	s.note(prefix)
+	return []string{prefix + "x", "p:", "q:x", ""}, nil
+}
+
 func (s *recorder) SamePlace(Store) bool { return false }
 
 func (s *recorder) Status(context.Context) ([]Finding, error) { return nil, nil }
@@ -255,6 +272,13 @@ func TestPrefixIsNotShown(t *testing.T) {
 	l, _ := As[Lister](s)
 	if states, err := l.List(t.Context(), ""); err != nil || len(states) != 1 || states[0].Name != "x" {
 		t.Errorf("List returns %+v, %v", states, err)
+	}
+}
+
+func TestPrefixIsNotShownInRecords(t *testing.T) {
+	r, _ := As[Recorder](WithPrefix(&recorder{}, "p:"))
+	if names, err := r.RecordedNames(t.Context(), ""); err != nil || !slices.Equal(names, []string{"x"}) {
+		t.Errorf("RecordedNames returns %q, %v", names, err)
 	}
 }
 

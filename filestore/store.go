@@ -37,6 +37,7 @@ var _ interface {
 	driver.FenceRaiser
 	driver.FileSharer
 	driver.Breaker
+	driver.Recorder
 	driver.Reporter
 	driver.SamePlacer
 	driver.Locator

@@ -8,12 +8,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/promtext"
 )
 
 // ServeHTTP shows the figures in the text format of Prometheus, version 0.0.4.
@@ -23,7 +23,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the method is not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Content-Type", promtext.ContentType)
 	if r.Method == http.MethodGet {
 		m.WriteTo(w)
 	}
@@ -65,7 +65,7 @@ func (m *Metrics) rows() []row {
 	})
 	var all []row
 	for _, p := range places {
-		all = append(all, row{label("store", p.store) + "," + label("group", p.group), m.all[p]})
+		all = append(all, row{promtext.Label("store", p.store) + "," + promtext.Label("group", p.group), m.all[p]})
 	}
 	return all
 }
@@ -93,7 +93,7 @@ func (m *Metrics) write(p *page) {
 	p.histograms(rows, "padlock_lock_renewal_slack_seconds", "Rest of the lease when a renewal was confirmed.", func(s *series) histograms { return histograms{{"", &s.slack}} })
 	p.counter(rows, "padlock_lock_renewal_failures_total", "Renewals that were not confirmed.", func(s *series) *atomic.Uint64 { return &s.failed })
 	p.histograms(rows, "padlock_store_operation_seconds", "How long requests to the store took.", func(s *series) histograms {
-		return histograms{{label("operation", "renew"), &s.renewal}}
+		return histograms{{promtext.Label("operation", "renew"), &s.renewal}}
 	})
 	p.counter(rows, "padlock_store_uncertain_total", "Requests without a reply.", func(s *series) *atomic.Uint64 { return &s.unsure })
 	p.counters(rows, "padlock_store_cleanups_total", "Ends of clean-ups after requests without a reply.", "outcome", func(s *series, i int) (string, *atomic.Uint64) {
@@ -121,7 +121,7 @@ func (m *Metrics) writeElections(p *page) {
 		if elections[name].Leads() {
 			leads = 1
 		}
-		fmt.Fprintf(p.w, "padlock_election_leading{%s} %d\n", label("election", name), leads)
+		fmt.Fprintf(p.w, "padlock_election_leading{%s} %d\n", promtext.Label("election", name), leads)
 	}
 }
 
@@ -129,7 +129,7 @@ func (m *Metrics) writeElections(p *page) {
 type page struct{ w *bufio.Writer }
 
 func (p *page) head(name, kind, help string) {
-	fmt.Fprintf(p.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	promtext.Head(p.w, name, kind, help)
 }
 
 func (p *page) gauge(rows []row, name, help string, of func(*series) *atomic.Int64) {
@@ -156,7 +156,7 @@ func (p *page) counters(rows []row, name, help, extra string, of func(*series, i
 			if n == nil {
 				break
 			}
-			fmt.Fprintf(p.w, "%s{%s,%s} %d\n", name, r.labels, label(extra, value), n.Load())
+			fmt.Fprintf(p.w, "%s{%s,%s} %d\n", name, r.labels, promtext.Label(extra, value), n.Load())
 		}
 	}
 }
@@ -173,7 +173,7 @@ func byOutcome(all *[modes][outcomes]atomic.Pointer[histogram]) (used histograms
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil {
-				labels := label("mode", padlock.Mode(mode).String()) + "," + label("outcome", padlock.Outcome(outcome).String())
+				labels := promtext.Label("mode", padlock.Mode(mode).String()) + "," + promtext.Label("outcome", padlock.Outcome(outcome).String())
 				used = append(used, struct {
 					labels string
 					h      *histogram
@@ -212,12 +212,4 @@ func (p *page) histogram(name, labels string, h *histogram) {
 	fmt.Fprintf(p.w, "%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, seconds(time.Duration(h.sum.Load())), name, labels, n)
 }
 
-func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) }
-
-// label writes a label and its value, which may hold any bytes.
-func label(name, value string) string {
-	value = strings.ToValidUTF8(value, "\uFFFD")
-	return name + `="` + escaper.Replace(value) + `"`
-}
-
-var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+func seconds(d time.Duration) string { return promtext.Number(d.Seconds()) }

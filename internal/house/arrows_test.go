@@ -93,7 +93,10 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "metrics", code: []string{"."}, tests: append(slices.Clone(rootTests), "election")},
+		arrowRow{dir: "internal/promtext"},
+		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
+		arrowRow{dir: "history", code: []string{"driver", "internal/promtext", "internal/recordfile"}, tests: rootTests},
+		arrowRow{dir: "metrics", code: []string{".", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},
@@ -138,6 +141,8 @@ func storeRows() []arrowRow {
 		switch store {
 		case "redisstore":
 			code = append(code, "internal/redisconn")
+		case "filestore":
+			code = append(code, "internal/recordfile")
 		case "pgstore":
 			code = append(code, "internal/login")
 		case "sqlstore/lockkeys": // another table in the same databases

@@ -1,0 +1,75 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/recordfile"
+)
+
+// recordDir is the directory of the records, below that of the locks.
+const recordDir = "history"
+
+// records returns the directory of the records. A directory that every user may write to has none,
+// because any user could then make and remove the records of others.
+func (s *Store) records(ctx context.Context) (recordfile.Dir, error) {
+	if err := s.usable(ctx); err != nil {
+		return recordfile.Dir{}, err
+	}
+	if s.config.access == world {
+		return recordfile.Dir{}, fmt.Errorf("a history in a directory for all users (world=yes): %w", errors.ErrUnsupported)
+	}
+	return recordfile.Dir{Path: filepath.Join(s.dir, recordDir), Group: s.config.access == group}, nil
+}
+
+// Record implements driver.Recorder. It keeps the records of [recordfile.MaxNames] names.
+func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
+	if err := s.checkRecords(name, records); err != nil {
+		return err
+	}
+	dir, err := s.records(ctx)
+	if err == nil {
+		err = s.recordFailure(dir.Write(name, records))
+	}
+	return err
+}
+
+func (s *Store) checkRecords(name string, records []driver.Record) error {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
+		return err
+	}
+	return driver.CheckRecords(records)
+}
+
+// Records implements driver.Recorder.
+func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, error) {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
+		return nil, err
+	}
+	dir, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, err := dir.Read(name)
+	return records, s.recordFailure(err)
+}
+
+// RecordedNames implements driver.Recorder.
+func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+	dir, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Names(prefix)
+	return names, s.recordFailure(err)
+}
+
+func (s *Store) recordFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unavailable(filepath.Join(s.dir, recordDir), err)
+}

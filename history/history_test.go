@@ -1,0 +1,269 @@
+package history_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/history"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// run returns run n of name. Each begins a minute after the one before it and takes ten seconds.
+func run(name string, n, exit int) history.Run {
+	start := noon.Add(time.Duration(n) * time.Minute)
+	return history.Run{
+		Name: name, ID: history.NewID(start, false), Host: "web-3", PID: 4121, Label: "report.sh", Fence: 7, Slot: -1,
+		Start: start, End: start.Add(10 * time.Second), Waited: 1500 * time.Millisecond, Exit: exit,
+	}
+}
+
+func skipped(name string, n int) history.Run {
+	r := run(name, n, 75)
+	r.ID, r.Skipped, r.Reason, r.Fence, r.End = history.NewID(r.Start, true), true, "held", 0, time.Time{}
+	r.By = []driver.Holder{{Host: "web-1", PID: 12, Label: "other.sh"}}
+	return r
+}
+
+func put(t *testing.T, l *history.Log, runs ...history.Run) {
+	t.Helper()
+	for _, r := range runs {
+		w := l.Writer()
+		w.Put(r)
+		if err := w.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func fileStore(t *testing.T) driver.Store {
+	t.Helper()
+	s, err := filestore.Open(filepath.Join(t.TempDir(), "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// same compares runs: times as instants, and all else as it is.
+func same(a, b history.Run) bool {
+	times := a.Start.Equal(b.Start) && a.End.Equal(b.End)
+	a.Start, a.End, b.Start, b.End = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	return times && fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
+}
+
+func TestRunsComeBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, l := range map[string]*history.Log{"directory": history.Open(dir, nil), "store": history.Open("", fileStore(t))} {
+		want := []history.Run{skipped("a", 3), run("a", 2, 1), run("a", 1, 0)}
+		want[1].Signal, want[1].Reason, want[1].Slot = "KILL", "timeout", 4
+		put(t, l, want[2], want[1], want[0], run("b", 1, 0))
+		got, err := l.Runs(t.Context(), "a")
+		if err != nil || !slices.EqualFunc(got, want, same) {
+			t.Errorf("%s: %v\ngot  %+v\nwant %+v", name, err, got, want)
+		}
+		if names, err := l.Names(t.Context(), ""); err != nil || !slices.Equal(names, []string{"a", "b"}) {
+			t.Errorf("%s: names %q, %v", name, names, err)
+		}
+		if names, err := l.Names(t.Context(), "b"); err != nil || !slices.Equal(names, []string{"b"}) {
+			t.Errorf("%s: names with b: %q, %v", name, names, err)
+		}
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	open := run("a", 1, 0)
+	open.End = time.Time{}
+	killed, lost := run("a", 1, 0), run("a", 1, 0)
+	killed.Signal, lost.Reason = "KILL", "lost"
+	runs := []history.Run{run("a", 1, 0), run("a", 1, 3), killed, lost, skipped("a", 1), open, open}
+	state := driver.State{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}}
+	history.MarkRunning(runs[:6], state)
+	want := []history.Outcome{history.Success, history.Failure, history.Failure, history.Failure, history.Skipped, history.Running, history.NoEnd}
+	for i := range runs {
+		if got := runs[i].Outcome(); got != want[i] {
+			t.Errorf("run %d: %s, want %s", i, got, want[i])
+		}
+	}
+	state.Holds[0].Cooling = true
+	for _, other := range []driver.State{
+		{Name: "b", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
+		{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4122}}}},
+		{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-4", PID: 4121}}}},
+		{Name: driver.SlotName("a", 0), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
+		{Name: "a"}, state,
+	} {
+		history.MarkRunning(runs[6:], other)
+		if runs[6].Running {
+			t.Errorf("the run counts as running with %+v", other)
+		}
+	}
+}
+
+// A run that was killed has the record of its start only. The end of a run replaces its start, even
+// if only one of the places has the end.
+func TestStartAndEnd(t *testing.T) {
+	t.Parallel()
+	dir, store := t.TempDir(), fileStore(t)
+	both := history.Open(dir, store)
+	ended := run("a", 1, 0)
+	began := ended
+	began.End = time.Time{}
+	put(t, both, began)
+	if got, err := both.Runs(t.Context(), "a"); err != nil || len(got) != 1 || got[0].Outcome() != history.NoEnd {
+		t.Fatalf("after the start: %+v, %v", got, err)
+	}
+	put(t, history.Open(dir, nil), ended)
+	if got, err := both.Runs(t.Context(), "a"); err != nil || len(got) != 1 || !same(got[0], ended) {
+		t.Fatalf("after the end: %+v, %v", got, err)
+	}
+}
+
+// Many skipped runs and many failures hide neither the runs nor the last success.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]*history.Log{"directory": history.Open(t.TempDir(), nil), "both": history.Open(t.TempDir(), fileStore(t))} {
+		put(t, l, run("a", 0, 0))
+		for i := range 60 {
+			put(t, l, run("a", i+1, 3), skipped("a", i+1))
+		}
+		runs, err := l.Runs(t.Context(), "a")
+		counts := map[history.Outcome]int{}
+		for _, r := range runs {
+			counts[r.Outcome()]++
+		}
+		if err != nil || counts[history.Failure] != history.MaxRuns || counts[history.Skipped] != history.MaxRuns || counts[history.Success] != 0 {
+			t.Errorf("%s: %v, %v", name, counts, err)
+		}
+		s, err := l.Summary(t.Context(), "a")
+		if err != nil || s.LastSuccess == nil || !s.LastSuccess.Start.Equal(noon) {
+			t.Fatalf("%s: the last success is %+v, %v", name, s.LastSuccess, err)
+		}
+		if !s.Last.Start.Equal(noon.Add(time.Hour)) || !s.LastFailure.Start.Equal(s.Last.Start) || !s.LastSkipped.Start.Equal(s.Last.Start) {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// Names and labels of any bytes come back, and none reaches another file.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := history.Open(dir, fileStore(t))
+	names := []string{"../../x", "a\nb", "\x00", "\xff\xfe", "<script>", "a\x1b[2J", ".", strings.Repeat("n", driver.MaxName), "a/b", "A/b"}
+	for i, name := range names {
+		r := skipped(name, i)
+		r.Label, r.Host = strings.Repeat("\x01", driver.MaxLabel), strings.Repeat("\x01", driver.MaxLabel)
+		r.By = slices.Repeat([]driver.Holder{{Host: r.Host, Label: "\xff" + r.Label}}, 9)
+		put(t, l, r)
+	}
+	for _, name := range names {
+		runs, err := l.Runs(t.Context(), name)
+		if err != nil || len(runs) != 1 || runs[0].Name != name || runs[0].Label != strings.Repeat("\x01", driver.MaxLabel) || len(runs[0].By) != history.MaxBy {
+			t.Errorf("%q: %+v, %v", name, runs, err)
+		}
+	}
+	if got, err := l.Names(t.Context(), ""); err != nil || len(got) != len(names) {
+		t.Errorf("names %q, %v", got, err)
+	}
+	if outside, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "x*")); len(outside) > 0 {
+		t.Errorf("there is %q", outside)
+	}
+}
+
+// failing is a store whose history does not answer.
+type failing struct {
+	driver.Store
+	err error // nil: it is silent until ctx ends
+}
+
+func (f failing) Record(ctx context.Context, _ string, _ []driver.Record) error {
+	if f.err == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.err
+}
+
+func (f failing) Records(context.Context, string) ([]driver.Record, error) { return nil, f.err }
+
+func (f failing) RecordedNames(context.Context, string) ([]string, error) { return nil, f.err }
+
+// A store that is down or silent takes nothing from the directory, and Put never waits.
+func TestStoreIsDown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, err := range []error{driver.ErrUnavailable, nil, errors.ErrUnsupported} {
+		l := history.Open(dir, failing{memstore.New(), err})
+		w := l.Writer()
+		w.Put(run("a", i, 0))
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		problem := w.Wait(ctx)
+		cancel()
+		if (problem == nil) != (err == errors.ErrUnsupported) {
+			t.Errorf("%v: Wait returns %v", err, problem)
+		}
+		runs, problem := l.Runs(t.Context(), "a")
+		if len(runs) != i+1 || (problem != nil) != errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("%v: there are %d runs, and the error %v", err, len(runs), problem)
+		}
+	}
+	l := history.Open("", memstore.New())
+	put(t, l, run("a", 1, 0))
+	if runs, err := l.Runs(t.Context(), "a"); l.Shared() || len(runs) > 0 || err != nil {
+		t.Errorf("without any place: %v, %+v, %v", l.Shared(), runs, err)
+	}
+}
+
+// A directory that cannot be written is an error of Wait, and nothing else.
+func TestDirectoryCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := history.Open(file, fileStore(t))
+	w := l.Writer()
+	w.Put(run("a", 1, 0))
+	if err := w.Wait(t.Context()); err == nil {
+		t.Error("Wait returns no error")
+	}
+	if runs, err := l.Runs(t.Context(), "a"); err == nil || len(runs) != 1 {
+		t.Errorf("%d runs, error %v", len(runs), err)
+	}
+}
+
+// Records of a later version, and files that are no records, are left out.
+func TestUnknownRecords(t *testing.T) {
+	t.Parallel()
+	dir, store := t.TempDir(), fileStore(t)
+	l := history.Open(dir, store)
+	put(t, l, run("a", 1, 0))
+	recorder, _ := driver.As[driver.Recorder](store)
+	for _, text := range []string{`{"v":2,"start":1}`, "null", "[]", "text", `{"start":1}`} {
+		if err := recorder.Record(t.Context(), "a", []driver.Record{{ID: history.NewID(noon, false), Text: text}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "*.run"))
+	for i, content := range []string{"", "x", "\"a\"\n", strings.Repeat("x", 1<<20), "\"b\"\n{\"v\":1}\n"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(files[0]), fmt.Sprintf("r%d.run", i)), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs, err := l.Runs(t.Context(), "a"); err != nil || len(runs) != 1 {
+		t.Errorf("%+v, %v", runs, err)
+	}
+}

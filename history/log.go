@@ -1,0 +1,155 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/recordfile"
+)
+
+// Log is the history of a machine and of a store. It is safe for concurrent use.
+type Log struct {
+	dir   *recordfile.Dir // nil: none
+	store driver.Recorder // nil: none
+}
+
+// Open returns the history in a directory and in a store. Either may be missing: dir may be "" and
+// store nil. A store without the ability [driver.Recorder] has no history. Open sends no request
+// and makes no directory; the directory is made when the first run is written, for this user only.
+func Open(dir string, store driver.Store) *Log {
+	l := &Log{}
+	if dir != "" {
+		l.dir = &recordfile.Dir{Path: dir}
+	}
+	if store != nil {
+		l.store, _ = driver.As[driver.Recorder](store)
+	}
+	return l
+}
+
+// Shared reports whether the store keeps a history, so that other machines see it.
+func (l *Log) Shared() bool { return l.store != nil }
+
+// Runs returns the runs of name, the newest first: up to MaxRuns runs and MaxRuns skipped ones. If
+// the directory or the store cannot be read, it returns the runs of the other one together with the
+// error. A name without runs is no error.
+func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
+	all, err := l.read(ctx, name)
+	var runs []Run
+	counts := map[byte]int{}
+	for _, r := range all {
+		if series := r.ID[0]; (series == seriesRun[0] || series == seriesSkipped[0]) && counts[series] < MaxRuns {
+			counts[series]++
+			runs = append(runs, r)
+		}
+	}
+	return runs, err
+}
+
+// read returns all records of name, the newest first. Each is taken from the place that knows its
+// end.
+func (l *Log) read(ctx context.Context, name string) ([]Run, error) {
+	byID := map[string]Run{}
+	collect := func(records []driver.Record) {
+		for _, record := range records {
+			r, ok := decode(name, record)
+			if before, known := byID[r.ID]; ok && (!known || r.End.After(before.End)) {
+				byID[r.ID] = r
+			}
+		}
+	}
+	var errs []error
+	if l.dir != nil {
+		records, err := l.dir.Read(name)
+		collect(records)
+		errs = append(errs, inDir(err))
+	}
+	if l.store != nil {
+		records, err := l.store.Records(ctx, name)
+		collect(records)
+		errs = append(errs, inStore(err))
+	}
+	var runs []Run
+	for _, r := range byID {
+		runs = append(runs, r)
+	}
+	slices.SortFunc(runs, func(a, b Run) int {
+		if c := b.Start.Compare(a.Start); c != 0 {
+			return c
+		}
+		return strings.Compare(b.ID, a.ID)
+	})
+	return runs, errors.Join(errs...)
+}
+
+// inDir and inStore say where an error is from. A store that cannot keep a history has no error.
+func inDir(err error) error {
+	if err != nil {
+		return fmt.Errorf("history of this machine: %w", err)
+	}
+	return nil
+}
+
+func inStore(err error) error {
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("history in the store: %w", err)
+	}
+	return nil
+}
+
+// Names returns the names that begin with prefix and have a history, sorted. With an error, it
+// returns the names of the place that could be read.
+func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	var errs []error
+	if l.dir != nil {
+		found, err := l.dir.Names(prefix)
+		names = append(names, found...)
+		errs = append(errs, inDir(err))
+	}
+	if l.store != nil {
+		found, err := l.store.RecordedNames(ctx, prefix)
+		names = append(names, found...)
+		errs = append(errs, inStore(err))
+	}
+	slices.Sort(names)
+	return slices.Compact(names), errors.Join(errs...)
+}
+
+// Summary is the latest news of a name. A field is nil if the history has no such run.
+type Summary struct {
+	Name        string
+	Last        *Run // the run that began last; not a skipped one
+	LastSuccess *Run
+	LastFailure *Run
+	LastSkipped *Run
+}
+
+// Summary returns the latest news of name. The errors are those of Runs.
+func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
+	runs, err := l.read(ctx, name)
+	s := Summary{Name: name}
+	keep := func(place **Run, r *Run) {
+		if *place == nil {
+			*place = r
+		}
+	}
+	for i := range runs { // the newest first
+		r := &runs[i]
+		switch r.Outcome() {
+		case Skipped:
+			keep(&s.LastSkipped, r)
+			continue
+		case Success:
+			keep(&s.LastSuccess, r)
+		case Failure:
+			keep(&s.LastFailure, r)
+		}
+		keep(&s.Last, r)
+	}
+	return s, err
+}

@@ -1,0 +1,132 @@
+package history
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/padlock-go/padlock/internal/promtext"
+)
+
+// MaxMetricNames is how many names WriteMetrics shows: those whose last run began last.
+const MaxMetricNames = 1000
+
+// WriteMetrics writes, for each name that begins with prefix, when it last succeeded, failed, began
+// and was skipped, and how long its last run took, in the text format of Prometheus. With an error,
+// it has written the names that could be read. It reads the histories of all names, so a page that
+// is asked often should keep the result for some seconds.
+//
+// A name in a label has escapes, such as \x1b, for bytes that are not printable.
+func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) error {
+	names, err := l.Names(ctx, prefix)
+	var all []Summary
+	for _, name := range names {
+		s, problem := l.Summary(ctx, name)
+		if problem != nil {
+			err = problem
+		}
+		all = append(all, s)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if problem := WriteMetrics(w, all); problem != nil {
+		return problem
+	}
+	return err
+}
+
+// figures are the metrics of a summary. A figure is left out for a name that does not have it.
+var figures = []struct {
+	name, help string
+	of         func(*Summary) (float64, bool)
+}{
+	{"padlock_run_last_success_timestamp_seconds", "When the last successful run of a name ended, in seconds since 1970.",
+		func(s *Summary) (float64, bool) { return endOf(s.LastSuccess) }},
+	{"padlock_run_last_failure_timestamp_seconds", "When the last failed run of a name ended, in seconds since 1970.",
+		func(s *Summary) (float64, bool) { return endOf(s.LastFailure) }},
+	{"padlock_run_last_start_timestamp_seconds", "When the last run of a name began, in seconds since 1970.",
+		func(s *Summary) (float64, bool) { return startOf(s.Last) }},
+	{"padlock_run_last_skipped_timestamp_seconds", "When a run of a name was last skipped, in seconds since 1970.",
+		func(s *Summary) (float64, bool) { return startOf(s.LastSkipped) }},
+	{"padlock_run_last_success_duration_seconds", "How long the last successful run of a name took.",
+		func(s *Summary) (float64, bool) { return lengthOf(s.LastSuccess) }},
+}
+
+// WriteMetrics writes summaries in the text format of Prometheus: see Log.WriteMetrics.
+func WriteMetrics(w io.Writer, all []Summary) error {
+	labels := map[*Summary]string{}
+	known := map[string]bool{}
+	newest := make([]*Summary, 0, len(all))
+	for i := range all {
+		newest = append(newest, &all[i])
+	}
+	slices.SortStableFunc(newest, func(a, b *Summary) int { return lastOf(b).Compare(lastOf(a)) })
+	newest = newest[:min(len(newest), MaxMetricNames)]
+	slices.SortFunc(newest, func(a, b *Summary) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range newest {
+		label := promtext.Label("name", visible(s.Name))
+		if known[label] {
+			continue // a page with the same label twice is refused as a whole
+		}
+		known[label], labels[s] = true, label
+	}
+	out := bufio.NewWriter(w)
+	for _, f := range figures {
+		promtext.Head(out, f.name, "gauge", f.help)
+		for _, s := range newest {
+			if value, ok := f.of(s); ok && labels[s] != "" {
+				fmt.Fprintf(out, "%s{%s} %s\n", f.name, labels[s], strconv.FormatFloat(value, 'f', -1, 64))
+			}
+		}
+	}
+	return out.Flush()
+}
+
+func lastOf(s *Summary) (last time.Time) {
+	for _, r := range []*Run{s.Last, s.LastSkipped} {
+		if r != nil && r.Start.After(last) {
+			last = r.Start
+		}
+	}
+	return last
+}
+
+func startOf(r *Run) (float64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	return unix(r.Start), true
+}
+
+func endOf(r *Run) (float64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	return unix(r.End), true
+}
+
+func lengthOf(r *Run) (float64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	return r.Duration().Seconds(), true
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+// visible returns name with escapes for all characters that are not printable.
+func visible(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return name
+	}
+	quoted := strconv.Quote(name)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}

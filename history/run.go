@@ -1,0 +1,232 @@
+// Package history keeps the last runs of a name: when each began and ended, with which exit status,
+// on which host, and how long it waited for the lock. A run that was skipped is in it too, with the
+// holder that was in its way. "padlock run --record" writes the history; "padlock history", top and
+// the web page show it.
+//
+// A history is in a directory of the machine and, if the store is a [driver.Recorder], in the
+// store, so that all machines that use the store share it. It keeps 50 runs and 50 skipped runs of
+// a name, and apart from them the last success and the last failure, so that many failures do not
+// make the last success unknown.
+//
+// A run is written when it begins and once more when it ends. So a run that was killed together
+// with its padlock, or whose machine lost its power, is in the history without an end.
+package history
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// MaxRuns is how many runs, and how many skipped runs, a history keeps for each name.
+const MaxRuns = driver.MaxRecords
+
+// Run is one run of a command under a lock, or an attempt that was skipped. The texts come from
+// other processes and are not verified: they may contain control characters.
+type Run struct {
+	Name string
+	ID   string // unique among the runs of a name; NewID makes it
+
+	Host  string
+	PID   int // of padlock, not of the command
+	Label string
+	Fence uint64 // of the lock; 0 if the store has none or the run was skipped
+	Slot  int    // number of the slot, or -1 for a lock without slots
+
+	// Start is when the command began or, for a skipped run, when padlock gave up. End is zero if
+	// no end is recorded: the command is still running, or padlock was killed.
+	Start, End time.Time
+	Waited     time.Duration // for the lock
+
+	Exit   int    // exit status of padlock, after End
+	Signal string // the signal that killed the command, such as "KILL", or ""
+
+	// Reason is why padlock ended the command or did not run it, a word such as "lost", "timeout",
+	// "held" or "unavailable"; "" if the command ran and ended by itself.
+	Reason string
+
+	Skipped bool            // the command was not run
+	By      []driver.Holder // who held the lock when the run was skipped, at most MaxBy
+
+	// Running means that this run holds the lock. Only MarkRunning sets it.
+	Running bool
+}
+
+// MaxBy is how many holders a skipped run names.
+const MaxBy = 3
+
+// Outcome is the result of a run in one word.
+type Outcome string
+
+// The outcomes. Each run has exactly one.
+const (
+	Running Outcome = "running" // MarkRunning found the lock held by this run
+	NoEnd   Outcome = "no-end"  // no end is recorded, and the run is not known to be running
+	Success Outcome = "success" // the command ended with exit status 0
+	Failure Outcome = "failure" // the command failed, or padlock ended it
+	Skipped Outcome = "skipped" // the command was not run, because of the lock or of the store
+)
+
+// Outcome returns the outcome of r.
+func (r *Run) Outcome() Outcome {
+	switch {
+	case r.Skipped:
+		return Skipped
+	case r.Running:
+		return Running
+	case r.End.IsZero():
+		return NoEnd
+	case r.Exit == 0 && r.Signal == "" && r.Reason == "":
+		return Success
+	}
+	return Failure
+}
+
+// Duration returns how long the command ran, or 0 if that is not known.
+func (r *Run) Duration() time.Duration {
+	if r.Skipped || r.End.IsZero() {
+		return 0
+	}
+	return max(0, r.End.Sub(r.Start))
+}
+
+// The series of the records: see driver.Record.
+const (
+	seriesRun     = "r"
+	seriesSkipped = "s"
+	lastSuccess   = "l-success"
+	lastFailure   = "l-failure"
+)
+
+// NewID returns the ID of a run that begins at start, or that was skipped then.
+func NewID(start time.Time, skipped bool) string {
+	series := seriesRun
+	if skipped {
+		series = seriesSkipped
+	}
+	return fmt.Sprintf("%s%014x-%s", series, max(0, start.UnixMicro()), strings.ToLower(rand.Text()[:10]))
+}
+
+// formatVersion is the version of the text of a record. A reader leaves out records with another
+// one. Fields that are added later do not change it.
+const formatVersion = 1
+
+// text is a run as the text of a record, and a holder in it.
+type text struct {
+	Version int      `json:"v"`
+	Start   int64    `json:"start"` // microseconds since 1970
+	End     int64    `json:"end,omitempty"`
+	Waited  int64    `json:"waited,omitempty"` // microseconds
+	Exit    int      `json:"exit,omitempty"`
+	Signal  string   `json:"signal,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Skipped bool     `json:"skipped,omitempty"`
+	By      []holder `json:"by,omitempty"`
+	Fence   uint64   `json:"fence,omitempty"`
+	Slot    *int     `json:"slot,omitempty"`
+	holder
+}
+
+type holder struct {
+	Host  string `json:"host,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	Label string `json:"label,omitempty"`
+}
+
+// Bytes of texts in a record. In JSON a byte may take six, so that the longest record has less than
+// driver.MaxRecord.
+const (
+	maxLabel   = 256
+	maxHost    = 64
+	maxByLabel = 32
+	maxWord    = 16
+)
+
+// encode returns r as the text of a record.
+func (r *Run) encode() string {
+	t := text{
+		Version: formatVersion, Start: r.Start.UnixMicro(), Waited: r.Waited.Microseconds(), Exit: r.Exit,
+		Signal: cut(r.Signal, maxWord), Reason: cut(r.Reason, maxWord), Skipped: r.Skipped, Fence: r.Fence,
+		holder: holder{cut(r.Host, maxHost), r.PID, cut(r.Label, maxLabel)},
+	}
+	if !r.End.IsZero() {
+		t.End = r.End.UnixMicro()
+	}
+	if r.Slot >= 0 {
+		t.Slot = &r.Slot
+	}
+	for _, h := range r.By[:min(len(r.By), MaxBy)] {
+		t.By = append(t.By, holder{cut(h.Host, maxHost), h.PID, cut(h.Label, maxByLabel)})
+	}
+	b, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // the fields are numbers and texts
+	}
+	return string(b)
+}
+
+// cut shortens a text to n bytes and replaces what is not UTF-8.
+func cut(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}
+
+// decode reads the text of a record. It returns false for a text of another version, or for one
+// that no version wrote.
+func decode(name string, record driver.Record) (Run, bool) {
+	var t text
+	if record.ID == "" || json.Unmarshal([]byte(record.Text), &t) != nil || t.Version != formatVersion {
+		return Run{}, false
+	}
+	r := Run{
+		Name: name, ID: record.ID, Host: t.Host, PID: t.PID, Label: t.Label, Fence: t.Fence, Slot: -1,
+		Start: time.UnixMicro(t.Start), Waited: time.Duration(t.Waited) * time.Microsecond,
+		Exit: t.Exit, Signal: t.Signal, Reason: t.Reason, Skipped: t.Skipped,
+	}
+	if t.End != 0 {
+		r.End = time.UnixMicro(t.End)
+	}
+	if t.Slot != nil {
+		r.Slot = *t.Slot
+	}
+	for _, h := range t.By[:min(len(t.By), MaxBy)] {
+		r.By = append(r.By, driver.Holder{Host: h.Host, PID: h.PID, Label: h.Label})
+	}
+	return r, true
+}
+
+// records returns what a store keeps of r.
+func (r *Run) records() []driver.Record {
+	records := []driver.Record{{ID: r.ID, Text: r.encode()}}
+	switch r.Outcome() {
+	case Success:
+		records = append(records, driver.Record{ID: lastSuccess, Text: records[0].Text})
+	case Failure:
+		records = append(records, driver.Record{ID: lastFailure, Text: records[0].Text})
+	}
+	return records
+}
+
+// MarkRunning sets Running for the runs without an end whose host and process hold the lock
+// according to state. A run that used a slot needs the state of the permit: see driver.SlotName.
+func MarkRunning(runs []Run, state driver.State) {
+	name, slot, isSlot := driver.SplitSlot(state.Name)
+	if !isSlot {
+		name, slot = state.Name, -1
+	}
+	for i := range runs {
+		r := &runs[i]
+		if !r.End.IsZero() || r.Skipped || r.Name != name || r.Slot != slot {
+			continue
+		}
+		for _, h := range state.Holds {
+			r.Running = r.Running || !h.Cooling && h.PID == r.PID && h.PID != 0 && cut(h.Host, maxHost) == r.Host
+		}
+	}
+}

@@ -1,0 +1,276 @@
+// Package recordfile keeps the records of driver.Recorder in a directory. Package history uses it
+// for the history of one machine, and package filestore for that of a directory of locks.
+//
+// Each name has a directory, and each record a file in it, which is written under another name and
+// then renamed. So writers need no lock, a reader sees whole records only, and a process that is
+// killed leaves at most a file that the next writer removes.
+package recordfile
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Names of the files. A directory of this package may hold other files too; they are left alone.
+const (
+	dirPrefix  = "runs."     // runs.READABLE.HASH is the directory of a name
+	fileSuffix = ".run"      // ID.run is a record
+	tempSuffix = ".run.temp" // RANDOM.run.temp is a record that is being written
+)
+
+// MaxNames is how many names a directory keeps. The names that were unused longest are removed.
+const MaxNames = 1000
+
+// orphanAge is the age at which a temporary file counts as left behind by a killed process.
+const orphanAge = time.Hour
+
+// Dir keeps records in a directory. Its methods are safe for concurrent use, also by several
+// processes. Errors are errors of package fs.
+type Dir struct {
+	Path  string
+	Group bool // the users of the directory's group may write
+}
+
+// Write adds records to those of name, and removes what is too much. The arguments are valid.
+func (d Dir) Write(name string, records []driver.Record) error {
+	dir, err := d.make(name)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		text := strconv.QuoteToASCII(name) + "\n" + r.Text + "\n"
+		if err := d.replace(filepath.Join(dir, r.ID+fileSuffix), text); err != nil {
+			return err
+		}
+	}
+	return trim(dir)
+}
+
+// make makes the directory of name.
+func (d Dir) make(name string) (string, error) {
+	dir := d.of(name)
+	err := os.Mkdir(dir, d.perm(0o700))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(d.Path, 0o700); err == nil {
+			err = d.open(d.Path)
+		}
+		if err == nil {
+			err = os.Mkdir(dir, d.perm(0o700))
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return dir, nil
+	case err != nil:
+		return "", err
+	}
+	d.limitNames()
+	return dir, d.open(dir)
+}
+
+// open lets the group into a directory that this process has made.
+func (d Dir) open(dir string) error {
+	if !d.Group {
+		return nil
+	}
+	return os.Chmod(dir, 0o770|fs.ModeSetgid)
+}
+
+func (d Dir) perm(private fs.FileMode) fs.FileMode {
+	if d.Group {
+		return private | private>>3
+	}
+	return private
+}
+
+// replace writes a file in one step. If there is no room for a new file, it writes into the old
+// file, whose room is already there.
+func (d Dir) replace(path, text string) error {
+	temp := filepath.Join(filepath.Dir(path), rand.Text()+tempSuffix)
+	err := writeNew(temp, text, d.perm(0o600))
+	if err == nil {
+		if err = os.Rename(temp, path); err == nil {
+			return nil
+		}
+	}
+	_ = os.Remove(temp) // a later writer removes it
+	if overwrite(path, text) == nil {
+		return nil
+	}
+	return err
+}
+
+func writeNew(path, text string, perm fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return cmp.Or(err, f.Chmod(perm), f.Close())
+}
+
+// overwrite writes text into a file that exists, and removes the rest of the file. A reader that
+// sees the file meanwhile gets a text that it cannot decode, and leaves it out.
+func overwrite(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return cmp.Or(err, f.Truncate(int64(len(text))), f.Close())
+}
+
+// trim removes the records of each series that are too much, and files that killed processes left
+// behind.
+func trim(dir string) error {
+	entries, err := os.ReadDir(dir) // sorted by name, so by ID
+	if err != nil {
+		return err
+	}
+	series := map[byte][]string{}
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), fileSuffix); ok && id != "" {
+			series[id[0]] = append(series[id[0]], id)
+			continue
+		}
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), tempSuffix) && time.Since(info.ModTime()) > orphanAge {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, ids := range series {
+		slices.Sort(ids) // the suffix sorts before no letter or digit, but after '-'
+		for _, id := range ids[:max(0, len(ids)-driver.MaxRecords)] {
+			_ = os.Remove(filepath.Join(dir, id+fileSuffix)) // another process may have removed it
+		}
+	}
+	return nil
+}
+
+// limitNames removes the names that were unused longest if there are too many.
+func (d Dir) limitNames() {
+	dirs := d.dirs()
+	if len(dirs) <= MaxNames {
+		return
+	}
+	used := map[string]time.Time{}
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil {
+			used[dir] = info.ModTime() // each record changes it
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return used[a].Compare(used[b]) })
+	for _, dir := range dirs[:len(dirs)-MaxNames] {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// dirs returns the directories of all names.
+func (d Dir) dirs() (dirs []string) {
+	entries, _ := os.ReadDir(d.Path) // what can be read
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), dirPrefix) {
+			dirs = append(dirs, filepath.Join(d.Path, e.Name()))
+		}
+	}
+	return dirs
+}
+
+// Read returns the records of name, sorted by ID.
+func (d Dir) Read(name string) ([]driver.Record, error) {
+	dir := d.of(name)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var records []driver.Record
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), fileSuffix); ok && e.Type().IsRegular() {
+			of, text := readRecord(filepath.Join(dir, e.Name()))
+			if r := (driver.Record{ID: id, Text: text}); of == name && driver.CheckRecords([]driver.Record{r}) == nil {
+				records = append(records, r)
+			}
+		}
+	}
+	slices.SortFunc(records, func(a, b driver.Record) int { return strings.Compare(a.ID, b.ID) })
+	return records, nil
+}
+
+// Names returns the names that begin with prefix and have records.
+func (d Dir) Names(prefix string) ([]string, error) {
+	if _, err := os.ReadDir(d.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, dir := range d.dirs() {
+		if name := nameIn(dir); name != "" && strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// nameIn returns the name whose directory dir is, from the first record that can be read.
+func nameIn(dir string) string {
+	entries, _ := os.ReadDir(dir) // a directory that cannot be read has no name
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), fileSuffix) || !e.Type().IsRegular() {
+			continue
+		}
+		if name, _ := readRecord(filepath.Join(dir, e.Name())); name != "" && dirName(name) == filepath.Base(dir) {
+			return name
+		}
+	}
+	return ""
+}
+
+// maxFile is more than the longest file of a record has.
+const maxFile = 4*driver.MaxName + driver.MaxRecord + 4
+
+// readRecord reads a file. The results are empty if it is no record.
+func readRecord(path string) (name, text string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	quoted, text, ok := strings.Cut(string(b), "\n")
+	text, ended := strings.CutSuffix(text, "\n")
+	name, bad := strconv.Unquote(quoted)
+	if err != nil || bad != nil || !ok || !ended {
+		return "", ""
+	}
+	return name, text
+}
+
+// of returns the directory of name.
+func (d Dir) of(name string) string { return filepath.Join(d.Path, dirName(name)) }
+
+// dirName is unique for each name, even where the file system ignores case.
+func dirName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	plain := strings.Map(func(c rune) rune {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' {
+			return c
+		}
+		return '-'
+	}, name)
+	return fmt.Sprintf("%s%.40s.%s", dirPrefix, plain, hex.EncodeToString(sum[:8]))
+}
