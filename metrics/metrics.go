@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/group"
 )
 
 // DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
@@ -63,7 +64,7 @@ func MaxGroups(n int) Option {
 // New returns Metrics without any figures.
 func New(opts ...Option) *Metrics {
 	m := &Metrics{
-		group: beforeSeparator, most: DefaultMaxGroups,
+		group: group.Of, most: DefaultMaxGroups,
 		all: make(map[place]*series), groups: make(map[string]int), elections: make(map[string]candidate),
 	}
 	for _, o := range opts {
@@ -78,14 +79,6 @@ func (m *Metrics) Election(name string, e interface{ Leads() bool }) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.elections[name] = e
-}
-
-// beforeSeparator is the text before the first ':' or '/', or the whole name if it has neither.
-func beforeSeparator(name string) string {
-	if i := strings.IndexAny(name, ":/"); i >= 0 {
-		return name[:i]
-	}
-	return name
 }
 
 // Observe counts an event. It implements padlock.Observer.

@@ -96,7 +96,9 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "history", code: []string{"driver", "internal/promtext", "internal/recordfile"}, tests: rootTests},
-		arrowRow{dir: "metrics", code: []string{".", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
+		arrowRow{dir: "internal/group"}, // the groups of names, for everything that counts
+		arrowRow{dir: "sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
+		arrowRow{dir: "metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},

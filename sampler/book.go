@@ -1,0 +1,215 @@
+package sampler
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// book is what the Sampler remembers.
+type book struct {
+	set    *settings
+	names  map[string]*tracked
+	groups map[string]*grouped
+	ended  []Ended
+	begun  time.Time
+	taken  time.Time // the last sample that succeeded
+	gap    string    // why a name that has no row may be held; "" if it is free
+	counts bool      // the store counts the callers that wait for a lock
+}
+
+// grouped are the figures of a group of names.
+type grouped struct {
+	name     string
+	figures  Figures
+	held     histogram
+	waitTime time.Duration
+}
+
+// keptAllEnds is how many ended holds are kept for all names together.
+const keptAllEnds = 100
+
+func newBook(set *settings, counts bool) book {
+	return book{set: set, counts: counts, names: map[string]*tracked{}, groups: map[string]*grouped{}}
+}
+
+// held returns the names, as the store uses them, that were held at the last sample.
+func (b *book) held() []string {
+	var names []string
+	for _, t := range b.names {
+		for stored, p := range t.parts {
+			if len(p.holds) > 0 && t.name != "" {
+				names = append(names, stored)
+			}
+		}
+	}
+	return names
+}
+
+// snapshot adds a reading to the book, and describes the result. last is the snapshot before.
+func (b *book) snapshot(last *Snapshot, r *reading, now time.Time) *Snapshot {
+	snap := *last
+	snap.Number++
+	snap.Tried, snap.Err = now, r.err
+	if r.err != nil {
+		b.gap = r.err.Error()
+		return &snap
+	}
+	b.taken, b.gap = now, ""
+	if r.incomplete != nil {
+		b.gap = r.incomplete.Error()
+	}
+	if b.begun.IsZero() {
+		b.begun = now
+	}
+	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
+	snap.Unshown = b.add(r, now, last)
+	snap.Names, snap.Groups = b.rows(now)
+	snap.Ended = b.ended
+	return &snap
+}
+
+// add compares a reading with the last one. It returns how many names have no room.
+func (b *book) add(r *reading, now time.Time, last *Snapshot) (unshown int) {
+	continuous := !last.Taken.IsZero() && last.Err == nil
+	first := last.Taken.IsZero()
+	sights := map[string]*sight{}
+	at := func(stored string) *sight {
+		key := base(stored)
+		if sights[key] == nil {
+			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, first: first, counts: b.counts, now: now}
+		}
+		return sights[key]
+	}
+	for stored, state := range r.states {
+		at(stored).states[stored] = state
+	}
+	for stored, why := range r.unknown {
+		at(stored).unknown[stored] = why
+	}
+	for _, name := range b.set.watched {
+		at(name)
+	}
+	for key, t := range b.names {
+		if t.busy() || t.why != "" {
+			at(key)
+		}
+	}
+	var over []Ended
+	for key, s := range sights {
+		t := b.names[key]
+		if t == nil && !b.room() {
+			unshown++
+			continue
+		}
+		if t == nil {
+			t = b.track(key, now)
+		}
+		over = append(over, t.update(s)...)
+	}
+	b.ended = latest(b.ended, over, keptAllEnds)
+	return unshown
+}
+
+// base returns the name without the slot.
+func base(stored string) string {
+	if name, _, ok := driver.SplitSlot(stored); ok {
+		return name
+	}
+	return stored
+}
+
+// room reports whether one more name can be remembered. If there are too many, it forgets a tenth
+// of the names: those that are not in use and were not for the longest time.
+func (b *book) room() bool {
+	if len(b.names) < b.set.maxNames {
+		return true
+	}
+	var idle []string
+	for key, t := range b.names {
+		if !t.busy() && t.why == "" && !t.watched {
+			idle = append(idle, key)
+		}
+	}
+	slices.SortFunc(idle, func(x, y string) int { return b.names[x].used.Compare(b.names[y].used) })
+	for _, key := range idle[:min(len(idle), b.set.maxNames/10+1)] {
+		delete(b.names, key)
+	}
+	return len(idle) > 0
+}
+
+func (b *book) track(key string, now time.Time) *tracked {
+	name, path := key, ""
+	if file, ok := strings.CutPrefix(key, pathMark); ok {
+		name, path = "", file
+	}
+	t := newTracked(name, path, b.groupOf(name), now)
+	t.watched = slices.ContainsFunc(b.set.watched, func(w string) bool { return base(w) == key })
+	b.names[key] = t
+	return t
+}
+
+func (b *book) groupOf(name string) *grouped {
+	g := strings.Clone(b.set.group(name)) // a part of the name would keep the whole name
+	if b.groups[g] == nil && len(b.groups) >= b.set.maxGroups {
+		g = Other
+	}
+	if b.groups[g] == nil {
+		b.groups[g] = &grouped{name: g}
+	}
+	return b.groups[g]
+}
+
+// rows describes the names that are in use or watched, and all groups.
+func (b *book) rows(now time.Time) ([]Name, []Group) {
+	rows := []Name{}
+	sums := map[string]*Group{}
+	for name, g := range b.groups {
+		sums[name] = &Group{Group: name, Figures: g.figures, Usual: g.held.times(), WaitTime: g.waitTime}
+	}
+	for _, t := range b.names {
+		if !t.busy() && t.why == "" && !t.watched {
+			continue
+		}
+		n := t.row(now)
+		g := sums[n.Group]
+		g.Names++
+		g.Waiters += max(0, n.Waiters)
+		g.Stuck += min(1, len(n.Stuck))
+		for i := range n.Holds {
+			if !n.Holds[i].Cooling {
+				g.Holds++
+			}
+		}
+		rows = append(rows, n)
+	}
+	order(rows)
+	groups := []Group{}
+	for g := range maps.Values(sums) {
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(x, y Group) int { return cmp.Compare(x.Group, y.Group) })
+	return rows, groups
+}
+
+// lookup describes a name as of its last sample.
+func (b *book) lookup(name string) (Name, bool) {
+	t := b.names[name]
+	if t == nil {
+		return Name{}, false
+	}
+	n := t.row(t.seen)
+	switch {
+	case n.State != Free || t.watched:
+	case b.gap != "":
+		n.State, n.Why = Unknown, b.gap
+	default:
+		n.Seen = b.taken
+	}
+	return n, true
+}

@@ -1,0 +1,34 @@
+// Package sampler watches the locks of a store from outside: what is held, what is stuck, and what
+// many wait for. It reads the store again and again with Locker.List and Locker.Inspect, and
+// derives the rest from the differences:
+//
+//	s := sampler.New(locker)
+//	go s.Run(ctx)
+//	for snap := s.Snapshot(); ; {
+//		show(snap)
+//		if snap, err = s.Next(ctx, snap.Number); err != nil {
+//			return
+//		}
+//	}
+//
+// The holders do not take part. So a Sampler also sees locks that PHP, redsync or flock(1) took,
+// and a holder that hangs.
+//
+// # What a Sampler can know
+//
+// A Sampler knows the store at the moments of its samples only. A hold that begins and ends between
+// two samples is not seen, so counts of grants are lower bounds, and usual hold times leave out
+// holds that are much shorter than the interval. The end of a hold lies between two samples; its
+// time is known to half an interval.
+//
+// A state that the store cannot tell is unknown and never "free": see [State], the -1 of
+// [Name.Waiters], and [Snapshot.Incomplete]. If the store cannot be reached, the snapshot keeps the
+// rows of the last sample that succeeded, with [Snapshot.Err] and its age.
+//
+// # Bounds
+//
+// A Sampler remembers at most MaxNames names, and a fixed number of bytes for each: hold times are
+// kept in histograms of fixed size. It spends at most a tenth of the time in the store, and reads
+// at most MaxRate names a second on average: with more names, it samples less often. [Cost] shows
+// the result.
+package sampler

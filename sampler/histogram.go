@@ -1,0 +1,51 @@
+package sampler
+
+import (
+	"math"
+	"time"
+)
+
+// A histogram has buckets of fixed relative width: four for each doubling, from 16 ms to 12 days.
+// So a percentile is exact to a fifth, and a name costs 424 bytes however many holds it had.
+const (
+	perDoubling = 4
+	buckets     = 26*perDoubling + 1
+	shortest    = 16 * time.Millisecond
+)
+
+type histogram struct {
+	count [buckets]uint32
+	sum   uint64 // of count
+	most  time.Duration
+}
+
+func (h *histogram) add(d time.Duration) {
+	i := 0
+	if d > shortest {
+		i = min(buckets-1, int(math.Ceil(perDoubling*math.Log2(float64(d)/float64(shortest)))))
+	}
+	h.count[i]++
+	h.sum++
+	h.most = max(h.most, d)
+}
+
+// percentile returns the upper bound of the bucket that contains the part p of all durations, or
+// the longest duration if that is less.
+func (h *histogram) percentile(p float64) time.Duration {
+	rank := uint64(math.Ceil(p * float64(h.sum)))
+	seen := uint64(0)
+	for i, n := range h.count[:buckets-1] {
+		if seen += uint64(n); seen >= rank {
+			return min(h.most, time.Duration(float64(shortest)*math.Exp2(float64(i)/perDoubling)))
+		}
+	}
+	return h.most
+}
+
+// times describes h, which may be nil.
+func (h *histogram) times() Times {
+	if h == nil || h.sum == 0 {
+		return Times{}
+	}
+	return Times{h.sum, h.percentile(.5), h.percentile(.95), h.percentile(.99), h.most}
+}

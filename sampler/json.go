@@ -1,0 +1,193 @@
+package sampler
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+)
+
+// The JSON of a snapshot leaves out what is unknown. Durations are in seconds, times in RFC 3339
+// and UTC, and a name that is not UTF-8 is also given in base64.
+
+type nameJSON struct {
+	Name       string    `json:"name"`
+	NameBase64 []byte    `json:"name_base64,omitempty"`
+	Path       string    `json:"path,omitempty"`
+	Group      string    `json:"group"`
+	State      State     `json:"state"`
+	Why        string    `json:"why_unknown,omitempty"`
+	Seen       time.Time `json:"seen,omitzero"`
+	Holders    []Hold    `json:"holders"`
+	Fence      uint64    `json:"fence,omitempty"`
+	Waiters    *int      `json:"waiters,omitempty"`
+	WaitSince  time.Time `json:"waiters_since,omitzero"`
+	Waiting    *float64  `json:"waiting_seconds,omitempty"`
+	WaitTime   float64   `json:"wait_seconds_total"`
+	Stuck      []Reason  `json:"stuck,omitempty"`
+	Slowness   float64   `json:"slowness,omitempty"`
+	Usual      Times     `json:"hold_seconds"`
+	Ended      []Ended   `json:"ended,omitempty"`
+	countsJSON
+}
+
+type countsJSON struct {
+	Grants  uint64 `json:"grants"`
+	Missed  uint64 `json:"missed_renewals"`
+	Expired uint64 `json:"expired"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (n Name) MarshalJSON() ([]byte, error) {
+	out := nameJSON{
+		Name: n.Name, NameBase64: notUTF8(n.Name), Path: n.Path, Group: n.Group, State: n.State, Why: n.Why, Seen: n.Seen.UTC(),
+		Holders: n.Holds, Fence: n.Fence, WaitSince: n.WaitSince.UTC(), WaitTime: n.WaitTime.Seconds(),
+		Stuck: n.Stuck, Slowness: n.Slowness, Usual: n.Usual, Ended: n.Ended, countsJSON: countsJSON(n.Figures),
+	}
+	if n.Holds == nil {
+		out.Holders = []Hold{}
+	}
+	if n.Waiters >= 0 {
+		out.Waiters = &n.Waiters
+	}
+	if n.Waiting >= 0 {
+		waiting := n.Waiting.Seconds()
+		out.Waiting = &waiting
+	}
+	return json.Marshal(out)
+}
+
+// notUTF8 returns the bytes of a name that a JSON string cannot contain, or nil.
+func notUTF8(name string) []byte {
+	if utf8.ValidString(name) {
+		return nil
+	}
+	return []byte(name)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (h Hold) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		holderJSON
+		Slot       *int      `json:"slot,omitempty"`
+		Fence      uint64    `json:"fence,omitempty"`
+		Cooling    bool      `json:"cooling,omitempty"`
+		Since      time.Time `json:"since,omitzero"`
+		Until      time.Time `json:"until,omitzero"`
+		PlannedEnd time.Time `json:"planned_end,omitzero"`
+		FirstSeen  time.Time `json:"first_seen"`
+		Held       float64   `json:"held_seconds"`
+		AtLeast    bool      `json:"held_at_least,omitempty"`
+		Renewals   int       `json:"renewals"`
+		Missed     int       `json:"missed_renewals"`
+	}{
+		holderJSON{h.Host, h.PID, h.Label, h.Shared, h.Foreign}, slotOf(h.Slot), h.Fence, h.Cooling,
+		h.Since.UTC(), h.Until.UTC(), h.PlannedEnd.UTC(), h.FirstSeen.UTC(), h.Held.Seconds(), h.AtLeast, h.Renewals, h.Missed,
+	})
+}
+
+type holderJSON struct {
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Label   string `json:"label,omitempty"`
+	Shared  bool   `json:"shared"`
+	Foreign bool   `json:"foreign,omitempty"`
+}
+
+func slotOf(n int) *int {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// MarshalJSON implements json.Marshaler.
+func (e Ended) MarshalJSON() ([]byte, error) {
+	var held *float64
+	if e.Held >= 0 {
+		seconds := e.Held.Seconds()
+		held = &seconds
+	}
+	return json.Marshal(struct {
+		Name       string `json:"name"`
+		NameBase64 []byte `json:"name_base64,omitempty"`
+		holderJSON
+		Slot  *int      `json:"slot,omitempty"`
+		Fence uint64    `json:"fence,omitempty"`
+		Since time.Time `json:"since,omitzero"`
+		End   time.Time `json:"end"`
+		Held  *float64  `json:"held_seconds,omitempty"`
+		How   How       `json:"how"`
+	}{e.Name, notUTF8(e.Name), holderJSON{e.Host, e.PID, e.Label, e.Shared, e.Foreign}, slotOf(e.Slot), e.Fence, e.Since.UTC(), e.End.UTC(), held, e.How})
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t Times) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Count uint64  `json:"count"`
+		P50   float64 `json:"p50"`
+		P95   float64 `json:"p95"`
+		P99   float64 `json:"p99"`
+		Max   float64 `json:"max"`
+	}{t.Count, t.P50.Seconds(), t.P95.Seconds(), t.P99.Seconds(), t.Max.Seconds()})
+}
+
+// MarshalJSON implements json.Marshaler.
+func (g Group) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Group    string  `json:"group"`
+		Names    int     `json:"names"`
+		Holds    int     `json:"holds"`
+		Waiters  int     `json:"waiters"`
+		Stuck    int     `json:"stuck"`
+		WaitTime float64 `json:"wait_seconds_total"`
+		Usual    Times   `json:"hold_seconds"`
+		countsJSON
+	}{g.Group, g.Names, g.Holds, g.Waiters, g.Stuck, g.WaitTime.Seconds(), g.Usual, countsJSON(g.Figures)})
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s *Snapshot) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		headJSON
+		Names  []Name  `json:"names"`
+		Groups []Group `json:"groups"`
+		Ended  []Ended `json:"ended"`
+	}{s.head(), notNil(s.Names), notNil(s.Groups), notNil(s.Ended)})
+}
+
+func notNil[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+type headJSON struct {
+	Number     uint64    `json:"number"`
+	Store      string    `json:"store"`
+	Prefix     string    `json:"prefix,omitempty"`
+	Begun      time.Time `json:"begun,omitzero"`
+	Tried      time.Time `json:"tried,omitzero"`
+	Taken      time.Time `json:"taken,omitzero"`
+	Err        string    `json:"error,omitempty"`
+	Incomplete string    `json:"incomplete,omitempty"`
+	Unshown    int       `json:"names_not_shown,omitempty"`
+	Interval   float64   `json:"interval_seconds"`
+	Took       float64   `json:"sample_seconds"`
+	Requests   float64   `json:"requests_per_second"`
+}
+
+func (s *Snapshot) head() headJSON {
+	return headJSON{
+		Number: s.Number, Store: s.Store, Prefix: s.Prefix, Begun: s.Begun.UTC(), Tried: s.Tried.UTC(), Taken: s.Taken.UTC(),
+		Err: text(s.Err), Incomplete: text(s.Incomplete), Unshown: s.Unshown,
+		Interval: s.Cost.Interval.Seconds(), Took: s.Cost.Took.Seconds(), Requests: s.Cost.Requests,
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,154 @@
+package sampler
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// live is a hold or a cool-down that the last sample saw.
+type live struct {
+	padlock.Hold
+	fence       uint64
+	first, seen time.Time // the first and the last sample that saw it
+	witnessed   bool      // it began after a sample that would have seen it
+
+	lease    time.Duration // what was left of the lease when its end moved last, or at first
+	least    time.Duration // the shortest lease after a renewal
+	renewals int
+	missed   int // renewals that did not come since the end of the lease moved
+}
+
+func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live {
+	n := &live{Hold: h, fence: fence, first: now, seen: now, witnessed: witnessed}
+	if !h.Until.IsZero() {
+		n.lease = h.Until.Sub(now)
+	}
+	return n
+}
+
+// jitter is how much a time that the store reports may differ between two samples although it is
+// the same: the clock of the server is translated into that of this process, and a round trip lies
+// between them.
+const jitter = 100 * time.Millisecond
+
+// is reports whether h, with this fence, is the hold n at a later time. A new fence alone is not
+// enough, because RaiseFence and a promotion change the fence of a hold; the time of its beginning
+// decides if it is known.
+func (n *live) is(h *padlock.Hold, fence uint64) bool {
+	if n.Host != h.Host || n.PID != h.PID || n.Label != h.Label || n.Foreign != h.Foreign || n.Cooling != h.Cooling {
+		return false
+	}
+	changed := fence != n.fence && !n.Shared && !h.Shared
+	switch {
+	case h.Cooling:
+		return true
+	case h.Since.IsZero() != n.Since.IsZero():
+		return false
+	case h.Since.IsZero():
+		return !changed && !h.Until.Before(n.Until.Add(-jitter))
+	case h.Since.After(n.seen.Add(jitter)):
+		return false
+	case h.Since.Before(n.seen.Add(-jitter)):
+		return h.Since.Sub(n.Since).Abs() < time.Second
+	}
+	return !changed // it began at about the time of the last sample
+}
+
+// update notes what a sample saw of the hold. It returns how many renewals were missed since the
+// last sample.
+func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) {
+	old := n.Hold
+	n.Hold, n.fence, n.seen = h, fence, now
+	if h.Until.IsZero() || h.Cooling {
+		return 0
+	}
+	left := h.Until.Sub(now)
+	tolerance := max(n.lease/20, 20*time.Millisecond)
+	switch moved := h.Until.Sub(old.Until); {
+	case moved > tolerance:
+		if n.renewals++; n.renewals == 1 || left < n.least {
+			n.least = left
+		}
+		n.lease, n.missed = left, 0
+		return 0
+	case moved < -tolerance:
+		n.lease = left
+	}
+	before := n.missed
+	n.missed = n.late(left)
+	return max(0, n.missed-before)
+}
+
+// late returns how many renewals should have come since the end of the lease moved, when so much is
+// left of the lease. A holder renews when a third of its TTL has passed, a tenth of that earlier or
+// later, and repeats a failed request a tenth of the TTL after that. So the first renewal is late
+// after 0.6 of the TTL.
+//
+// Only a hold that was seen to be renewed can miss a renewal: the locks of other programs, and
+// those that padlock acquire takes, have leases that nobody renews. A lease that is much longer
+// than after other renewals was extended; its holder renews it when a third of the TTL is left.
+func (n *live) late(left time.Duration) int {
+	switch {
+	case n.renewals == 0:
+		return 0
+	case n.lease > n.least*3/2:
+		if left < n.least*3/10 {
+			return 1
+		}
+		return 0
+	}
+	gone := float64(n.lease-left) / float64(max(n.lease, 1))
+	switch {
+	case gone < 0.6:
+		return 0
+	case gone < 0.93:
+		return 1
+	case gone < 1.27:
+		return 2
+	}
+	return 3
+}
+
+// ended describes the end of the hold between the sample that saw it last and now. next is the hold
+// that came after it, or nil. continuous says that no sample failed in between.
+func (n *live) ended(now time.Time, next *padlock.Hold, continuous bool) Ended {
+	e := Ended{
+		Host: n.Host, PID: n.PID, Label: n.Label, Fence: n.fence, Shared: n.Shared, Foreign: n.Foreign,
+		Since: n.Since, End: n.seen.Add(now.Sub(n.seen) / 2), Held: -1, How: Vanished,
+	}
+	if next != nil && next.Since.After(n.seen) && next.Since.Before(now) {
+		e.End = next.Since
+	}
+	left := n.Until.Sub(n.seen)
+	switch {
+	case n.Until.IsZero() || !continuous:
+	case now.Before(n.Until):
+		e.How = Released
+	case left < n.lease/4 || n.missed > 0:
+		e.How, e.End = Expired, n.Until
+	}
+	began := n.Since
+	if began.IsZero() && n.witnessed {
+		began = n.first
+	}
+	if !began.IsZero() && continuous {
+		e.Held = max(0, e.End.Sub(began))
+	}
+	return e
+}
+
+// row describes the hold at the time of a sample.
+func (n *live) row(name string, slot int, now time.Time) Hold {
+	began := n.Since
+	if began.IsZero() {
+		began = n.first
+	}
+	return Hold{
+		Name: name, Slot: slot, Fence: n.fence,
+		Host: n.Host, PID: n.PID, Label: n.Label, Shared: n.Shared, Foreign: n.Foreign, Cooling: n.Cooling,
+		Since: n.Since, Until: n.Until, PlannedEnd: n.PlannedEnd, FirstSeen: n.first,
+		Held: max(0, now.Sub(began)), AtLeast: n.Since.IsZero() && !n.witnessed,
+		Renewals: n.renewals, Missed: n.missed,
+	}
+}

@@ -1,0 +1,266 @@
+package sampler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// part is the lock on a name, or one of its slots. The store keeps each under a name of its own.
+type part struct {
+	slot  int // -1: the lock without slots
+	fence uint64
+	holds []*live
+}
+
+// tracked is what the Sampler remembers of a name.
+type tracked struct {
+	name, path string
+	group      *grouped
+	watched    bool             // it has a row even while it is free
+	parts      map[string]*part // by the name that the store uses
+	seen       time.Time        // the last sample that knew the state of all parts
+	used       time.Time        // the last sample that saw it in use
+	why        string           // why the state is unknown, or ""
+
+	waiters           int // -1 if unknown
+	waitSince         time.Time
+	waiting, waitTime time.Duration
+
+	figures Figures
+	held    *histogram // nil until a hold has ended
+	ended   []Ended
+}
+
+// keptEnds is how many ended holds are kept for each name.
+const keptEnds = 8
+
+// unknownFor is how long a name keeps its row after the store became unable to tell its state.
+const unknownFor = time.Minute
+
+// sight is what one sample saw of the parts of a name.
+type sight struct {
+	states     map[string]padlock.State // by the name that the store uses
+	unknown    map[string]string
+	complete   bool // parts that are in neither map are free
+	continuous bool // no sample failed since the one before
+	first      bool // there was no sample before
+	counts     bool // the store counts the callers that wait for a lock
+	now        time.Time
+}
+
+func newTracked(name, path string, g *grouped, now time.Time) *tracked {
+	return &tracked{name: name, path: path, group: g, parts: map[string]*part{}, seen: now, used: now}
+}
+
+// busy reports whether the name is held, cools down or has waiters.
+func (t *tracked) busy() bool {
+	if t.waiters > 0 {
+		return true
+	}
+	for _, p := range t.parts {
+		if len(p.holds) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// update notes what a sample saw, and returns the holds that have ended.
+func (t *tracked) update(s *sight) []Ended {
+	t.why = ""
+	for stored := range s.states {
+		if t.parts[stored] == nil {
+			if _, slot, isSlot := driver.SplitSlot(stored); !isSlot {
+				t.parts[stored] = &part{slot: -1}
+			} else if slot >= 0 {
+				t.parts[stored] = &part{slot: slot}
+			}
+		}
+	}
+	for _, why := range s.unknown {
+		t.why = why
+	}
+	var over []Ended
+	for stored, p := range t.parts {
+		state, known := s.states[stored]
+		switch {
+		case known || s.complete && s.unknown[stored] == "":
+			over = append(over, t.updatePart(p, &state, s)...)
+		case t.why == "" && len(p.holds) > 0:
+			t.why = "the store did not list it"
+		}
+		if p.slot >= 0 && len(p.holds) == 0 {
+			delete(t.parts, stored)
+		}
+	}
+	t.updateWaiters(s)
+	switch {
+	case t.why == "":
+		t.seen = s.now
+	case !t.watched && s.now.Sub(t.seen) > unknownFor: // Snapshot.Incomplete says what there is to say
+		t.why, t.parts = "", map[string]*part{}
+	}
+	if t.busy() {
+		t.used = s.now
+	}
+	t.ended = latest(t.ended, over, keptEnds)
+	return over
+}
+
+// updatePart matches the holds that a sample saw with those of the sample before.
+func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
+	if state.Path != "" {
+		t.path = state.Path
+	}
+	if state.Fence > 0 {
+		p.fence = state.Fence
+	}
+	before := p.holds
+	p.holds = nil
+	var began *padlock.Hold
+	for _, h := range state.Holds {
+		i := slices.IndexFunc(before, func(n *live) bool { return n != nil && n.is(&h, state.Fence) })
+		if i >= 0 {
+			t.count(Figures{Missed: uint64(before[i].update(h, state.Fence, s.now))})
+			p.holds = append(p.holds, before[i])
+			before[i] = nil
+			continue
+		}
+		if !h.Cooling {
+			began = &h
+		}
+		if !h.Cooling && !s.first {
+			t.count(Figures{Grants: 1})
+		}
+		p.holds = append(p.holds, newLive(h, state.Fence, s.now, s.continuous))
+	}
+	var over []Ended
+	for _, n := range before {
+		if n == nil || n.Cooling {
+			continue
+		}
+		e := n.ended(s.now, began, s.continuous)
+		e.Name, e.Slot = t.name, p.slot
+		if e.How == Expired {
+			t.count(Figures{Expired: 1})
+		}
+		if e.Held >= 0 {
+			t.addHeld(e.Held)
+		}
+		over = append(over, e)
+	}
+	return over
+}
+
+// waitersIn counts the callers that wait for the lock and for slots. The caller that holds a gate
+// waits for a slot too. A complete list has every lock with waiters, if the store counts them.
+func waitersIn(s *sight) int {
+	sum := 0
+	for stored, state := range s.states {
+		_, slot, isSlot := driver.SplitSlot(stored)
+		switch {
+		case isSlot && slot < 0:
+			sum += len(state.Holds) + max(0, state.Waiters)
+		case isSlot: // nobody queues for a slot itself
+		case state.Waiters < 0:
+			return -1
+		default:
+			sum += state.Waiters
+		}
+	}
+	if len(s.states) == 0 && !s.counts {
+		return -1
+	}
+	return sum
+}
+
+func (t *tracked) updateWaiters(s *sight) {
+	if t.why != "" {
+		t.waiters = -1
+		return
+	}
+	was, waiters := t.waiters, waitersIn(s)
+	t.waiters = waiters
+	if waiters <= 0 {
+		t.waitSince, t.waiting = time.Time{}, 0
+		return
+	}
+	if t.waitSince.IsZero() {
+		t.waitSince = s.now
+	} else if s.continuous {
+		spent := time.Duration(was+waiters) * s.now.Sub(t.seen) / 2
+		t.waiting += spent
+		t.waitTime += spent
+		t.group.waitTime += spent
+	}
+}
+
+func (t *tracked) count(f Figures) {
+	for _, sum := range []*Figures{&t.figures, &t.group.figures} {
+		sum.Grants += f.Grants
+		sum.Missed += f.Missed
+		sum.Expired += f.Expired
+	}
+}
+
+func (t *tracked) addHeld(d time.Duration) {
+	if t.held == nil {
+		t.held = new(histogram)
+	}
+	t.held.add(d)
+	t.group.held.add(d)
+}
+
+// row describes the name at the time of a sample.
+func (t *tracked) row(now time.Time) Name {
+	n := Name{
+		Name: t.name, Path: t.path, Group: t.group.name, Why: t.why, Seen: t.seen,
+		Waiters: t.waiters, WaitSince: t.waitSince, Waiting: t.waiting, WaitTime: t.waitTime,
+		Figures: t.figures, Usual: t.held.times(), Ended: slices.Clone(t.ended),
+	}
+	if t.waiters < 0 {
+		n.Waiting = -1
+	}
+	for stored, p := range t.parts {
+		if p.slot < 0 {
+			n.Fence = p.fence
+		}
+		for _, h := range p.holds {
+			n.Holds = append(n.Holds, h.row(stored, p.slot, now))
+		}
+	}
+	slices.SortFunc(n.Holds, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Since.Compare(b.Since), strings.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID))
+	})
+	n.State = stateOf(&n)
+	rank(&n, t.held, &t.group.held)
+	return n
+}
+
+func stateOf(n *Name) State {
+	switch {
+	case n.Why != "":
+		return Unknown
+	case slices.ContainsFunc(n.Holds, func(h Hold) bool { return !h.Cooling }):
+		return Held
+	case len(n.Holds) > 0:
+		return Cooling
+	}
+	return Free
+}
+
+// latest puts the new ends in front, and keeps at most so many. It never changes ends in place,
+// because snapshots share them.
+func latest(ends, added []Ended, most int) []Ended {
+	if len(added) == 0 {
+		return ends
+	}
+	all := append(slices.Clone(added), ends...)
+	slices.SortStableFunc(all, func(a, b Ended) int { return b.End.Compare(a.End) })
+	return slices.Clip(all[:min(len(all), most)])
+}

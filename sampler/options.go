@@ -1,0 +1,113 @@
+package sampler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/group"
+)
+
+// Defaults of the options.
+const (
+	DefaultInterval  = time.Second
+	DefaultPatience  = 10 * time.Second
+	DefaultMaxNames  = 2000
+	DefaultMaxRate   = 1000
+	DefaultMaxGroups = 100
+)
+
+// Other is the group of the names that have no group of their own because there are too many
+// groups.
+const Other = "_other"
+
+// Option configures a Sampler.
+type Option func(*settings)
+
+type settings struct {
+	interval, patience time.Duration
+	prefix             string
+	watched            []string
+	group              func(name string) string
+	maxNames, maxRate  int
+	maxGroups          int
+}
+
+func newSettings(opts []Option) settings {
+	set := settings{
+		interval: DefaultInterval, patience: DefaultPatience, group: group.Of,
+		maxNames: DefaultMaxNames, maxRate: DefaultMaxRate, maxGroups: DefaultMaxGroups,
+	}
+	for _, o := range opts {
+		o(&set)
+	}
+	return set
+}
+
+// Interval sets the time from the end of one sample to the beginning of the next, if d is above 0.
+// The Sampler makes it longer if there are many names or the store is slow; see MaxRate.
+func Interval(d time.Duration) Option {
+	return func(s *settings) {
+		if d > 0 {
+			s.interval = d
+		}
+	}
+}
+
+// Patience bounds how long one sample may take, if d is above 0. A sample that takes longer counts
+// as failed.
+func Patience(d time.Duration) Option {
+	return func(s *settings) {
+		if d > 0 {
+			s.patience = d
+		}
+	}
+}
+
+// Prefix restricts the Sampler to names that begin with p.
+func Prefix(p string) Option { return func(s *settings) { s.prefix = p } }
+
+// Watch adds names that have a row even while they are free. A store that cannot list its names can
+// be watched only in this way. Watch may be given several times. For slot 2 of a name, give
+// driver.SlotName(name, 2).
+func Watch(names ...string) Option {
+	return func(s *settings) { s.watched = append(slices.Clip(s.watched), names...) }
+}
+
+// GroupBy makes f choose the group of a name. The default is the text before the first ':' or '/'.
+// f is called from one goroutine at a time. If f is nil, GroupBy does nothing.
+func GroupBy(f func(name string) string) Option {
+	return func(s *settings) {
+		if f != nil {
+			s.group = f
+		}
+	}
+}
+
+// MaxNames bounds how many names the Sampler remembers, if n is above 0. If more names than that
+// are held, Snapshot.Unshown counts the others.
+func MaxNames(n int) Option {
+	return func(s *settings) {
+		if n > 0 {
+			s.maxNames = n
+		}
+	}
+}
+
+// MaxRate bounds how many names the Sampler reads in a second on average, if n is above 0. With
+// more names than that, it samples less often.
+func MaxRate(n int) Option {
+	return func(s *settings) {
+		if n > 0 {
+			s.maxRate = n
+		}
+	}
+}
+
+// MaxGroups limits the number of groups, without Other. With less than 0, MaxGroups does nothing.
+func MaxGroups(n int) Option {
+	return func(s *settings) {
+		if n >= 0 {
+			s.maxGroups = n
+		}
+	}
+}

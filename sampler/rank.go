@@ -1,0 +1,90 @@
+package sampler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A hold is Long if it lasts for more than longFactor times the 95th percentile of the holds of its
+// name, and for more than longAtLeast. Without longCount holds of its name, the holds of its group
+// count; without as many of these, nothing is known about what is usual.
+const (
+	longFactor  = 3
+	longAtLeast = 10 * time.Second
+	longCount   = 5
+)
+
+// overdueAfter is how long after its planned end a hold is Overdue: release takes a moment.
+const overdueAfter = 2 * time.Second
+
+// rank finds out whether the name needs attention. own and group are the hold times of the name and
+// of its group; own may be nil.
+func rank(n *Name, own, group *histogram) {
+	usual := time.Duration(0)
+	switch {
+	case own != nil && own.sum >= longCount:
+		usual = own.percentile(.95)
+	case group.sum >= longCount:
+		usual = group.percentile(.95)
+	}
+	reasons := map[Reason]bool{}
+	for i := range n.Holds {
+		h := &n.Holds[i]
+		if h.Cooling {
+			continue
+		}
+		slowness := 0.0
+		if usual > 0 {
+			slowness = h.Held.Seconds() / usual.Seconds()
+		}
+		reasons[Long] = reasons[Long] || slowness > longFactor && h.Held > longAtLeast
+		if plan := h.PlannedEnd.Sub(h.Since); !h.PlannedEnd.IsZero() && !h.Since.IsZero() && plan > 0 {
+			slowness = max(slowness, h.Held.Seconds()/plan.Seconds())
+			reasons[Overdue] = reasons[Overdue] || h.Held > plan+overdueAfter
+		}
+		reasons[NotRenewed] = reasons[NotRenewed] || h.Missed > 0
+		n.Slowness = max(n.Slowness, slowness)
+	}
+	for _, r := range []Reason{NotRenewed, Overdue, Long} {
+		if reasons[r] {
+			n.Stuck = append(n.Stuck, r)
+		}
+	}
+}
+
+// order sorts rows: stuck names first, the slowest before the others; then hot names, by waiters ×
+// time; then the others, the longest hold first.
+func order(rows []Name) {
+	slices.SortFunc(rows, func(a, b Name) int {
+		return cmp.Or(
+			cmp.Compare(min(1, len(b.Stuck)), min(1, len(a.Stuck))),
+			cmp.Compare(slownessOf(&b), slownessOf(&a)),
+			cmp.Compare(b.Waiting, a.Waiting),
+			cmp.Compare(b.Waiters, a.Waiters),
+			cmp.Compare(longest(&b), longest(&a)),
+			strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Path, b.Path),
+		)
+	})
+}
+
+// slownessOf is the slowness of a stuck name. That of other names does not matter.
+func slownessOf(n *Name) float64 {
+	if len(n.Stuck) == 0 {
+		return 0
+	}
+	return n.Slowness
+}
+
+// longest returns how long the longest hold of a name lasts.
+func longest(n *Name) time.Duration {
+	d := time.Duration(0)
+	for i := range n.Holds {
+		if !n.Holds[i].Cooling {
+			d = max(d, n.Holds[i].Held)
+		}
+	}
+	return d
+}

@@ -1,0 +1,90 @@
+package sampler
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/padlock-go/padlock"
+)
+
+// A reading is what the store said in one sample, by the names that the store uses: a slot has a
+// name of its own.
+type reading struct {
+	states     map[string]padlock.State
+	unknown    map[string]string // names whose state the store cannot tell, and why
+	incomplete error             // why names may be missing
+	err        error             // why there is no reading
+	calls      int
+}
+
+// maxAbsent bounds how many names that a partial list lacks are asked for one by one.
+const maxAbsent = 100
+
+// read asks the store for its names. held are the names that were held at the last sample: if the
+// list is partial, their absence does not mean that they are free.
+func read(ctx context.Context, l *padlock.Locker, set *settings, held []string) reading {
+	r := reading{states: map[string]padlock.State{}, unknown: map[string]string{}, calls: 1}
+	states, err := l.List(ctx, set.prefix)
+	switch {
+	case err == nil:
+	case errors.Is(err, errors.ErrUnsupported), len(states) > 0:
+		r.incomplete = reason(err)
+	default:
+		r.err = reason(err)
+		return r
+	}
+	for _, s := range states {
+		r.states[keyOf(&s)] = s
+	}
+	for _, name := range set.watched {
+		if r.incomplete != nil || !strings.HasPrefix(name, set.prefix) {
+			r.inspect(ctx, l, name)
+		}
+	}
+	if r.incomplete != nil {
+		for _, name := range held[:min(len(held), maxAbsent)] {
+			r.inspect(ctx, l, name)
+		}
+	}
+	return r
+}
+
+// inspect asks for one name, if the list did not have it.
+func (r *reading) inspect(ctx context.Context, l *padlock.Locker, name string) {
+	if _, ok := r.states[name]; ok || r.err != nil || r.unknown[name] != "" {
+		return
+	}
+	r.calls++
+	s, err := l.Inspect(ctx, name)
+	switch {
+	case err == nil:
+		r.states[name] = s
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, padlock.ErrInvalid), len(r.states) > 0:
+		r.unknown[name] = reason(err).Error()
+	default:
+		r.err = reason(err)
+	}
+}
+
+// pathMark begins the key of a lock whose name the store does not know. No name contains a NUL and
+// a path together.
+const pathMark = "\x00file:"
+
+// keyOf returns the name of a lock, or a text made of the path of its file if the store does not
+// know the name.
+func keyOf(s *padlock.State) string {
+	if s.Name == "" {
+		return pathMark + s.Path
+	}
+	return s.Name
+}
+
+// reason returns err without the operation and the name that package padlock adds.
+func reason(err error) error {
+	var e *padlock.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}

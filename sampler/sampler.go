@@ -1,0 +1,126 @@
+package sampler
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// A Sampler watches the locks of a store. Its methods are safe for concurrent use.
+type Sampler struct {
+	locker *padlock.Locker
+	set    settings
+	turn   chan struct{} // holds one token; the goroutine that has it takes a sample
+
+	mu      sync.Mutex
+	book    book
+	snap    *Snapshot
+	changed chan struct{} // closed, and made again, when snap changes
+}
+
+// New returns a Sampler of the store of l. It sends no request. The Locker stays open.
+func New(l *padlock.Locker, opts ...Option) *Sampler {
+	s := &Sampler{locker: l, set: newSettings(opts), turn: make(chan struct{}, 1), changed: make(chan struct{})}
+	s.turn <- struct{}{}
+	s.book = newBook(&s.set, l.Guarantees().FIFO)
+	s.snap = &Snapshot{Store: l.Guarantees().Store, Prefix: s.set.prefix}
+	return s
+}
+
+// Snapshot returns the result of the last sample. It sends no request. Before the first sample the
+// snapshot has Number 0 and no rows.
+func (s *Sampler) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snap
+}
+
+// Next waits until there is a snapshot whose Number is greater than number, and returns the newest
+// one. If ctx ends first, Next returns the error of ctx.
+func (s *Sampler) Next(ctx context.Context, number uint64) (*Snapshot, error) {
+	for {
+		s.mu.Lock()
+		snap, changed := s.snap, s.changed
+		s.mu.Unlock()
+		if snap.Number > number {
+			return snap, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Lookup returns the row of name as of the last sample. It also knows names that are free now, if
+// the Sampler remembers them from earlier samples.
+func (s *Sampler) Lookup(name string) (row Name, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.lookup(name)
+}
+
+// Run takes samples until ctx ends, and returns the error of ctx. A store that cannot be reached
+// does not end Run.
+func (s *Sampler) Run(ctx context.Context) error {
+	for {
+		snap, _ := s.Sample(ctx)
+		pause := time.NewTimer(max(0, snap.Cost.Interval-snap.Cost.Took))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// Sample takes a sample now and returns its Snapshot, also while Run is under way: use it after a
+// change that shall be seen at once. The error is Snapshot.Err, or the error of ctx if ctx ended
+// first; then the Snapshot is that of the last sample.
+func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return s.Snapshot(), ctx.Err()
+	}
+	defer func() { s.turn <- struct{}{} }()
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, s.set.patience)
+	defer cancel()
+	s.mu.Lock()
+	absent := s.book.held()
+	s.mu.Unlock()
+	r := read(bounded, s.locker, &s.set, absent)
+	if r.err != nil && ctx.Err() != nil {
+		return s.Snapshot(), ctx.Err()
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := s.book.snapshot(s.snap, &r, now)
+	snap.Cost = s.cost(&r, now.Sub(began))
+	s.snap = snap
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return snap, snap.Err
+}
+
+// maxInterval bounds how much the Sampler slows down by itself.
+const maxInterval = time.Minute
+
+// cost plans the time of the next sample, and says what samples cost the store. A sample may take a
+// tenth of the time, and the names that are read must not exceed the rate. A failure does not make
+// the interval longer, so that the recovery is seen soon.
+func (s *Sampler) cost(r *reading, took time.Duration) Cost {
+	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
+	slow := max(10*took, time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
+	if c.Interval = s.set.interval + took; r.err == nil {
+		c.Interval = max(c.Interval, min(slow, maxInterval))
+	}
+	c.Requests = float64(c.Calls+c.Names) / c.Interval.Seconds()
+	return c
+}

@@ -1,0 +1,186 @@
+package sampler
+
+import (
+	"time"
+)
+
+// A Snapshot is what a Sampler knows at one moment. It is never changed after it was made, so any
+// number of goroutines may read it. Callers must not change it either.
+type Snapshot struct {
+	Number uint64    // grows with each sample; 0 before the first one
+	Store  string    // the kind of store: "redis", "files", …
+	Prefix string    // all names begin with it
+	Begun  time.Time // when the first sample succeeded; zero before that
+	Tried  time.Time // when the last sample ended
+	Taken  time.Time // when the last sample ended that succeeded; zero if none did
+
+	// Err is why the last sample failed, or nil. After a failure the rows are those of Taken.
+	Err error
+
+	// Incomplete is why there may be more locks than these, or nil. It is errors.ErrUnsupported if
+	// the store cannot list its names: then the rows are the watched names only.
+	Incomplete error
+
+	Names   []Name  // names that are held, cool down, have waiters or are watched; stuck and hot first
+	Groups  []Group // sorted by name
+	Ended   []Ended // the holds that ended last, the latest first
+	Unshown int     // names that have no row because of MaxNames
+
+	Cost Cost
+}
+
+// Age returns how old the rows are, or -1 if there was no sample yet.
+func (s *Snapshot) Age(now time.Time) time.Duration {
+	if s.Taken.IsZero() {
+		return -1
+	}
+	return max(0, now.Sub(s.Taken))
+}
+
+// Find returns the row of name. ok is false if there is none; that means that the name is free only
+// if Err and Incomplete are nil, Unshown is 0, and the name begins with Prefix.
+func (s *Snapshot) Find(name string) (row *Name, ok bool) {
+	for i := range s.Names {
+		if s.Names[i].Name == name {
+			return &s.Names[i], true
+		}
+	}
+	return nil, false
+}
+
+// State is whether a name is held.
+type State string
+
+// The states of a name.
+const (
+	Held    State = "held"
+	Cooling State = "cooling" // nobody holds the name, but it stays taken for a while
+	Free    State = "free"
+	Unknown State = "unknown" // the store cannot tell; Holds are those that were seen last
+)
+
+// Name is a name with its slots.
+type Name struct {
+	Name  string // empty if the store does not know it; then Path identifies the lock
+	Path  string // the lock file, for stores on a file system
+	Group string
+	State State
+	Why   string    // why State is Unknown
+	Seen  time.Time // when the store reported the state
+
+	Holds []Hold
+	Fence uint64 // the highest fence of the lock without slots; 0 if unknown
+
+	Waiters   int           // how many wait for the lock or for a slot; -1 if unknown
+	WaitSince time.Time     // since when somebody has been waiting at every sample; zero if nobody waits
+	Waiting   time.Duration // waiters × time since WaitSince; -1 if Waiters is unknown
+	WaitTime  time.Duration // waiters × time since Snapshot.Begun
+
+	Stuck    []Reason // why the name needs attention; empty if it does not
+	Slowness float64  // how many times its usual (or planned) time the longest hold lasts; 0 if unknown
+
+	Figures         // of this name
+	Usual   Times   // how long holds of this name lasted
+	Ended   []Ended // the holds of this name that ended last, the latest first
+}
+
+// Reason is why a name needs attention.
+type Reason string
+
+// The reasons.
+const (
+	NotRenewed Reason = "not renewed" // the holder did not renew its lease in time
+	Overdue    Reason = "overdue"     // held past its planned end
+	Long       Reason = "long"        // held for more than 3 times the 95th percentile of its hold times
+)
+
+// Hold is one hold, or a cool-down.
+type Hold struct {
+	Name  string // the name to give to Locker.Inspect and Locker.Break: that of the slot, if it is one
+	Slot  int    // -1 if it is no slot
+	Fence uint64 // the fence to give to Locker.Break; 0 if unknown
+
+	Host    string
+	PID     int
+	Label   string
+	Shared  bool
+	Foreign bool // not taken by padlock
+	Cooling bool // a cool-down; Host, PID and Label are those of the last holder, if known
+
+	// Since, Until and PlannedEnd are zero if unknown, as in padlock.Hold.
+	Since, Until, PlannedEnd time.Time
+
+	FirstSeen time.Time
+	Held      time.Duration // how long it is held at the time of the sample
+	AtLeast   bool          // Held counts from FirstSeen, because the store does not know Since
+
+	Renewals int // renewals that were seen
+	Missed   int // renewals that did not come since the last one
+}
+
+// Figures are counts since Snapshot.Begun. All are lower bounds, because nothing is seen between
+// two samples.
+type Figures struct {
+	Grants  uint64 // holds that began
+	Missed  uint64 // renewals that did not come in time
+	Expired uint64 // holds whose lease ran out: the holder left without a release
+}
+
+// Group are the figures of a group of names.
+type Group struct {
+	Group    string
+	Names    int           // names with a row
+	Holds    int           // holds, without cool-downs
+	Waiters  int           // the sum of those that are known
+	Stuck    int           // names that need attention
+	WaitTime time.Duration // waiters × time since Snapshot.Begun
+	Figures
+	Usual Times
+}
+
+// Times describes how long holds lasted. The percentiles are upper bounds that are exact to a
+// fifth.
+type Times struct {
+	Count         uint64
+	P50, P95, P99 time.Duration // 0 if Count is 0
+	Max           time.Duration
+}
+
+// How is how a hold ended.
+type How string
+
+// How a hold ended.
+const (
+	Released How = "released" // it ended before its lease did: it was released, or broken
+	Expired  How = "expired"  // its lease ran out
+	Vanished How = "unknown"  // it has no lease, or the samples were too far apart to tell
+)
+
+// Ended is a hold that is over.
+type Ended struct {
+	Name  string // without slot
+	Slot  int    // -1 if it was no slot
+	Host  string
+	PID   int
+	Label string
+	Fence uint64
+
+	Shared, Foreign bool
+
+	Since time.Time     // zero if unknown
+	End   time.Time     // to half an interval
+	Held  time.Duration // -1 if unknown
+	How   How
+}
+
+// Cost is what a Sampler costs the store.
+type Cost struct {
+	Interval time.Duration // from the beginning of one sample to that of the next
+	Took     time.Duration // the last sample
+	Names    int           // names that the last sample read
+	Calls    int           // calls of List and Inspect in the last sample
+
+	// Requests is the number of requests a second: one for each call and one for each name. A store
+	// in a database needs fewer. Redis needs one more for each thousand keys that it has.
+	Requests float64
+}
