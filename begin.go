@@ -136,11 +136,14 @@ func (a *attempt) prepare(name string) error {
 // Locker already wait for the name, take does not ask the store, except for TryAcquire and
 // SkipIfOutlived.
 func (a *attempt) take() (wait bool, err error) {
-	if a.start = a.l.now(); a.start == 0 && a.set.wait > 0 {
-		a.start = a.l.clock.Now()
+	sent := a.l.now()
+	if a.start == 0 { // otherwise the attempt is a part of a call
+		if a.start = sent; sent == 0 && a.set.wait > 0 {
+			a.start = a.l.clock.Now()
+		}
 	}
 	if a.set.wait == 0 || a.set.skip || !a.inLine {
-		err := a.try(a.start)
+		err := a.try(sent)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err
 		}
@@ -149,8 +152,11 @@ func (a *attempt) take() (wait bool, err error) {
 			return false, err
 		}
 		a.renewToken()
-		return true, nil
+	} else {
+		a.contended(nil)
 	}
-	a.contended(nil)
+	if a.start == 0 && a.events != nil {
+		a.start = a.l.clock.Now()
+	}
 	return true, nil
 }

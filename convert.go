@@ -99,8 +99,7 @@ func (h *hold) noteConversion(start driver.Instant, err error) {
 	}
 	h.locker.mu.Lock()
 	h.noteHold(e)
-	h.locker.unlock()
-	h.events.settle()
+	h.locker.unlockSettled(h.events)
 }
 
 // setShared sets the mode of h, unless h is over, and returns the previous mode.

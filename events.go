@@ -23,7 +23,8 @@ const (
 	// has at most one EventContended. Err is the *HeldError, or nil if the caller waits behind
 	// other callers of its Locker and has not asked the store.
 	EventContended
-	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire.
+	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire. It is
+	// 0 if a store in this process granted the lock at once.
 	EventAcquired
 	// EventRefused: an acquire failed. Err and Outcome say why. Took is the time since the acquire
 	// began.
@@ -59,7 +60,9 @@ const (
 	// was held.
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
-	// renewed until its MaxHold or Locker.Close.
+	// renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks in a
+	// second, the event may come later: when the few locks that were taken together with it are
+	// garbage too.
 	EventForgotten
 	// EventUncertain: an acquire or a release got no reply. If a lock may be left in the store, the
 	// Locker releases it in the background.
@@ -184,11 +187,11 @@ func heldOutcome(timedOut bool) Outcome {
 
 // holdOutcome is the outcome of a hold, or of a request for one, that ended with err.
 func holdOutcome(err error) Outcome {
-	if err == nil {
+	if err == nil || err == ErrReleased {
 		return OutcomeReleased
 	}
 	return firstOutcome(err, []outcomeRule{
-		{ErrReleased, OutcomeReleased}, {ErrMaxHold, OutcomeMaxHold}, {ErrExpired, OutcomeExpired},
+		{ErrMaxHold, OutcomeMaxHold}, {ErrExpired, OutcomeExpired},
 		{ErrLost, OutcomeLost}, {ErrClosed, OutcomeClosed}, {context.Canceled, OutcomeCanceled}, {context.DeadlineExceeded, OutcomeTimeout},
 		{ErrInvalid, OutcomeInvalid}, {errors.ErrUnsupported, OutcomeInvalid}, {ErrHeld, OutcomeHeld},
 		{ErrPromotionConflict, OutcomeHeld}, {ErrUncertain, OutcomeUncertain}, {ErrUnavailable, OutcomeUnavailable},

@@ -69,6 +69,70 @@ func TestForgottenLock(t *testing.T) {
 	release(t, kept)
 }
 
+// Locks that are taken in quick succession share a report of the garbage collector. Each one that is
+// forgotten is reported, once.
+func TestForgottenLocksOfACrowd(t *testing.T) {
+	t.Parallel()
+	var rec recorder
+	l := padlock.New(memstore.New(), padlock.OnEvent(rec.on))
+	defer l.Close(t.Context())
+	const all, every = 3000, 10
+	for i := range all {
+		lock := acquire(t, l, fmt.Sprint(i))
+		if i%every != 0 {
+			release(t, lock)
+		}
+	}
+	found := map[string]int{}
+	for deadline := time.Now().Add(20 * time.Second); len(found) < all/every && time.Now().Before(deadline); runtime.GC() {
+		clear(found)
+		for _, e := range rec.all() {
+			if e.Kind == padlock.EventForgotten {
+				found[e.Name]++
+			}
+		}
+	}
+	for i := range all {
+		want := 0
+		if i%every == 0 {
+			want = 1
+		}
+		if n := found[fmt.Sprint(i)]; n != want {
+			t.Errorf("lock %d is reported %d times, want %d", i, n, want)
+		}
+	}
+}
+
+// An observer costs two allocations, and nothing if there is none.
+func TestAllocationsOfObservers(t *testing.T) {
+	for what, c := range map[string]struct {
+		opts []padlock.LockerOption
+		most float64
+	}{
+		"no observer": {nil, 2},
+		"an observer": {[]padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}, 4},
+		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 4},
+	} {
+		l := padlock.New(memstore.New(), c.opts...)
+		defer l.Close(t.Context())
+		once := func() {
+			lock, err := l.Acquire(context.Background(), "job")
+			if err == nil {
+				err = lock.Release()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		for range 1000 {
+			once()
+		}
+		if n := testing.AllocsPerRun(1000, once); n > c.most {
+			t.Errorf("%s: an acquire and a release make %v allocations, want at most %v", what, n, c.most)
+		}
+	}
+}
+
 // Locks in use do not count as forgotten, however the caller will release them.
 func TestLocksInUseAreNotForgotten(t *testing.T) {
 	t.Parallel()

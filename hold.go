@@ -297,13 +297,3 @@ func (h *hold) covers(l *Locker, name string) bool {
 	}
 	return false
 }
-
-// forgotten is called when the caller's Lock has been garbage-collected.
-func (h *hold) forgotten() {
-	l := h.locker
-	l.mu.Lock()
-	defer l.unlock()
-	if h.cause == nil && h.released.Load() == nil && !h.exported && !l.closed {
-		h.noteHold(Event{Kind: EventForgotten})
-	}
-}

@@ -36,9 +36,8 @@ func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
 // handle returns the Lock of a hold. To tell an observer that the caller dropped its Lock, the Lock
-// must be a separate allocation, because the Locker keeps the hold itself alive for renewal. The
-// separate allocation costs memory and work for the garbage collector, so handle makes one only if
-// there is an observer.
+// must be a separate allocation, because the Locker keeps the hold itself alive for renewal. So
+// handle makes one only if there is an observer; see forgotten.go.
 func handle(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -48,13 +47,6 @@ func handle(h *hold, err error) (*Lock, error) {
 	}
 	h.self.h = h
 	return &h.self, nil
-}
-
-// watchedHandle is a function of its own, so that handle is small enough to be inlined.
-func (h *hold) watchedHandle() *Lock {
-	lock := &Lock{h: h}
-	runtime.AddCleanup(lock, (*hold).forgotten, h)
-	return lock
 }
 
 // of returns the hold. The methods are on *Lock, not on *hold, so that a deferred call or a method

@@ -49,8 +49,8 @@ type Locker struct {
 	stats      counters
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
-	mu       sync.Mutex    // guards the fields below, and the state of every Lock
-	pending  []*eventQueue // the queues whose events are delivered when mu is unlocked
+	mu       sync.Mutex // guards the fields below, and the state of every Lock
+	pending  queues     // the queues whose events are delivered when mu is unlocked
 	closed   bool
 	attempts int           // calls that take or release a lock, and functions that Do runs; Close waits for them
 	drained  chan struct{} // closed when attempts becomes 0; nil unless Close waits for that
@@ -59,6 +59,7 @@ type Locker struct {
 	handover handoverState
 	renewer  renewer
 	cleaner  cleaner
+	crews    crews
 }
 
 // New returns a Locker that owns store: Close closes the store too. For further Lockers on the same

@@ -95,9 +95,17 @@ func (l *Locker) panicLog() *slog.Logger {
 
 // observed reports whether an observer wants the events whose level is Debug.
 func (l *Locker) observed(ctx context.Context) bool {
-	return slices.ContainsFunc(l.cfg.observers, func(w *watcher) bool {
-		return w.log == nil || w.log.Enabled(ctx, slog.LevelDebug)
-	})
+	for _, w := range l.cfg.observers {
+		if w.log == nil || w.log.Enabled(ctx, slog.LevelDebug) {
+			return true
+		}
+	}
+	return false
+}
+
+// addsValues reports whether an observer can add values to contexts.
+func (l *Locker) addsValues() bool {
+	return slices.ContainsFunc(l.cfg.observers, func(w *watcher) bool { return w.starts != nil })
 }
 
 // logObserver writes events to a log.
@@ -140,6 +148,8 @@ type eventQueue struct {
 	ctx      context.Context // passed to the observers
 	mode     Mode            // the mode of the acquire; a hold has a mode of its own
 	queue    []Event
+	room     [1]Event      // the first memory of queue
+	next     *eventQueue   // in the list Locker.pending
 	busy     bool          // a goroutine is delivering events, or will deliver them when it unlocks mu
 	idle     chan struct{} // closed when that goroutine is done; nil if nobody waits for that
 	holdBack bool          // the lock is granted, and EventAcquired must be delivered first
@@ -153,7 +163,7 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	if n.all {
 		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: name, Mode: mode})
 	}
-	n.ctx = ctx
+	n.ctx, n.queue = ctx, n.room[:0]
 	return n, ctx
 }
 
@@ -167,8 +177,20 @@ func (n *eventQueue) note(e Event) {
 	n.queue = append(n.queue, e)
 	if !n.busy && !n.holdBack {
 		n.busy = true
-		n.l.pending = append(n.l.pending, n)
+		n.l.pending.add(n)
 	}
+}
+
+// queues is a list of queues.
+type queues struct{ first, last *eventQueue }
+
+func (q *queues) add(n *eventQueue) {
+	if q.first == nil {
+		q.first = n
+	} else {
+		q.last.next = n
+	}
+	q.last = n
 }
 
 func (n *eventQueue) wants(k EventKind) bool { return n.all || k.level() > slog.LevelDebug }
@@ -191,32 +213,54 @@ func (h *hold) noteHold(e Event) {
 
 // unlock unlocks mu and delivers the events that were noted while it was held.
 func (l *Locker) unlock() {
-	if l.pending == nil {
+	if l.pending.first == nil {
 		l.mu.Unlock()
 		return
 	}
-	due := l.pending
-	l.pending = nil
-	l.mu.Unlock()
-	for _, n := range due {
+	l.unlockAndDeliver()
+}
+
+// unlockAndDeliver is a function of its own, so that unlock is small.
+func (l *Locker) unlockAndDeliver() {
+	defer l.mu.Unlock()
+	l.deliverPending()
+}
+
+// unlockSettled is unlock, and also waits until all events of n so far are delivered. It returns the
+// context for the next event of n.
+func (l *Locker) unlockSettled(n *eventQueue) context.Context {
+	defer l.mu.Unlock()
+	l.deliverPending()
+	return n.settle()
+}
+
+// deliverPending delivers the events that were noted while mu was held. It is called and returns
+// with mu held, and unlocks mu while it calls observers.
+func (l *Locker) deliverPending() {
+	n := l.pending.first
+	l.pending = queues{}
+	for n != nil {
+		next := n.next
+		n.next = nil
 		n.deliver()
+		n = next
 	}
 }
 
-// deliver calls the observers until the queue is empty. The caller has set busy.
+// deliver calls the observers until the queue is empty. The caller has set busy. deliver is called
+// and returns with mu held, even if an observer calls runtime.Goexit. It unlocks mu while it calls
+// observers.
 func (n *eventQueue) deliver() {
-	finished := false
+	locked := true
 	defer func() {
-		if !finished { // an observer called runtime.Goexit
+		if !locked {
 			n.l.mu.Lock()
-			n.rest()
-			n.l.mu.Unlock()
 		}
+		n.rest()
 	}()
-	n.l.mu.Lock()
 	for len(n.queue) > 0 && !n.holdBack {
 		due, ctx := n.queue, n.ctx
-		n.queue = nil
+		n.queue, locked = nil, false
 		n.l.mu.Unlock()
 		for i := range due {
 			after := n.l.publish(ctx, &due[i])
@@ -225,15 +269,12 @@ func (n *eventQueue) deliver() {
 			}
 		}
 		n.l.mu.Lock()
-		n.ctx = ctx
+		n.ctx, locked = ctx, true
 		if n.queue == nil { // use the memory again
 			clear(due)
 			n.queue = due[:0]
 		}
 	}
-	finished = true
-	n.rest()
-	n.l.mu.Unlock()
 }
 
 // rest ends a delivery. The caller holds mu.
@@ -251,18 +292,15 @@ func (n *eventQueue) rest() {
 const observerPatience = time.Second
 
 // settle waits until all events so far are delivered, and returns the context for the next event.
+// It is called and returns with mu held, and unlocks mu while it waits.
 func (n *eventQueue) settle() context.Context {
-	n.l.mu.Lock()
-	defer n.l.mu.Unlock()
 	for waited := true; waited && (n.busy || len(n.queue) > 0 && !n.holdBack); {
 		if n.busy {
 			waited = n.awaitIdle()
 			continue
 		}
 		n.busy = true
-		n.l.mu.Unlock()
 		n.deliver()
-		n.l.mu.Lock()
 	}
 	return n.ctx
 }
@@ -287,27 +325,21 @@ func (n *eventQueue) awaitIdle() bool {
 }
 
 // announce delivers EventAcquired, and then the later events of the hold. It returns the context
-// for the hold.
-func (n *eventQueue) announce(first Event) context.Context {
-	n.l.mu.Lock()
-	later := n.queue
-	n.queue, n.holdBack = nil, false
+// for the hold. It is called and returns with mu held, and unlocks mu while it calls observers.
+func (n *eventQueue) announce(first *Event) context.Context {
+	n.holdBack = false
 	first.Outcome = OutcomeAcquired
 	if n.wants(first.Kind) {
 		first.Store, first.Name = n.l.guarantees.Store, n.name
-		n.queue = append(n.queue, first)
+		n.queue = slices.Insert(n.queue, 0, *first)
 	}
-	n.queue = append(n.queue, later...)
-	n.l.mu.Unlock()
 	ctx := n.settle()
 	n.detach()
 	return ctx
 }
 
-// detach replaces the context for later events by one that never ends.
+// detach replaces the context for later events by one that never ends. The caller holds mu.
 func (n *eventQueue) detach() {
-	n.l.mu.Lock()
-	defer n.l.mu.Unlock()
 	if n.ctx.Done() != nil {
 		n.ctx = context.WithoutCancel(n.ctx)
 	}

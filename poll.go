@@ -58,9 +58,9 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // now returns the time for a request that is about to be sent. A store in this process sets
-// Grant.From, so the clock is not read for such a store, unless there is an observer.
+// Grant.From, so the clock is not read for such a store.
 func (l *Locker) now() driver.Instant {
-	if l.guarantees.InProcess && l.cfg.observers == nil {
+	if l.guarantees.InProcess {
 		return 0
 	}
 	return l.clock.Now()

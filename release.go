@@ -86,9 +86,10 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	next, bound := h.nextInLine(keep), h.bound
 	l.end(h, ErrReleased)
 	exported := h.exported
-	l.unlock()
-	if h.events != nil && h.events.all {
-		ctx = valuesOf{ctx, h.events.settle()}
+	if h.events == nil || !h.events.all {
+		l.unlock()
+	} else if values := l.unlockSettled(h.events); l.addsValues() {
+		ctx = valuesOf{ctx, values}
 	}
 	var p passed
 	if next != nil {
@@ -115,8 +116,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 func (h *hold) announceRelease(err error, by HandOver) {
 	h.locker.mu.Lock()
 	h.noteHold(Event{Kind: EventReleased, Outcome: holdOutcome(err), Took: h.events.held, HandOver: by, Err: err})
-	h.locker.unlock()
-	h.events.settle()
+	h.locker.unlockSettled(h.events)
 }
 
 // valuesOf is a context that takes only its values from another context.

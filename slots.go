@@ -224,7 +224,7 @@ const gateTTL = time.Second
 
 // queue waits for the gate, and then for a permit.
 func (p *permits) queue() (*hold, error) {
-	g := &attempt{l: p.l, ctx: p.ctx, call: p.call, start: p.start}
+	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
 	gate, err := g.run(driver.SlotGate(p.name, p.set.slots))

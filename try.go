@@ -140,15 +140,12 @@ func (a *attempt) settle(now driver.Instant) {
 // goroutine passed the lock on to it.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
-	e := Event{
-		Kind: EventAcquired, Mode: modeOf(a.h.shared), Fence: a.h.fence, HandOver: a.by,
-		Took: max(0, a.h.grantedAt.Sub(a.start)),
+	defer a.l.mu.Unlock()
+	e := Event{Kind: EventAcquired, Mode: modeOf(a.h.shared), Fence: a.h.fence, HandOver: a.by}
+	if a.start != 0 {
+		e.Took = max(0, a.h.grantedAt.Sub(a.start))
 	}
-	a.l.mu.Unlock()
-	ctx := a.events.announce(e)
-	a.l.mu.Lock()
-	a.h.from = ctx
-	a.l.mu.Unlock()
+	a.h.from = a.events.announce(&e)
 }
 
 var (
@@ -218,8 +215,9 @@ func (a *attempt) announceRefusal(err error) {
 		e.Took = a.l.clock.Now().Sub(a.start)
 	}
 	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
 	a.events.noteCall(e)
-	a.l.unlock()
+	a.l.deliverPending()
 	a.events.settle()
 	a.events.detach()
 }

@@ -96,23 +96,10 @@ func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence
 		fence: fence, epoch: fence, cool: in(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
 		lease: lease{sha256.Sum256([]byte(r.Token)), atLeast},
 	}
-	if err := s.writeWhole(f, c, b); err != nil {
-		return driver.Grant{}, err
+	if err := b.writeWhole(c); err != nil {
+		return driver.Grant{}, unavailable(f.path, err)
 	}
 	return driver.Grant{Fence: fence, From: from, TTL: ttl}, nil
-}
-
-// writeWhole writes b.next, and makes sure that the file has room for it.
-func (s *Store) writeWhole(f *file, c *conn, b *buffer) error {
-	if err := b.write(c); err != nil {
-		return unavailable(f.path, err)
-	}
-	if c.size < int64(b.wrote) { // see try
-		if err := c.pwrite(b.out[:b.wrote], 0); err != nil {
-			return unavailable(f.path, err)
-		}
-	}
-	return nil
 }
 
 // changeLease calls do with the record of a lease of token, under the kernel's lock, and returns
@@ -132,7 +119,10 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 			if err := do(left, wall); err != nil {
 				return err
 			}
-			return s.writeWhole(f, c, b)
+			if err := b.writeWhole(c); err != nil {
+				return unavailable(f.path, err)
+			}
+			return nil
 		})
 		if _, busy := err.(*refusal); !busy {
 			return c, err

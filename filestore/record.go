@@ -276,7 +276,9 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 // Extend and Release never report that a lease expired (ErrExpired, Expired). A program that does
 // not know leases may have had the lock since the end of the lease.
 //
-// A caller that changes the record has the kernel's exclusive lock for that instant.
+// A caller that changes the record has the kernel's exclusive lock for that instant, and writes the
+// whole record with one system call. In every other state a damaged record does little harm, because
+// the kernel's lock is what excludes others. A damaged lease would free the name.
 type lease struct {
 	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
 	atLeast moment            // Release leaves a cool-down until then
@@ -346,10 +348,23 @@ func (b *buffer) read(c *conn) *record {
 	return &b.rec
 }
 
-// write writes b.next.
-func (b *buffer) write(c *conn) error {
+// write writes b.next. If the process is killed meanwhile, the record may be damaged.
+func (b *buffer) write(c *conn) error { return c.writeHead(b.text()) }
+
+// writeWhole writes b.next with one system call. So even if the process is killed, the file has
+// either the old record or the new one.
+func (b *buffer) writeWhole(c *conn) error {
+	err := c.pwrite(b.text(), 0)
+	if err == nil {
+		c.size = max(c.size, int64(b.wrote))
+	}
+	return err
+}
+
+// text returns the bytes of b.next.
+func (b *buffer) text() []byte {
 	b.next.boot = machine().boot
 	text := b.next.encode(b.out[:0])
 	b.wrote = len(text)
-	return c.writeHead(text)
+	return text
 }

@@ -38,9 +38,9 @@ func semaphore(d time.Duration) (measure.Figures, error) {
 	})
 }
 
-func faceTrial(d time.Duration) (measure.Figures, error) {
+func faceTrial(d time.Duration, opts ...padlock.LockerOption) (measure.Figures, error) {
 	ctx := context.Background()
-	l := padlock.New(memstore.New())
+	l := padlock.New(memstore.New(), opts...)
 	figures, err := loop(d, func() error {
 		h, err := l.Acquire(ctx, "nightly-report")
 		if err != nil {

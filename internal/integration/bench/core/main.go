@@ -127,6 +127,7 @@ func experiments(p *plan) []experiment {
 		{processes(p), false},
 		{runs(p), true},
 		{faceOverMemory(p), false},
+		{observed(p), false},
 		{handOver(p), false},
 		{memoryOfWaiters(p), false},
 		{manyHolds(p), true},
