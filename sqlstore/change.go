@@ -78,7 +78,7 @@ type result struct {
 //
 // After decide, change reserves a free name for the waiters whose turn it is. If a transaction
 // keeps the name, change reserves nothing. Then those waiters take the name themselves when the
-// transaction has ended.
+// transaction has ended. If the name has begun to cool down, change wakes the first waiter.
 func (s *Store) change(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeFrom(ctx, name, nil, decide)
 }
@@ -96,6 +96,7 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 			return nil, result{}, 0, failure(ctx, err, false)
 		}
 		st.trim(now)
+		cool := st.cool
 		res := decide(st, now)
 		s.crowd.note(name, st.busy() > now || len(st.holds) > 0 && errors.Is(res.err, driver.ErrHeld))
 		if !res.write {
@@ -129,7 +130,7 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		case err != nil && judge(err) != again:
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
-			s.tell(ctx, name, st, handed, res.quiet)
+			s.tell(ctx, name, st, append(handed, st.cooling(cool, now)...), res.quiet)
 			return st, res, now, res.err
 		}
 		if !s.pause(ctx, try) {

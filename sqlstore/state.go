@@ -380,6 +380,21 @@ func (s *state) leaveFree(now micros) (look []reservation) {
 	return look
 }
 
+// cooling returns the waiters to wake because the name has begun to cool down. before is the end of
+// the earlier cool-down. The first waiter sleeps until the lease of the hold would have ended,
+// which may be long after the cool-down. Meanwhile a later waiter, which knows of the cool-down,
+// would take the name.
+func (s *state) cooling(before, now micros) (look []reservation) {
+	if s.cool <= max(now, before) || len(s.queue) == 0 {
+		return nil
+	}
+	one := reservation{to: s.queue[0].address()}
+	if len(s.queue) > 1 {
+		one.next = s.queue[1].address()
+	}
+	return []reservation{one}
+}
+
 // join gives r a place in the queue, or renews the place that it has.
 func (s *state) join(r *driver.Request, push string, now micros) {
 	p := newPlace(r, push, now.add(placeFor))

@@ -227,3 +227,30 @@ func TestLeaveFree(t *testing.T) {
 	}
 	s.pass(time.Millisecond).acquire("c", driver.ErrHeld).acquire("b", nil)
 }
+
+// TestCooling: a name begins to cool down. The first waiter has to look, because it expects the end
+// of the lease, and the second one has to know that the first one was woken.
+func TestCooling(t *testing.T) {
+	s := newScript(t).acquire("a", nil)
+	release := func(keep time.Duration) []reservation {
+		before := s.st.cool
+		s.st.release("a", keep, s.now)
+		s.st.handOver(s.now)
+		return s.st.cooling(before, s.now)
+	}
+	if look := release(time.Second); look != nil {
+		t.Errorf("nobody waits, and %+v has to look", look)
+	}
+	s.pass(time.Second).acquire("a", nil).joinPushed("b", "c")
+	look := release(time.Second)
+	if len(look) != 1 || look[0].to.token != "b" || look[0].fence != 0 || look[0].next.token != "c" {
+		t.Errorf("%+v, want that b looks and that c is warned", look)
+	}
+	if look := s.st.cooling(s.st.cool, s.now); look != nil {
+		t.Errorf("the cool-down is not new, and %+v has to look", look)
+	}
+	s.acquire("b", driver.ErrHeld).pass(time.Second).acquire("b", nil)
+	if look := release(0); look != nil {
+		t.Errorf("there is no cool-down, and %+v has to look", look)
+	}
+}

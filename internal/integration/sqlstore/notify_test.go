@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,5 +58,60 @@ func TestNotify(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 8})
 	if heard.Load() == 0 {
 		t.Error("no notification arrived")
+	}
+}
+
+// A waiter sleeps until the lease of the holder would end. If the holder releases the lock with a
+// cool-down, the name is free long before that, so the waiter must be woken.
+func TestCoolDownWakesTheFirstWaiter(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	var heard atomic.Int64
+	pool, err := sql.Open("pgx", srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	open := func() *sqlstore.Store {
+		s, err := sqlstore.Open(t.Context(), pool, sqlstore.PostgreSQL, sqlstore.Notify(listener{srv.URL(), &heard}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	holder, waiter := open(), open()
+	if _, err := holder.Acquire(t.Context(), driver.Request{Name: "n", Token: "holder", TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := waiter.Wait(ctx, driver.Request{Name: "n", Token: "waiter", TTL: time.Hour}, true)
+		waiting <- err
+	}()
+	eventually(t, "the waiter can be notified", func() bool {
+		var more string
+		return pool.QueryRow("SELECT more FROM public.padlock_locks WHERE name = 'n' AND more LIKE '%padlock_%'").Scan(&more) == nil
+	})
+	if _, err := holder.Release(t.Context(), "n", "holder", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the waiter is notified", func() bool { return heard.Load() > 0 })
+	stop()
+	if err := <-waiting; err == nil {
+		t.Error("the name was granted although it cools down")
+	}
+}
+
+// eventually waits until yes returns true.
+func eventually(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !yes(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
 	}
 }
