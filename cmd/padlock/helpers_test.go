@@ -53,6 +53,7 @@ func writePids(file string) {
 // leaseMain is padlock with a store that has leases, as one on a server has.
 func leaseMain() {
 	closePatience = 300 * time.Millisecond
+	historyDir = func() (string, error) { return filepath.Join(os.Getenv("STATE"), "history"), nil }
 	openStore = func(ctx context.Context, _ string, _ ...open.Option) (padlock.Store, error) {
 		s, err := open.Store(ctx, "memory:")
 		return faulty{s, os.Getenv("FAULTS")}, err

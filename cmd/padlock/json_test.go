@@ -14,7 +14,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	for _, v := range []any{note{}, process{}, state{}, hold{}, handedOver{}, extended{}, released{}, broken{}, waited{}, promised{}, finding{}, diagnosis{}, about{}} {
+	for _, v := range []any{note{}, process{}, state{}, hold{}, handedOver{}, extended{}, released{}, broken{}, waited{}, promised{}, finding{}, diagnosis{}, about{}, pastRun{}, lastRuns{}, holder{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "" && field.Anonymous {

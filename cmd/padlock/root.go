@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
 
@@ -17,7 +18,8 @@ type app struct {
 	stdout, stderr io.Writer
 	storeURL       string // as given by --store
 	json           bool
-	status         int // the exit status of a verb that did not fail
+	opened         padlock.Store // the store, once it is open
+	status         int           // the exit status of a verb that did not fail
 }
 
 // ownFiles is the maximum number of files that a verb has open at the same time.
@@ -96,7 +98,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})
 	addGroup(root, "Work under a lock:", a.runCommand(), a.flockCommand())
-	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand())
+	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand(), a.historyCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())

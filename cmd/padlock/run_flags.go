@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"time"
 
@@ -10,10 +11,14 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
+// envRecord is the variable that stands for --record if it is 1.
+const envRecord = "PADLOCK_RECORD"
+
 // runFlags holds the flags of run.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
 	shell, skipOK, unlock, noFork, passKey, quiet   bool
+	record                                          bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  exitStatus
 	signal                                          signalFlag
@@ -42,6 +47,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew; stop COMMAND before --ttl ends")
 	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
+	f.BoolVar(&set.record, "record", os.Getenv(envRecord) == "1", "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")
 	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
 		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")

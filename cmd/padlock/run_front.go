@@ -42,6 +42,10 @@ type front struct {
 	contended chan string // names a lock that is held, perhaps by a padlock around this one
 	own       bool        // a padlock around this one holds the lock
 
+	record  *recording // with --record; otherwise nil
+	reason  string     // the event of why, for the history
+	refusal error      // the library's error if the lock was not taken, for the history
+
 	unconfirmed bool         // the store did not confirm the release
 	interrupted bool         // padlock itself was interrupted, and not only the command
 	last        lastOfSignal // the last signal that was handled
@@ -57,9 +61,12 @@ func (f *front) run() error {
 		return cannotRun(f.args[0], err)
 	}
 	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.OnEvent(f.event)); err != nil {
+		f.startRecording(nil)
+		f.recordSkip(err, nil)
 		return err
 	}
 	defer f.close()
+	f.startRecording(f.app.opened)
 	if f.grace, err = f.set.grace(f.locker); err != nil {
 		return err
 	}
@@ -67,15 +74,19 @@ func (f *front) run() error {
 	f.signals = make(chan os.Signal, 64)
 	catch(f.signals, fromStart)
 	if err := f.acquire(); err != nil {
+		f.recordSkip(err, f.refusal)
 		return err
 	}
+	f.record.acquired(f.lock)
 	if err := f.start(); err != nil {
 		f.release()
+		f.recordFailedStart(err)
 		return err
 	}
 	f.watch()
 	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
+	f.recordEnd(lost)
 	if had && !f.interrupted && isInterrupt(f.job.Exit().Signal) {
 		f.close()
 		interruptGroup()
@@ -132,7 +143,7 @@ func (f *front) acquire() error {
 			if interrupt != nil {
 				return f.gaveUp(interrupt, err)
 			}
-			if err != nil {
+			if f.refusal = err; err != nil {
 				return f.refused(err)
 			}
 			took := time.Since(f.begun)

@@ -116,6 +116,7 @@ func (f *front) because(why *failure) bool {
 		return false
 	}
 	f.say(why.note)
+	f.reason = why.note.Event
 	f.why = &failure{status: why.status} // without the message, which was just printed
 	return true
 }

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 // server for the restart of one that had the same port in an earlier test.
 func command() {
 	if dir := os.Getenv("STATE"); dir != "" {
+		historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
 		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
 			return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses(), open.StateDir(dir))...)
 		}

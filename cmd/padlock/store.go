@@ -60,10 +60,10 @@ func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOpt
 	if err != nil {
 		return nil, noURL(name, err)
 	}
-	return a.opened(ctx, name, rawURL, opts...)
+	return a.open(ctx, name, rawURL, opts...)
 }
 
-func (a *app) opened(ctx context.Context, name, rawURL string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
+func (a *app) open(ctx context.Context, name, rawURL string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
 	store, err := openStore(ctx, rawURL)
 	if err != nil {
 		why := a.explain(name, err)
@@ -72,6 +72,7 @@ func (a *app) opened(ctx context.Context, name, rawURL string, opts ...padlock.L
 		}
 		return nil, why
 	}
+	a.opened = store
 	return padlock.New(store, opts...), nil
 }
 

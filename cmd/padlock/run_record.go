@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/history"
+	"github.com/padlock-go/padlock/open"
+)
+
+// historyDir returns the directory with the history of this machine; tests replace it.
+var historyDir = func() (string, error) {
+	dir, err := open.DefaultDir()
+	return filepath.Join(dir, "history"), err
+}
+
+// history returns the history of this machine and of a store, which may be nil. A user without a
+// directory has the history of the store only.
+func (a *app) history(store driver.Store) *history.Log {
+	dir, err := historyDir()
+	if err != nil {
+		dir = ""
+	}
+	return history.Open(dir, store)
+}
+
+// recordPatience is how long the history may delay the end of padlock.
+const recordPatience = time.Second
+
+// recording writes one run into the history, for --record. Without --record it is nil, and its
+// methods do nothing. The history never changes the result of a run.
+type recording struct {
+	w     *history.Writer
+	run   history.Run
+	begun time.Time // when the wait for the lock began
+}
+
+// startRecording is called before the lock is taken. store is nil if it could not be opened.
+func (f *front) startRecording(store driver.Store) {
+	if !f.set.record {
+		return
+	}
+	host, _ := os.Hostname()
+	f.record = &recording{w: f.history(store).Writer(), begun: time.Now(), run: history.Run{
+		Name: f.name, Host: host[:min(len(host), driver.MaxLabel)], PID: os.Getpid(), Label: f.set.label, Slot: -1,
+	}}
+}
+
+// acquired is called when the lock is taken, and records the start of the run in the background.
+func (r *recording) acquired(lock *padlock.Lock) {
+	if r == nil {
+		return
+	}
+	r.run.Start, r.run.Fence, r.run.Slot = time.Now(), lock.Fence(), lock.Slot()
+	r.run.Waited = r.run.Start.Sub(r.begun)
+	r.run.ID = history.NewID(r.run.Start, false)
+	r.w.Put(r.run)
+}
+
+// ended records the end of a run. status is the exit status of padlock.
+func (r *recording) ended(status int, signal, reason string) error {
+	if r == nil {
+		return nil
+	}
+	r.run.End, r.run.Exit, r.run.Signal, r.run.Reason = time.Now(), status, signal, reason
+	r.w.Put(r.run)
+	return r.wait()
+}
+
+// skipped records that the command was not run because of err.
+func (r *recording) skipped(status int, reason string, err error) error {
+	if r == nil {
+		return nil
+	}
+	r.run.Skipped, r.run.Start, r.run.Exit, r.run.Reason = true, time.Now(), status, reason
+	r.run.Waited = r.run.Start.Sub(r.begun)
+	r.run.ID = history.NewID(r.run.Start, true)
+	var held *padlock.HeldError
+	if errors.As(err, &held) {
+		for _, h := range held.Holds[:min(len(held.Holds), history.MaxBy)] {
+			r.run.By = append(r.run.By, h.Holder)
+		}
+	}
+	r.w.Put(r.run)
+	return r.wait()
+}
+
+func (r *recording) wait() error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
+	defer cancel()
+	return r.w.Wait(ctx)
+}
+
+// recordSkip records a run whose command is not run. why is the failure that padlock ends with, and
+// err is the library's error, or nil.
+func (f *front) recordSkip(why, err error) {
+	var end *failure
+	if f.record == nil || !errors.As(why, &end) {
+		return
+	}
+	word := end.note.Event
+	if word == "" { // -q hides the message
+		word = f.app.explain(f.name, err).note.Event
+	}
+	f.unrecorded(f.record.skipped(end.status, word, err))
+}
+
+// recordEnd records the end of the command. lost is the failure of the release, or nil.
+func (f *front) recordEnd(lost *failure) {
+	exit := f.job.Exit()
+	status, word, signal := exit.Status(), f.reason, ""
+	switch {
+	case f.why != nil:
+		status = f.why.status
+	case lost != nil:
+		status, word = lost.status, lost.note.Event
+	}
+	if exit.Signal != 0 {
+		signal = (&signalFlag{exit.Signal}).String()
+	}
+	f.unrecorded(f.record.ended(status, signal, word))
+}
+
+// recordFailedStart records a command that could not be started.
+func (f *front) recordFailedStart(err error) {
+	var why *failure
+	if f.record != nil && errors.As(err, &why) {
+		f.unrecorded(f.record.ended(why.status, "", why.note.Event))
+	}
+}
+
+// unrecorded reports that the history could not be written.
+func (f *front) unrecorded(err error) {
+	if err == nil || f.set.quiet {
+		return
+	}
+	what := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		what = "there was no answer within " + short(recordPatience)
+	}
+	f.say(note{Event: "unrecorded", named: newNamed(f.name), Message: "the history of " + show(f.name) + " could not be written: " + what})
+}
