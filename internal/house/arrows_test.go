@@ -97,6 +97,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "history", code: []string{"driver", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for everything that counts
+		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/promtext"}, tests: rootTests},
 		arrowRow{dir: "sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
@@ -110,7 +111,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
 		arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                             // the engine of padlock verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/soak", "internal/soak/linear"}, tests: []string{"internal/server"}}, // driver: the names of slots
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 	)

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// listener returns the socket that systemd has opened, or opens the address of --listen.
+func (set *serving) listener() (net.Listener, error) {
+	at, err := inherited()
+	switch {
+	case err != nil:
+		return nil, usage("the socket of systemd cannot be used: %v", err)
+	case at != nil && set.chosen:
+		at.Close()
+		return nil, usage("there is a socket of systemd (LISTEN_FDS) already; leave out --listen")
+	case at != nil:
+		return at, nil
+	}
+	if _, _, err := net.SplitHostPort(set.listen); err != nil {
+		return nil, usage("--listen %s: %v", show(set.listen), err)
+	}
+	at, err = net.Listen("tcp", set.listen)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return nil, fail(exitUnavailable, "unavailable", "", "cannot listen on %s: %v", show(set.listen), err)
+	}
+	return at, nil
+}
+
+// firstInherited is the descriptor of the first socket of systemd: see sd_listen_fds(3).
+const firstInherited = 3
+
+// inherited returns the socket that systemd has opened for this process, or nil.
+func inherited() (net.Listener, error) {
+	pid, n := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	if pid != strconv.Itoa(os.Getpid()) || n == "" {
+		return nil, nil
+	}
+	if n != "1" {
+		return nil, errors.New("one is needed, and there are " + n)
+	}
+	f := os.NewFile(firstInherited, "LISTEN_FD_3")
+	defer f.Close() // the listener has a copy
+	return net.FileListener(f)
+}
+
+// keyPair is a certificate with its key. It is read again when one of the files has changed, so
+// that a renewed certificate needs no restart.
+type keyPair struct {
+	cert, key string
+
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	looked  time.Time
+	changed [2]time.Time
+}
+
+func openKeyPair(cert, key string) (*keyPair, error) {
+	if cert == "" || key == "" {
+		return nil, errors.New("both are needed")
+	}
+	p := &keyPair{cert: cert, key: key}
+	return p, p.read()
+}
+
+// read reads both files. The caller holds p.mu, or nobody else has p yet.
+func (p *keyPair) read() error {
+	p.changed = p.times()
+	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err == nil {
+		p.pair = &pair
+	}
+	return err
+}
+
+func (p *keyPair) times() (changed [2]time.Time) {
+	for i, name := range []string{p.cert, p.key} {
+		if st, err := os.Stat(name); err == nil {
+			changed[i] = st.ModTime()
+		}
+	}
+	return changed
+}
+
+// get returns the certificate for a new connection. If the files have changed and cannot be used,
+// for example because only one of them is written yet, it returns the one that it read last.
+func (p *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); now.Sub(p.looked) > time.Second {
+		p.looked = now
+		if p.times() != p.changed {
+			_ = p.read()
+		}
+	}
+	return p.pair, nil
+}
+
+// names returns the host names of the certificate, without patterns.
+func (p *keyPair) names() []string {
+	var names []string
+	if p.pair.Leaf != nil {
+		for _, name := range p.pair.Leaf.DNSNames {
+			if !strings.HasPrefix(name, "*") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// maxConnections is how many connections serve accepts at the same time. Others wait.
+const maxConnections = 512
+
+// limitedTo returns a listener with at most n open connections.
+func limitedTo(at net.Listener, n int) net.Listener {
+	return &limitedListener{Listener: at, places: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+type limitedListener struct {
+	net.Listener
+	places chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept waits for a place and then for a connection.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	return &limitedConn{Conn: c, free: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+func (l *limitedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// limitedConn gives its place back when it is closed.
+type limitedConn struct {
+	net.Conn
+	free func()
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.free()
+	return err
+}

@@ -1,0 +1,58 @@
+package padlockweb
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+)
+
+// refused writes a record for a request that was not allowed.
+func (w *Web) refused(r *http.Request, who, why string, more ...slog.Attr) {
+	w.audit(r, slog.LevelWarn, "refused", who, append([]slog.Attr{slog.String("why", why)}, more...)...)
+}
+
+// audit writes a record about a request. Anybody can cause records of refusals, so their number is
+// limited.
+func (w *Web) audit(r *http.Request, level slog.Level, event, who string, more ...slog.Attr) {
+	attrs := []slog.Attr{
+		slog.String("token", who), slog.String("from", clientAddress(r.RemoteAddr)),
+		slog.String("method", r.Method), slog.String("path", r.URL.Path),
+	}
+	if level == slog.LevelWarn {
+		ok, left := w.records.next(now().Unix())
+		if !ok {
+			return
+		}
+		if left > 0 {
+			attrs = append(attrs, slog.Int("left_out", left))
+		}
+	}
+	w.logger.LogAttrs(r.Context(), level, event, append(attrs, more...)...)
+}
+
+// records limits the records of refusals to perSecond. It is safe for concurrent use.
+type records struct {
+	mu      sync.Mutex
+	second  int64
+	written int // in that second
+	left    int // not written since the last one that was
+}
+
+const perSecond = 20
+
+// next reports whether a record may be written in the given second, and how many were left out
+// before it.
+func (c *records) next(second int64) (ok bool, left int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.second != second {
+		c.second, c.written = second, 0
+	}
+	if c.written >= perSecond {
+		c.left++
+		return false, 0
+	}
+	c.written++
+	left, c.left = c.left, 0
+	return true, left
+}

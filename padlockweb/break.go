@@ -1,0 +1,166 @@
+package padlockweb
+
+import (
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// target is the lock that a visitor wants to break.
+type target struct {
+	padlock.State        // as the store knows it now; Name is the name that the store uses
+	Title         string // the name to show, with the slot
+	plain         string // the name without the slot
+	slot          int    // -1 if it is no slot
+	Link          string // the page of the name
+	Hex           string // State.Name, for a form: a form can send text only
+}
+
+// maxReason is the length of the longest reason for a break.
+const maxReason = 300
+
+// mayBreak checks everything that does not depend on the lock. If something is missing, it answers
+// the request and returns false.
+func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stored string) (t *target, ok bool) {
+	name, slot, isSlot := driver.SplitSlot(stored)
+	if !isSlot {
+		name = stored
+	}
+	t = &target{Title: shown(name), plain: name, slot: -1, Link: nameLink(name), Hex: hex.EncodeToString([]byte(stored))}
+	if isSlot {
+		t.Title += ", slot " + strconv.Itoa(slot)
+		t.slot = slot
+	}
+	switch {
+	case !w.allowBreak:
+		w.refused(r, v.token.name, "the server is read-only", slog.String("name", name))
+		w.message(rw, r, http.StatusForbidden, v, "This server is read-only.")
+		return nil, false
+	case !v.known():
+		w.refused(r, "", "a break needs a visitor with a name", slog.String("name", name))
+		w.message(rw, r, http.StatusForbidden, v, "A break needs a visitor with a name.")
+		return nil, false
+	case stored == "" || slot < 0 || !v.breaks(name):
+		w.refused(r, v.token.name, "the name is not one of the visitor's", slog.String("name", name), slog.String("prefix", v.prefix))
+		w.message(rw, r, http.StatusNotFound, v, "There is no lock of this name that you may break.")
+		return nil, false
+	}
+	state, err := w.locker.Inspect(r.Context(), stored)
+	if err != nil {
+		w.message(rw, r, http.StatusServiceUnavailable, v, "The store cannot be read: "+shown(err.Error()))
+		return nil, false
+	}
+	t.State, t.Name = state, stored
+	return t, true
+}
+
+// askBreak shows the holder, its age and its fence, and asks for the reason.
+func (w *Web) askBreak(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	t, ok := w.mayBreak(rw, r, v, r.URL.Query().Get("n"))
+	if !ok {
+		return
+	}
+	if problem := unbreakable(t); problem != "" {
+		w.message(rw, r, http.StatusConflict, v, problem)
+		return
+	}
+	w.page(rw, r, http.StatusOK, v, "break", &content{Title: "Break " + t.Title, Target: t})
+}
+
+// unbreakable says why there is nothing to break, or "".
+func unbreakable(t *target) string {
+	switch {
+	case len(t.Holds) == 0:
+		return t.Title + " is free. There is nothing to break."
+	case t.Fence == 0:
+		return "The hold on " + t.Title + " has no fence, so the page cannot see whether it is another one. To break whatever hold there is, use the command: padlock break --yes."
+	}
+	return ""
+}
+
+// breakLock breaks a lock. The form has the name (n, or hex for a name that is not text), the fence
+// that was seen, and the reason.
+func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	if err := r.ParseForm(); err != nil {
+		w.message(rw, r, http.StatusBadRequest, v, "The form could not be read.")
+		return
+	}
+	stored := r.PostForm.Get("n")
+	if text := r.PostForm.Get("hex"); text != "" {
+		raw, err := hex.DecodeString(text)
+		if err != nil {
+			w.message(rw, r, http.StatusBadRequest, v, "The name could not be read.")
+			return
+		}
+		stored = string(raw)
+	}
+	t, ok := w.mayBreak(rw, r, v, stored)
+	if !ok {
+		return
+	}
+	seen, err := strconv.ParseUint(r.PostForm.Get("fence"), 10, 64)
+	reason := strings.TrimSpace(r.PostForm.Get("reason"))
+	ask := &content{Title: "Break " + t.Title, Target: t, Reason: reason}
+	switch problem := unbreakable(t); {
+	case problem != "":
+		w.message(rw, r, http.StatusConflict, v, problem)
+		return
+	case err != nil || seen == 0:
+		w.message(rw, r, http.StatusBadRequest, v, "The fence that was seen is missing.")
+		return
+	case seen != t.Fence:
+		ask.Problem = "Nothing was broken: the lock has changed hands since you looked. This is the holder now."
+		w.page(rw, r, http.StatusConflict, v, "break", ask)
+		return
+	case reason == "":
+		ask.Problem = "Nothing was broken: a reason is missing."
+		w.page(rw, r, http.StatusBadRequest, v, "break", ask)
+		return
+	case len(reason) > maxReason || !utf8.ValidString(reason):
+		ask.Problem = "Nothing was broken: the reason is longer than " + strconv.Itoa(maxReason) + " bytes, or not text."
+		w.page(rw, r, http.StatusBadRequest, v, "break", ask)
+		return
+	}
+	w.reallyBreak(rw, r, v, t, reason)
+}
+
+// maxLogged is how many holders of a broken lock the record names. Many readers can hold one lock.
+const maxLogged = 10
+
+// reallyBreak breaks the hold with the fence that was seen, and writes the audit record.
+func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t *target, reason string) {
+	fence, err := w.locker.Break(r.Context(), t.Name, t.Fence)
+	event := "break"
+	attrs := []slog.Attr{slog.String("name", t.plain), slog.Int("slot", t.slot), slog.Uint64("fence", t.Fence), slog.String("reason", reason)}
+	for i, h := range t.Holds[:min(len(t.Holds), maxLogged)] {
+		attrs = append(attrs, slog.Group("holder"+strconv.Itoa(i), "host", h.Host, "pid", h.PID, "label", h.Label, "since", h.Since))
+	}
+	if err != nil {
+		event = "break failed"
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	w.audit(r, slog.LevelInfo, event, v.token.name, attrs...)
+	switch {
+	case err == nil:
+		_, _ = w.sampler.Sample(r.Context()) // so that the next page shows it
+		w.page(rw, r, http.StatusOK, v, "message", &content{
+			Title: t.Title + " is broken",
+			Good:  "The lock is broken. Its holder was " + who(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",
+		})
+	case errors.Is(err, padlock.ErrUncertain), errors.Is(err, padlock.ErrUnavailable):
+		w.message(rw, r, http.StatusServiceUnavailable, v, "It is not known whether the lock was broken: "+shown(err.Error()))
+	case errors.Is(err, padlock.ErrLost):
+		w.message(rw, r, http.StatusConflict, v, "Nothing was broken: the lock has changed hands since you looked.")
+	case errors.Is(err, errors.ErrUnsupported):
+		w.message(rw, r, http.StatusConflict, v, "This store cannot break locks: they end with the process that holds them.")
+	default:
+		w.message(rw, r, http.StatusInternalServerError, v, "The lock was not broken: "+shown(err.Error()))
+	}
+}

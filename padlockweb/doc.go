@@ -1,0 +1,41 @@
+// Package padlockweb shows the locks of a store on a web page: which are held and by whom, which
+// are stuck, and what many wait for. It needs the standard library only.
+//
+//	web := padlockweb.Handler(locker)
+//	defer web.Close()
+//	http.Handle("/locks/", http.StripPrefix("/locks", web))
+//
+// These are the paths below the one where the Handler is mounted:
+//
+//	/            the table of names, stuck and hot first
+//	/name?n=     one name: its holders, waiters and past holds
+//	/host?h=     everything that one host holds
+//	/break?n=    the form that breaks a lock, with AllowBreak
+//	/login       the form that takes a token, with Accept
+//	/events      the changes of a page, as server-sent events
+//	/api/locks   what the table shows, as JSON
+//	/metrics     figures in the text format of Prometheus
+//	/healthz     200 while the Handler works
+//	/readyz      200 while the store can be read, otherwise 503
+//
+// The pages change by themselves. Without a script they reload every few seconds. A package sampler
+// reads the store; so the page also shows locks that PHP, redsync or flock(1) took.
+//
+// # Rights
+//
+// The Handler is read-only unless AllowBreak is given. Without Accept and Authorize, each visitor
+// may read everything: protect the path as you protect the rest of your server. Accept takes tokens
+// of a file, and Authorize asks a function of your own. A visitor whose right is bound to a prefix
+// sees and breaks only names that begin with it, on every page, in the events, the JSON and the
+// metrics.
+//
+// A break always needs a visitor with a name and with RightBreak, the fence that was seen, and a
+// reason. The option Logger gets a record for each break and for each refused request.
+//
+// # Limits
+//
+// The Handler limits bodies, failed logins and open streams, and gives a slow reader of a stream 10
+// seconds for each event. The time for reading a request and the number of connections are limits
+// of the http.Server: set ReadHeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout, as padlock
+// serve does.
+package padlockweb

@@ -1,0 +1,182 @@
+package padlockweb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/sampler"
+)
+
+// drawn keeps the parts of pages that were made from the current snapshot, because many streams
+// show the same.
+type drawn struct {
+	mu     sync.Mutex
+	number uint64
+	all    map[drawnKey]*fragment
+}
+
+// drawnKey is everything that a part of a page depends on.
+type drawnKey struct {
+	query  query
+	prefix string
+	right  Right
+	known  bool
+}
+
+// fragment is made once.
+type fragment struct {
+	once sync.Once
+	body []byte
+	err  error
+}
+
+// maxDrawn bounds how many parts are kept. Further ones are made each time.
+const maxDrawn = 256
+
+// fragment returns the part of a page that shows the snapshot. The result must not be changed.
+func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) ([]byte, error) {
+	f := w.drawn.at(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
+	f.once.Do(func() {
+		f.body, f.err = draw(q.kind, w.live(context.WithoutCancel(ctx), s, v, q))
+		f.body = bytes.ReplaceAll(f.body, []byte("\r"), nil) // would end a line of an event
+	})
+	return f.body, f.err
+}
+
+// at returns the fragment with the key for a snapshot.
+func (d *drawn) at(number uint64, key drawnKey) *fragment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if number > d.number || d.all == nil {
+		d.number, d.all = number, make(map[drawnKey]*fragment)
+	}
+	if number < d.number {
+		return &fragment{}
+	}
+	if f := d.all[key]; f != nil {
+		return f
+	}
+	f := &fragment{}
+	if len(d.all) < maxDrawn {
+		d.all[key] = f
+	}
+	return f
+}
+
+// live collects what a page that changes by itself shows.
+func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
+	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
+	c.Trouble, c.Partial = trouble(s), partial(s, v)
+	if !s.Taken.IsZero() {
+		c.Taken = moment(s.Taken)
+	}
+	if v.prefix == "" { // the cost would tell how many other names there are
+		c.Cost = cost(s)
+	}
+	c.Rows = rows(s, v, q)
+	c.Totals = sum(c.Rows)
+	c.More = max(0, len(c.Rows)-maxRows)
+	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
+	switch q.kind {
+	case "name":
+		w.addName(ctx, s, c)
+	case "host":
+		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
+	default:
+		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
+		if q.filter != "" {
+			c.Caption, c.Nothing = "Names that match "+shown(q.filter), "Nothing that is held matches the filter."
+		}
+	}
+	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {
+		c.Nothing = "It is not known what is held."
+	}
+	return c
+}
+
+// addName adds what the page of one name shows.
+func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
+	if len(c.Rows) > 0 {
+		c.One = &c.Rows[0]
+	} else {
+		one := newRow(w.look(ctx, s, c.Query.name))
+		c.One = &one
+	}
+	state := string(c.One.State)
+	c.OneSummary = map[string]string{
+		"held": "It is held by " + count(len(c.One.Holds), "holder", "holders") + ".", "cooling": "It is cooling down.",
+		"free": "It is free.", "unknown": "The store cannot tell whether it is held.",
+	}[state]
+	c.Runs, c.NoRuns = w.runs(ctx, c.Query.name, c.One.Name)
+}
+
+// lookPatience bounds a request for one name.
+const lookPatience = 5 * time.Second
+
+// look asks the store for a name that has no row: it is free, or the sampler does not know it.
+func (w *Web) look(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
+	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
+		return &remembered
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	n := &sampler.Name{Name: name, State: sampler.Unknown, Waiters: -1}
+	state, err := w.locker.Inspect(ctx, name)
+	if err != nil {
+		n.Why = err.Error()
+		return n
+	}
+	n.State, n.Fence, n.Waiters, n.Path = sampler.Free, state.Fence, state.Waiters, state.Path
+	for _, h := range state.Holds {
+		n.State = sampler.Held
+		if h.Cooling {
+			n.State = sampler.Cooling
+		}
+		one := sampler.Hold{
+			Name: name, Slot: -1, Fence: state.Fence, Host: h.Host, PID: h.PID, Label: h.Label, Shared: h.Shared, Foreign: h.Foreign,
+			Cooling: h.Cooling, Since: h.Since, Until: h.Until, PlannedEnd: h.PlannedEnd, AtLeast: h.Since.IsZero(),
+		}
+		if !h.Since.IsZero() {
+			one.Held = now().Sub(h.Since)
+		}
+		n.Holds = append(n.Holds, one)
+	}
+	return n
+}
+
+// trouble says that the page may be out of date.
+func trouble(s *sampler.Snapshot) string {
+	switch {
+	case s.Err == nil && s.Taken.IsZero():
+		return "The store has not been read yet."
+	case s.Err == nil:
+		return ""
+	case s.Taken.IsZero():
+		return "The store cannot be read: " + shown(s.Err.Error())
+	}
+	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(now())), shown(s.Err.Error()))
+}
+
+// partial says what may be missing.
+func partial(s *sampler.Snapshot, v *visitor) string {
+	switch {
+	case errors.Is(s.Incomplete, errors.ErrUnsupported):
+		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
+	case s.Incomplete != nil:
+		return "There may be more locks than these: " + shown(s.Incomplete.Error())
+	case s.Unshown > 0 && v.prefix == "":
+		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many."
+	}
+	return ""
+}
+
+// cost says how much work the page makes for the store.
+func cost(s *sampler.Snapshot) string {
+	return fmt.Sprintf("One look every %s reads %s and makes %s requests a second.",
+		span(s.Cost.Interval), count(s.Cost.Names, "name", "names"), strconv.FormatFloat(s.Cost.Requests, 'f', 1, 64))
+}

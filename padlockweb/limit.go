@@ -1,0 +1,151 @@
+package padlockweb
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// attempts limits failed logins. Each address may fail loginBurst times, and once more for each
+// loginEvery that passes. All addresses of an IPv6 network /64 count as one, since one client can
+// use them all. There are at most maxAddresses; further ones share a single limit.
+type attempts struct {
+	mu  sync.Mutex
+	all map[string]*bucket
+}
+
+// bucket counts the failures of one address that are not forgiven yet.
+type bucket struct {
+	failures float64
+	at       time.Time // when failures was right
+}
+
+const (
+	loginBurst   = 10
+	loginEvery   = 6 * time.Second
+	maxAddresses = 1024
+)
+
+// otherAddresses is the key of the limit that addresses share when there are too many of them.
+const otherAddresses = "*"
+
+// wait returns how long the address must wait for its next attempt. 0 means that it may try now.
+func (a *attempts) wait(address string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.all[address]
+	if b == nil && len(a.all) >= maxAddresses {
+		b = a.all[otherAddresses]
+	}
+	if b == nil {
+		return 0
+	}
+	b.forgive(now)
+	if over := b.failures - (loginBurst - 1); over > 0 {
+		return time.Duration(over * float64(loginEvery))
+	}
+	return 0
+}
+
+// failed counts a failed login.
+func (a *attempts) failed(address string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = make(map[string]*bucket)
+	}
+	if a.all[address] == nil && len(a.all) >= maxAddresses {
+		a.drop(now)
+	}
+	if a.all[address] == nil && len(a.all) >= maxAddresses {
+		address = otherAddresses // one more entry than maxAddresses, and no more
+	}
+	b := a.all[address]
+	if b == nil {
+		b = &bucket{at: now}
+		a.all[address] = b
+	}
+	b.forgive(now)
+	b.failures = min(b.failures+1, loginBurst)
+}
+
+// drop removes the addresses whose failures are all forgiven.
+func (a *attempts) drop(now time.Time) {
+	for address, b := range a.all {
+		if b.forgive(now); b.failures == 0 {
+			delete(a.all, address)
+		}
+	}
+}
+
+func (b *bucket) forgive(now time.Time) {
+	if passed := now.Sub(b.at); passed > 0 {
+		b.failures = max(0, b.failures-float64(passed)/float64(loginEvery))
+		b.at = now
+	}
+}
+
+// clientAddress returns the address of a client without its port, for limits and the audit log.
+func clientAddress(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	ip = ip.Unmap().WithZone("")
+	if ip.Is6() {
+		if network, err := ip.Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return ip.String()
+}
+
+// places limits how many streams are open, in all and for each client.
+type places struct {
+	most, each int
+
+	mu   sync.Mutex
+	all  int
+	by   map[string]int
+	gone bool // the Handler is closed
+}
+
+// take takes a place for a stream of the client. free gives the place back.
+func (p *places) take(client string) (free func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone || p.all >= p.most || p.by[client] >= p.each {
+		return nil, false
+	}
+	if p.by == nil {
+		p.by = make(map[string]int)
+	}
+	p.all++
+	p.by[client]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.by[client]--; p.by[client] == 0 {
+			delete(p.by, client)
+		}
+	}, true
+}
+
+// open returns how many streams are open.
+func (p *places) open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all
+}
+
+func (p *places) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+}

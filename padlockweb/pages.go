@@ -1,0 +1,34 @@
+package padlockweb
+
+import (
+	"net/http"
+)
+
+func (w *Web) showTable(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	w.showLive(rw, r, v, newQuery("table", r.URL.Query()), "Locks")
+}
+
+func (w *Web) showName(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	q := newQuery("name", r.URL.Query())
+	if q.name == "" || !v.sees(q.name) {
+		w.message(rw, r, http.StatusNotFound, v, "There is no lock of this name that you may see.")
+		return
+	}
+	w.showLive(rw, r, v, q, shown(q.name))
+}
+
+func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	q := newQuery("host", r.URL.Query())
+	w.showLive(rw, r, v, q, "Host "+shown(q.host))
+}
+
+// showLive answers with a page that changes by itself.
+func (w *Web) showLive(rw http.ResponseWriter, r *http.Request, v *visitor, q query, title string) {
+	body, err := w.fragment(r.Context(), w.sampler.Snapshot(), v, q)
+	if err != nil {
+		w.logger.Error("a page could not be drawn", "page", q.kind, "error", err.Error())
+		plain(rw, http.StatusInternalServerError, "the page could not be made")
+		return
+	}
+	w.frame(rw, r, http.StatusOK, v, &content{Title: title, Live: q.events(), Query: q}, body)
+}

@@ -1,0 +1,140 @@
+package padlockweb
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/history"
+	"github.com/padlock-go/padlock/sampler"
+)
+
+// run is a run of the past as the page of a name shows it.
+type run struct {
+	Began              time.Time
+	Outcome            history.Outcome
+	Detail             string // why, or because of whom
+	Waited, Took, Host string
+}
+
+const (
+	runsPatience = 3 * time.Second
+	maxRuns      = 25 // rows of the page
+	keepRuns     = 10 * time.Second
+)
+
+// runs returns the latest runs of a name, and a sentence if there may be others.
+func (w *Web) runs(ctx context.Context, name string, one *sampler.Name) ([]run, string) {
+	if w.history == nil {
+		return nil, ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, runsPatience)
+	defer cancel()
+	past, err := w.history.Runs(ctx, name)
+	markRunning(past, name, one)
+	var list []run
+	for i := range past[:min(len(past), maxRuns)] {
+		list = append(list, newRun(&past[i]))
+	}
+	switch {
+	case err != nil:
+		return list, "There may be more runs than these: " + shown(err.Error())
+	case len(past) > maxRuns:
+		return list, "There are " + strconv.Itoa(len(past)-maxRuns) + " older runs; padlock history shows them."
+	}
+	return list, ""
+}
+
+// markRunning finds the runs that hold the lock now.
+func markRunning(past []history.Run, name string, one *sampler.Name) {
+	for _, h := range one.Holds {
+		stored := name
+		if h.Slot >= 0 {
+			stored = driver.SlotName(name, h.Slot)
+		}
+		holder := driver.Holder{Host: h.Host, PID: h.PID, Label: h.Label}
+		history.MarkRunning(past, padlock.State{Name: stored, Holds: []padlock.Hold{{Holder: holder, Cooling: h.Cooling}}})
+	}
+}
+
+func newRun(r *history.Run) run {
+	out := run{
+		Began: r.Start, Outcome: r.Outcome(), Took: "unknown", Waited: span(r.Waited),
+		Host: who(r.Host, r.PID, false), Detail: shown(r.Reason),
+	}
+	switch {
+	case r.Skipped:
+		out.Took = "did not run"
+		for i, h := range r.By {
+			out.Detail += []string{" by ", ", "}[min(i, 1)] + who(h.Host, h.PID, false)
+			if h.Label != "" {
+				out.Detail += " (" + shown(h.Label) + ")"
+			}
+		}
+	case r.Running:
+		out.Took = span(now().Sub(r.Start)) + " so far"
+	case !r.End.IsZero():
+		out.Took = span(r.Duration())
+		if r.Signal != "" {
+			out.Detail += " killed by " + shown(r.Signal)
+		} else if r.Exit != 0 {
+			out.Detail += " exit status " + strconv.Itoa(r.Exit)
+		}
+	}
+	return out
+}
+
+// runFigures keeps the figures of past runs for a while, for each prefix of a visitor, because all
+// histories have to be read to make them.
+type runFigures struct {
+	mu  sync.Mutex
+	all map[string]*keptFigures
+}
+
+type keptFigures struct {
+	mu   sync.Mutex // held while the histories are read, so that only one request reads them
+	made time.Time
+	text []byte
+}
+
+// writeRuns writes the figures of the past runs that the visitor sees.
+func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
+	if w.history == nil {
+		return nil
+	}
+	kept := w.kept.of(v.prefix)
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	var err error
+	if at := now(); at.Sub(kept.made) > keepRuns {
+		var text bytes.Buffer
+		ctx, cancel := context.WithTimeout(ctx, runsPatience)
+		defer cancel()
+		err = w.history.WriteMetrics(ctx, &text, v.prefix)
+		kept.text, kept.made = text.Bytes(), at
+	}
+	out.Write(kept.text)
+	return err
+}
+
+// maxKeptFigures bounds the prefixes whose figures are kept.
+const maxKeptFigures = 100
+
+func (f *runFigures) of(prefix string) *keptFigures {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil || len(f.all) >= maxKeptFigures {
+		f.all = make(map[string]*keptFigures)
+	}
+	kept := f.all[prefix]
+	if kept == nil {
+		kept = &keptFigures{}
+		f.all[prefix] = kept
+	}
+	return kept
+}

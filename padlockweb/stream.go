@@ -1,0 +1,172 @@
+package padlockweb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock/sampler"
+)
+
+const (
+	eventPatience = 10 * time.Second // for a slow reader, for each event
+	heartbeat     = 15 * time.Second // finds out that a reader has gone
+)
+
+// stream sends the part of a page that changes, as server-sent events: "locks" whenever it has
+// changed, and "bye" when the visitor must open a new stream. A stream ends when the Handler is
+// closed, when the visitor loses the right to read, or when the reader is too slow.
+func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	values := r.URL.Query()
+	kind := values.Get("view")
+	if kind != "name" && kind != "host" {
+		kind = "table"
+	}
+	q := newQuery(kind, values)
+	if kind == "name" && !v.sees(q.name) {
+		plain(rw, http.StatusNotFound, "there is no lock of this name that you may see")
+		return
+	}
+	client := clientAddress(r.RemoteAddr)
+	if v.known() {
+		client = "token " + v.token.name
+	}
+	free, ok := w.places.take(client)
+	if !ok {
+		rw.Header().Set("Retry-After", "15")
+		plain(rw, http.StatusServiceUnavailable, "too many pages are live; this one shows changes when it is reloaded")
+		return
+	}
+	defer free()
+	s := &stream{w: rw, control: http.NewResponseController(rw)}
+	rw.Header().Set("Content-Type", "text/event-stream")
+	rw.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	_ = s.control.SetReadDeadline(time.Time{}) // http.Server.ReadTimeout is for the request, which has arrived
+	w.follow(r, v, q, s)
+}
+
+// follow sends events until the stream has to end.
+func (w *Web) follow(r *http.Request, v *visitor, q query, s *stream) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stop := context.AfterFunc(w.closing, cancel)
+	defer stop()
+	var last []byte
+	snap := w.sampler.Snapshot()
+	for {
+		if !w.stillReads(r, v) {
+			w.refused(r, v.token.name, "the right to read has ended")
+			_ = s.send("bye", nil)
+			return
+		}
+		body, err := w.fragment(ctx, snap, v, q)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			w.logger.Error("a page could not be drawn", slog.String("page", q.kind), slog.String("error", err.Error()))
+			return
+		case bytes.Equal(body, last):
+			err = s.beat(now())
+		default:
+			last = body
+			err = s.send("locks", body)
+		}
+		if err != nil {
+			return
+		}
+		if snap = w.next(ctx, snap); snap == nil {
+			if w.closing.Err() != nil {
+				_ = s.send("bye", nil)
+			}
+			return
+		}
+	}
+}
+
+// next waits for the next snapshot, but no longer than a heartbeat. It returns nil if ctx has
+// ended.
+func (w *Web) next(ctx context.Context, snap *sampler.Snapshot) *sampler.Snapshot {
+	bounded, cancel := context.WithTimeout(ctx, heartbeat)
+	defer cancel()
+	following, err := w.sampler.Next(bounded, snap.Number)
+	switch {
+	case err == nil:
+		return following
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return snap
+	}
+	return nil
+}
+
+// stillReads reports whether the visitor of a stream still has the right with which it began. A
+// visitor whose right has changed gets a new stream.
+func (w *Web) stillReads(r *http.Request, v *visitor) bool {
+	if w.authorize != nil {
+		found := w.authorize(r)
+		return found.Name == v.token.name && found.Right == v.right && found.Prefix == v.prefix
+	}
+	if !v.known() {
+		return true
+	}
+	w.refreshTokens()
+	k, ok := w.tokens.current(v.token)
+	if !ok || k != v.token {
+		return false
+	}
+	if _, isBearer := bearer(r); isBearer {
+		return true
+	}
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return false
+	}
+	_, ok = w.visits.find(c.Value, now())
+	return ok
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	sent    time.Time // when something was last sent
+	buf     []byte
+}
+
+var lineFeed, dataField = []byte("\n"), []byte("\ndata: ")
+
+// send sends an event. Its data may have several lines.
+func (s *stream) send(event string, data []byte) error {
+	s.buf = append(s.buf[:0], "event: "+event+"\ndata: "...)
+	s.buf = append(s.buf, bytes.ReplaceAll(data, lineFeed, dataField)...)
+	s.buf = append(s.buf, "\n\n"...)
+	err := s.flush(s.buf)
+	if cap(s.buf) > maxKept {
+		s.buf = nil
+	}
+	return err
+}
+
+// maxKept is the largest buffer that a stream keeps between two events.
+const maxKept = 4 << 10
+
+// beat sends a comment if nothing was sent for a while, so that a connection without a reader ends.
+func (s *stream) beat(at time.Time) error {
+	if at.Sub(s.sent) < heartbeat {
+		return nil
+	}
+	return s.flush([]byte(":\n\n"))
+}
+
+// flush sends text, with a deadline for slow readers.
+func (s *stream) flush(text []byte) error {
+	s.sent = now()
+	_ = s.control.SetWriteDeadline(s.sent.Add(eventPatience)) // a ResponseWriter of a test has no deadlines
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,283 @@
+package padlockweb
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// Right says what a visitor may do. Each right includes those before it.
+type Right int
+
+const (
+	// RightNone allows only /healthz, /readyz and the login.
+	RightNone Right = iota
+	// RightRead allows a visitor to see locks.
+	RightRead
+	// RightBreak allows a visitor to see locks and to break them.
+	RightBreak
+)
+
+// String returns "none", "read" or "break".
+func (r Right) String() string {
+	if r < RightNone || r > RightBreak {
+		return fmt.Sprintf("Right(%d)", int(r))
+	}
+	return [...]string{"none", "read", "break"}[r]
+}
+
+// token is a line of a token file.
+type token struct {
+	name   string
+	hash   [sha256.Size]byte // of the secret
+	right  Right
+	prefix string // the token is good for names that begin with it
+}
+
+// Tokens are the tokens that a Handler accepts. They are safe for concurrent use.
+//
+// A token file has a line for each token. Empty lines and lines that begin with # are ignored. The
+// fields are separated by spaces or tabs:
+//
+//	NAME SECRET RIGHT [PREFIX]
+//
+// NAME appears in the audit log. SECRET is the token itself, of at least 20 characters, or
+// "sha256:" and the SHA-256 of the token in hexadecimal digits, so that the file holds no secret.
+// RIGHT is read, or break, which includes read. With PREFIX the token is good only for locks whose
+// names begin with PREFIX. A prefix with spaces is a Go string in double quotes.
+type Tokens struct {
+	path string // "" if the tokens came from ParseTokens
+
+	mu      sync.Mutex
+	list    []token
+	looked  time.Time // when the file was looked at
+	version fileVersion
+	err     error // why the file as it is now cannot be used; nil if it can
+}
+
+// fileVersion tells whether a file has changed.
+type fileVersion struct {
+	size    int64
+	changed time.Time
+}
+
+// minSecret is the length of the shortest token. A token of 20 random letters cannot be guessed.
+const minSecret = 20
+
+// maxTokenFile is the size of the largest token file.
+const maxTokenFile = 1 << 20
+
+// reloadEvery is how often the file of tokens is looked at.
+const reloadEvery = time.Second
+
+// ParseTokens reads the text of a token file. An error names the line and contains no secret.
+func ParseTokens(text []byte) (*Tokens, error) {
+	list, err := parseTokens(text)
+	if err != nil {
+		return nil, err
+	}
+	return &Tokens{list: list}, nil
+}
+
+// OpenTokens reads a token file. Later changes of the file take effect within about a second, at
+// the next request. If the changed file is invalid or missing, the tokens that were read last stay
+// good and the Handler logs the error. OpenTokens refuses a file that other users can write.
+func OpenTokens(path string) (*Tokens, error) {
+	t := &Tokens{path: path}
+	if err := t.load(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Allow reports whether any of the tokens has the right.
+func (t *Tokens) Allow(right Right) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.list {
+		if k.right >= right {
+			return true
+		}
+	}
+	return false
+}
+
+// load reads the file. The caller holds t.mu, or nobody else has t yet.
+func (t *Tokens) load() error {
+	info, err := os.Stat(t.path)
+	if err != nil {
+		return fmt.Errorf("the token file cannot be read: %w", err)
+	}
+	t.version = fileVersion{info.Size(), info.ModTime()}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("the token file %s can be written by other users; chmod 600 it", t.path)
+	}
+	if info.Size() > maxTokenFile {
+		return fmt.Errorf("the token file %s has %d bytes; at most %d are allowed", t.path, info.Size(), maxTokenFile)
+	}
+	text, err := os.ReadFile(t.path)
+	if err != nil {
+		return fmt.Errorf("the token file cannot be read: %w", err)
+	}
+	list, err := parseTokens(text)
+	if err != nil {
+		return fmt.Errorf("the token file %s: %w", t.path, err)
+	}
+	t.list = list
+	return nil
+}
+
+// refresh reads the file again if it has changed. It returns an error once for each change that
+// cannot be used.
+func (t *Tokens) refresh(now time.Time) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.path == "" || now.Sub(t.looked) < reloadEvery {
+		return nil
+	}
+	t.looked = now
+	info, err := os.Stat(t.path)
+	if err == nil && t.err == nil && t.version == (fileVersion{info.Size(), info.ModTime()}) {
+		return nil
+	}
+	before := t.err
+	t.err = t.load()
+	if before != nil && t.err != nil && before.Error() == t.err.Error() {
+		return nil
+	}
+	return t.err
+}
+
+// find returns the token with the given secret. It compares the secret with every token, and the
+// time that this takes does not depend on the secret.
+func (t *Tokens) find(secret string) (token, bool) {
+	hash := sha256.Sum256([]byte(secret))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := -1
+	for i := range t.list {
+		same := subtle.ConstantTimeCompare(hash[:], t.list[i].hash[:])
+		found = subtle.ConstantTimeSelect(same, i, found)
+	}
+	if found < 0 {
+		return token{}, false
+	}
+	return t.list[found], true
+}
+
+// current returns the token as it is in the file now. ok is false if it is no longer there.
+func (t *Tokens) current(k token) (now token, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, other := range t.list {
+		if other.name == k.name && other.hash == k.hash {
+			return other, true
+		}
+	}
+	return token{}, false
+}
+
+func parseTokens(text []byte) ([]token, error) {
+	var list []token
+	names := map[string]bool{}
+	hashes := map[[sha256.Size]byte]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		k, err := parseToken(line)
+		switch {
+		case err != nil:
+		case names[k.name]:
+			err = fmt.Errorf("the name %q is there twice", k.name)
+		case hashes[k.hash]:
+			err = errors.New("another line has the same token")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		names[k.name], hashes[k.hash] = true, true
+		list = append(list, k)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it has no token")
+	}
+	return list, nil
+}
+
+// parseToken reads a line: name, secret, right and possibly a prefix.
+func parseToken(line string) (k token, err error) {
+	name, rest := cutField(line)
+	secret, rest := cutField(rest)
+	right, prefix := cutField(rest)
+	k.name = name
+	if strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 || len(name) > 64 {
+		return k, errors.New("the name has a control character, or more than 64 bytes")
+	}
+	switch right {
+	case "read":
+		k.right = RightRead
+	case "break":
+		k.right = RightBreak
+	default:
+		return k, errors.New("the third field must be read or break; a line is NAME SECRET RIGHT [PREFIX]")
+	}
+	if k.hash, err = parseSecret(secret); err != nil {
+		return k, err
+	}
+	k.prefix, err = parsePrefix(prefix)
+	return k, err
+}
+
+func parseSecret(secret string) (hash [sha256.Size]byte, err error) {
+	if digits, ok := strings.CutPrefix(secret, "sha256:"); ok {
+		raw, err := hex.DecodeString(digits)
+		if err != nil || len(raw) != sha256.Size {
+			return hash, errors.New("sha256: must be followed by 64 hexadecimal digits")
+		}
+		return [sha256.Size]byte(raw), nil
+	}
+	if len(secret) < minSecret {
+		return hash, fmt.Errorf("the token has %d characters, at least %d are needed; openssl rand -hex 32 makes one", len(secret), minSecret)
+	}
+	return sha256.Sum256([]byte(secret)), nil
+}
+
+func parsePrefix(text string) (string, error) {
+	if strings.HasPrefix(text, `"`) {
+		prefix, err := strconv.Unquote(text)
+		if err != nil {
+			return "", errors.New("the prefix is not a Go string in double quotes")
+		}
+		return prefix, nil
+	}
+	if strings.ContainsAny(text, " \t") {
+		return "", errors.New("a prefix with spaces must be in double quotes")
+	}
+	return text, nil
+}
+
+// cutField splits a line after its first field.
+func cutField(line string) (field, rest string) {
+	i := strings.IndexAny(line, " \t")
+	if i < 0 {
+		return line, ""
+	}
+	return line[:i], strings.TrimLeft(line[i:], " \t")
+}

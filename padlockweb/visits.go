@@ -1,0 +1,124 @@
+package padlockweb
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// visitor is the sender of a request.
+type visitor struct {
+	token  token // the zero token if anonymous
+	right  Right
+	prefix string
+}
+
+// sees reports whether the visitor may know that a lock of this name exists.
+func (v *visitor) sees(name string) bool {
+	return v.right >= RightRead && strings.HasPrefix(name, v.prefix)
+}
+
+// breaks reports whether the visitor may break a lock of this name.
+func (v *visitor) breaks(name string) bool { return v.right >= RightBreak && v.sees(name) }
+
+// known reports whether the visitor has a token.
+func (v *visitor) known() bool { return v.token.name != "" }
+
+func newVisitor(k token) *visitor { return &visitor{k, k.right, k.prefix} }
+
+// visits are the browsers that are logged in. The cookie holds a random number, and only its hash
+// is kept here. A visit ends with a logout, after visitTime, with its token, or when the process
+// ends.
+type visits struct {
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]visit
+}
+
+type visit struct {
+	token token
+	ends  time.Time
+}
+
+const (
+	visitTime = 12 * time.Hour
+	maxVisits = 1024
+)
+
+// begin starts a visit and returns the text for the cookie. If there are too many visits, it ends
+// the one that would end first.
+func (v *visits) begin(k token, now time.Time) string {
+	secret := rand.Text()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.all == nil {
+		v.all = make(map[[sha256.Size]byte]visit)
+	}
+	if len(v.all) >= maxVisits {
+		v.drop(now)
+	}
+	v.all[sha256.Sum256([]byte(secret))] = visit{k, now.Add(visitTime)}
+	return secret
+}
+
+// drop removes the visits that are over, and at least one.
+func (v *visits) drop(now time.Time) {
+	var first [sha256.Size]byte
+	var ends time.Time
+	for key, visit := range v.all {
+		if now.After(visit.ends) {
+			delete(v.all, key)
+		} else if ends.IsZero() || visit.ends.Before(ends) {
+			first, ends = key, visit.ends
+		}
+	}
+	if len(v.all) >= maxVisits {
+		delete(v.all, first)
+	}
+}
+
+// find returns the token of the visit that the cookie names.
+func (v *visits) find(secret string, now time.Time) (token, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	found, ok := v.all[sha256.Sum256([]byte(secret))]
+	return found.token, ok && now.Before(found.ends)
+}
+
+func (v *visits) end(secret string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.all, sha256.Sum256([]byte(secret)))
+}
+
+// cookieName is the name of the cookie of a visit.
+const cookieName = "padlock_visit"
+
+// setCookie sends the cookie of a visit. With an empty secret it removes the cookie.
+func setCookie(w http.ResponseWriter, r *http.Request, secret string) {
+	c := &http.Cookie{
+		Name: cookieName, Value: secret, Path: mount(r), MaxAge: int(visitTime / time.Second),
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	}
+	if secret == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// mount returns the path under which the Handler is mounted, as the browser sees it. It ends with a
+// slash. http.StripPrefix removes the path from r.URL, but not from r.RequestURI.
+func mount(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if own := r.URL.EscapedPath(); strings.HasSuffix(path, own) {
+		path = strings.TrimSuffix(path, own)
+	} else {
+		path = ""
+	}
+	if !strings.HasPrefix(path, "/") {
+		return "/"
+	}
+	return strings.TrimSuffix(path, "/") + "/"
+}
