@@ -56,7 +56,7 @@ func (f *measured) fine() bool { return f.Sum() == 0 && f.verdict.Illegal+f.verd
 
 // promises returns the rows of the table.
 func (f *measured) promises() (rows []promise) {
-	for _, id := range slices.Sorted(maps.Keys(soak.Meaning)) {
+	for _, id := range soak.Invariants() {
 		n := f.Violations[id]
 		text := fmt.Sprintf("%d violations", n)
 		switch {

@@ -110,7 +110,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
-		arrowRow{dir: "internal/soak", code: []string{".", "driver", "internal/soak"}, tests: rootTests},                                                             // the engine of padlock verify and of the chaos tests
+		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
 		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},

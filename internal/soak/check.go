@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Check looks for violations of the invariants I1 to I9, which Meaning explains. The second result
+// Check looks for violations of the invariants I1 to I12, which Meaning explains. The second result
 // is the longest delay of a loss signal, in processes that did not stand still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
@@ -28,6 +28,8 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 		c.signal(h)
 	}
 	c.idle()
+	c.slots()
+	c.leaders()
 	c.told()
 	slices.SortFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
 	return c.found, c.late
@@ -36,6 +38,9 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 // windows collects the times in which processes stood still, and those in which there was a fault.
 func (c *checker) windows() {
 	for _, e := range c.events {
+		if e.slow() {
+			c.slow = append(c.slow, [2]int64{e.Call, e.At})
+		}
 		switch e.Op {
 		case Stalled:
 			c.stalls[e.Worker] = append(c.stalls[e.Worker], [2]int64{e.Call, e.At})
@@ -59,7 +64,13 @@ func (c *checker) windows() {
 		c.stalls[w] = append(list, engines...).merged()
 	}
 	c.stalls[engine] = engines.merged()
-	c.still, c.faults = c.still.merged(), c.faults.merged()
+	c.still, c.faults, c.slow = c.still.merged(), c.faults.merged(), c.slow.merged()
+}
+
+// slow reports whether e is a call that never waits for a holder, and that took as long as only a
+// busy server needs. Such a server delays hand-overs too.
+func (e *Event) slow() bool {
+	return (e.Op == Released || e.Op == Verified || e.Op == Evicted) && e.At-e.Call >= int64(lead)
 }
 
 // overlaps checks I1.
@@ -166,6 +177,8 @@ func (c *checker) told() {
 			continue
 		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):
 			continue
+		case invariant == "I11" && e.Call != 0 && c.disturbed(e.Call, e.At):
+			continue // this is allowed: a release that failed is repeated in the background
 		case invariant == "I8" && c.several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
 			continue // this is allowed: a member that did not answer the break keeps the lease until it expires
 		}

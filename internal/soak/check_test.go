@@ -149,6 +149,10 @@ var stories = []struct {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 		return append(s, Event{Op: Stalled, Call: 700 * ms, At: 800 * ms})
 	}},
+	{"waited for a store that was slow to reply", nil, func(s []Event) []Event {
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
+		return append(s, Event{Op: Verified, Name: "other", Call: 300 * ms, At: 1000 * ms})
+	}},
 	{"waited for a fault", nil, func(s []Event) []Event {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 		return append(s, Event{Op: Faulted, Call: 30 * ms, At: 40 * ms})
@@ -239,6 +243,8 @@ func TestOrderOfArrival(t *testing.T) {
 		{"a process that stood still", []Event{earlier, later, {Op: Stalled, Worker: 1, Call: 1500 * ms, At: 1900 * ms}}, 0},
 		{"a process that stood still for a little", []Event{earlier, later, {Op: Stalled, Worker: 1, Call: 1500 * ms, At: 1650 * ms}}, 1},
 		{"a process that stood still for a little, and nearly at once", []Event{earlier, wait(2, 2, 1400, 2500), {Op: Stalled, Worker: 1, Call: 1100 * ms, At: 1250 * ms}}, 0},
+		{"a store that was slow to reply", []Event{earlier, later, {Op: Released, Worker: 4, Name: "other", Call: 1500 * ms, At: 1850 * ms}}, 0},
+		{"a store that replied in time", []Event{earlier, later, {Op: Released, Worker: 4, Name: "other", Call: 1500 * ms, At: 1750 * ms}}, 1},
 		{"a fault", []Event{earlier, later, {Op: Faulted, Worker: engine, Call: 1200 * ms, At: 1300 * ms}}, 0},
 	}
 	for _, c := range cases {

@@ -102,7 +102,9 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 		w := newWorker(o, g, refs[g], locker)
 		all.Go(func() { w.work(ctx) })
 	}
+	stop := o.candidates(ctx, main, locker)
 	all.Wait()
+	stop()
 	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := locker.Close(end); err != nil {

@@ -49,6 +49,10 @@ const (
 	// its descriptors, and Until is the number of its goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
+	// Led says that a candidate of an election led from Call to At. The pieces of one lead have the
+	// same Hold. In the last piece, Err says how the lead ended: "given up" means that the function
+	// of the leader decided to return.
+	Led Op = "led"
 	// Other means that another program than this one runs the worker's process with this Life.
 	Other Op = "other program"
 	// Voting means that a majority of several servers decides. If so, this is the first event of
@@ -90,6 +94,7 @@ type Event struct {
 	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
+	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
 	Err    string `json:"err,omitempty"`
 }
 

@@ -13,15 +13,17 @@ const patience = time.Second
 const slack = int64(700 * time.Millisecond)
 
 // idle checks I6: a waiter gets a name that nobody holds. No worker may wait longer than patience
-// for it, unless there is a fault or a process stands still.
+// for it, unless there is a fault, a process stands still or the store is slow to reply.
 func (c *checker) idle() {
 	busy := c.busy()
 	for _, e := range c.events {
 		if !e.Waited || e.At-e.Call < int64(patience) || e.Op == Refused && e.Err != "held" && e.Err != "timeout" {
 			continue
 		}
-		if gap := c.gap(&e, busy[e.Name]); gap > int64(patience) {
-			c.say("I6", e.At, e.Name, "worker %d waited, and nobody had it for %v", e.Worker, time.Duration(gap))
+		for _, name := range e.wanted() {
+			if gap := c.gap(&e, busy[name]); gap > int64(patience) {
+				c.say("I6", e.At, name, "worker %d waited, and nobody had it for %v", e.Worker, time.Duration(gap))
+			}
 		}
 	}
 }
@@ -43,7 +45,9 @@ func (c *checker) busy() map[string][]taken {
 	}
 	for _, e := range c.events {
 		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
-			busy[e.Name] = append(busy[e.Name], taken{e.Call, e.At + e.TTL + slack + c.coarse, 0})
+			for _, name := range e.wanted() {
+				busy[name] = append(busy[name], taken{e.Call, e.At + e.TTL + slack + c.coarse, 0})
+			}
 		}
 	}
 	for _, list := range busy {
@@ -67,7 +71,7 @@ func (c *checker) gap(e *Event, busy []taken) int64 {
 			excused = append(excused, b)
 		}
 	}
-	for _, f := range c.faults {
+	for _, f := range slices.Concat(c.faults, c.slow) {
 		if f[0] < e.At && f[1] > e.Call {
 			excused = append(excused, taken{f[0], f[1], 0})
 		}

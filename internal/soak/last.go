@@ -24,9 +24,11 @@ func (o *order) runShared(ctx context.Context, store driver.Store, refs []refere
 			w.work(ctx)
 		}()
 	}
+	stop := o.candidates(ctx, refs[o.Goroutines], locker)
 	for range o.Goroutines {
 		<-done
 	}
+	stop()
 	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	return locker.Close(end)
@@ -113,6 +115,7 @@ func (r *Run) names() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
 	}
+	names = append(names, r.namesOfMany()...)
 	last := (now() - r.base) / int64(r.Load.Epoch)
 	for i := range r.Load.Hot {
 		for n := max(0, last-2); n <= last; n++ {

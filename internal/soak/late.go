@@ -34,8 +34,7 @@ func (d *delay) doubt(h *Hold) {
 		return
 	}
 	last := &h.Spans[n-1]
-	from := last.To - d.most
-	from -= d.stalls[h.Worker].within(from, last.To) + d.stalls[engine].within(from, last.To)
+	from := d.before(h.Worker, last.To)
 	for _, e := range h.Events {
 		if e.Err == "" && (e.Op == Verified || e.Op == Promoted || e.Op == Demoted) {
 			from = max(from, min(e.Call, last.To))
@@ -43,6 +42,13 @@ func (d *delay) doubt(h *Hold) {
 	}
 	h.Doubt = max(from, h.Call)
 	last.To = h.Doubt
+}
+
+// before returns the time before which a hold certainly existed, if its worker noticed its end at
+// the given time.
+func (d *delay) before(worker int, end int64) int64 {
+	from := end - d.most
+	return from - d.stalls[worker].within(from, end) - d.stalls[engine].within(from, end)
 }
 
 // doubted reports whether the store may have ended a hold before the given time.

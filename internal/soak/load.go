@@ -25,6 +25,8 @@ type Load struct {
 	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, HoldAtLeast or MaxHold
 	Break                    int           // percent of the turns on the worker's own names
 	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; MaxHold is a fifth of a time in this range
+	Slots, Several           int           // shares of turns that take a permit, or several names together
+	Elections                int           // how many candidates each process has
 	Batch                    int           // how many holders in a row PassLocally allows, in every second process; 0 means no PassLocally
 }
 
@@ -36,6 +38,7 @@ func DefaultLoad() Load {
 		MinHold: time.Millisecond, MaxHold: 6 * time.Millisecond, Wait: 3 * time.Second,
 		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
 		Cool: 1, AtLeast: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond, Batch: 4,
+		Slots: 4, Several: 2, Elections: 1,
 	}
 }
 
@@ -70,6 +73,8 @@ type turn struct {
 	shared, convert, handOff     bool
 	fixed, pause, verify, extend bool
 	own, try, evict              bool
+	slots                        int  // how many permits the name has; 0 for a lock without slots
+	several                      bool // the turn takes several names together
 	cool, atLeast, limit         time.Duration
 }
 
@@ -116,6 +121,15 @@ func (d *dice) draw() turn {
 		t.name, t.shared, t.convert, t.handOff, t.pause = d.own, false, false, false, false
 		t.evict = d.percent(l.Break)
 	}
+	slots, several := d.percent(l.Slots), d.percent(l.Several)
+	switch {
+	case t.own:
+	case slots:
+		t.name, t.slots = slotted(l), slotsOf
+		t.shared, t.convert, t.handOff = false, false, false
+	case several:
+		t.several, t.shared, t.convert, t.handOff, t.pause = true, false, false, false, false
+	}
 	d.keep(&t)
 	return t
 }
@@ -125,7 +139,7 @@ func (d *dice) keep(t *turn) {
 	l := &d.load
 	cool, atLeast, limit := d.percent(l.Cool), d.percent(l.AtLeast), d.percent(l.Limit)
 	length := d.between(l.MinKeep, l.MaxKeep)
-	if hot := strings.HasPrefix(t.name, l.Prefix+"hot:"); hot || t.own || t.shared || t.convert || t.handOff || t.pause {
+	if hot := strings.HasPrefix(t.name, l.Prefix+"hot:"); hot || t.own || t.several || t.shared || t.convert || t.handOff || t.pause {
 		return
 	}
 	switch {

@@ -50,7 +50,7 @@ type arrival struct {
 func (c *checker) order(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
-		if e := h.Events[0]; e.Op == Acquired && e.Waited && !e.Shared {
+		if e := h.Events[0]; e.Op == Acquired && e.Waited && !e.Shared && e.Slots == 0 {
 			all = append(all, arrival{e.Worker, e.Call, e.At, c.firstSince(&e), h.ID})
 		}
 	}
@@ -66,15 +66,15 @@ func (c *checker) order(name string, holds []*Hold) {
 }
 
 // overtaken reports whether later was granted before earlier without an excuse. A fault is an
-// excuse. A stall is an excuse if it was so long that the process may have missed its turn. Shorter
-// stalls are subtracted from the times.
+// excuse, and so is a store that was slow to reply. A stall is an excuse if it was so long that the
+// process may have missed its turn. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
 	if ahead < int64(lead) || behind < int64(lead)/2 {
 		return false
 	}
 	from := earlier.first - int64(time.Second)
-	if c.faults.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(lead) {
+	if c.faults.within(from, earlier.at)+c.slow.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(lead) {
 		return false
 	}
 	ahead -= c.stood(earlier.worker, earlier.first, later.call)

@@ -133,8 +133,10 @@ func (p *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "  %s\n", p.Harm)
 	fmt.Fprintf(w, "  worst loss signal %v late, worst recovery %v\n", p.Late.Round(time.Millisecond), p.Recovery.Round(time.Millisecond))
 	fmt.Fprintf(w, "  porcupine: %s\n  violations: %s\n", p.Verdict, p.Measured())
-	for _, invariant := range slices.Sorted(maps.Keys(p.Violations)) {
-		fmt.Fprintf(w, "    %s: %s\n", invariant, Meaning[invariant])
+	for _, invariant := range Invariants() {
+		if p.Violations[invariant] > 0 {
+			fmt.Fprintf(w, "    %s: %s\n", invariant, Meaning[invariant])
+		}
 	}
 	for i, v := range p.Of {
 		if i == 10 {

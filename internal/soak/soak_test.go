@@ -38,6 +38,20 @@ func TestMemory(t *testing.T) {
 	if p.Sum() > 0 || p.Grants < 500 {
 		t.Error("that is not what memory promises")
 	}
+	leads, permits, several := map[int64]bool{}, 0, 0
+	for _, e := range o.Events {
+		switch {
+		case e.Op == Led:
+			leads[e.Hold] = true
+		case e.Op == Acquired && e.Slots > 0:
+			permits++
+		case e.Op == Acquired && strings.Contains(e.Name, "several:m:"):
+			several++
+		}
+	}
+	if len(leads) < 5 || permits < 20 || several < 5 {
+		t.Errorf("%d leads, %d permits and %d sets of names: the work with more than one lock is missing", len(leads), permits, several)
+	}
 }
 
 // hits counts the faults that are at work on each of some things.

@@ -17,6 +17,10 @@ func (w *worker) work(ctx context.Context) {
 			w.adopt(ctx, key, t)
 			continue
 		}
+		if t.several {
+			w.takeSeveral(ctx, t)
+			continue
+		}
 		if h := w.take(ctx, t); h != nil {
 			w.use(ctx, h)
 		}
@@ -62,7 +66,7 @@ func (w *worker) adopt(ctx context.Context, k Key, t turn) {
 		return
 	}
 	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
-	t.evict, t.atLeast, t.limit = false, 0, 0
+	t.evict, t.atLeast, t.limit, t.slots, t.several = false, 0, 0, 0, false
 	t.cool = 0 // after a shared hold, other readers may enter during the cool-down
 	begun := now()
 	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 // worker is one goroutine of a worker's process.
@@ -55,6 +56,10 @@ type held struct {
 	over atomic.Bool // Release was called, or the key was offered
 }
 
+// Name returns the name under which the store keeps the lock. For a permit this is a name of its
+// own, because no other caller may have the same permit.
+func (h *held) Name() string { return driver.StoredName(h.Lock) }
+
 func (w *worker) take(ctx context.Context, t turn) *held {
 	waiting := ctx
 	if t.cancel > 0 {
@@ -75,6 +80,9 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	if t.limit > 0 {
 		opts = append(opts, padlock.MaxHold(t.limit))
 	}
+	if t.slots > 0 {
+		opts = append(opts, padlock.Slots(t.slots))
+	}
 	begun := now()
 	var lock *padlock.Lock
 	var err error
@@ -93,7 +101,7 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 // refused logs the error. If the store is down, it pauses before the next request.
 func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
-	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Err: kind})
+	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Err: kind})
 	if kind != "held" {
 		pause(ctx, 20*time.Millisecond)
 	}
@@ -103,12 +111,12 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	w.holds++
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
 	e.At = now()
-	e.Name, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = lock.Name(), h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
+	e.Name, e.Slots, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = h.Name(), t.slots, h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
 	e.Until, e.Keep = claim(lock), int64(t.atLeast)
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {
-			w.log(Event{Op: Lost, Name: lock.Name(), Hold: h.id, Err: class(context.Cause(lock.Context()))})
+			w.log(Event{Op: Lost, Name: driver.StoredName(lock), Hold: h.id, Err: class(context.Cause(lock.Context()))})
 		}
 	})
 	return h

@@ -60,6 +60,7 @@ func Rows() []Row {
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling("sql", inDatabase(postgreSQL))},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
+		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling("sql", inDatabase(mariaDB))},
 		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},

@@ -1,0 +1,75 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/soak"
+)
+
+// many are broken stores that only the work with more than one lock can notice.
+var many = []mutant{
+	{name: "a permit that is given twice", within: 4000, seen: []string{"I10"}, load: func(l *soak.Load) { l.Slots, l.MaxHold = 50, 5*time.Millisecond },
+		open: func(s driver.Store, k *shared) driver.Store { return doubled{onServer{wrap{s}}, k} }},
+	{name: "a name of several that is left behind", within: 4000, seen: []string{"I11"}, load: func(l *soak.Load) { l.Several = 30 },
+		open: func(s driver.Store, k *shared) driver.Store { return leaving{onServer{wrap{s}}, k} }},
+	{name: "a lead that ends early in the store", within: 4000, seen: []string{"I12"},
+		open: func(s driver.Store, _ *shared) driver.Store { return deposing{onServer{wrap{s}}} }},
+}
+
+// doubled grants a permit that is held, now and then.
+type doubled struct {
+	onServer
+	*shared
+}
+
+func (s doubled) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.onServer.Acquire(ctx, r)
+	if _, slot, ok := driver.SplitSlot(r.Name); ok && slot >= 0 && errors.Is(err, driver.ErrHeld) && s.every(3, "permit") {
+		return driver.Grant{Fence: uint64(time.Now().UnixMicro()), TTL: r.TTL}, nil
+	}
+	return g, err
+}
+
+// leaving forgets to release the first one of several names, now and then.
+type leaving struct {
+	onServer
+	*shared
+}
+
+func (s leaving) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if strings.Contains(name, "several:a:") && s.every(5, "several") {
+		return driver.Released, nil
+	}
+	return s.onServer.Release(ctx, name, token, keep)
+}
+
+// deposing gives the leader of an election a third of the lease that it promises.
+type deposing struct{ onServer }
+
+func (s deposing) short(r driver.Request) driver.Request {
+	if strings.HasSuffix(r.Name, "election") {
+		r.TTL /= 3
+	}
+	return r
+}
+
+func (s deposing) promise(r driver.Request, g driver.Grant, err error) (driver.Grant, error) {
+	if err == nil && g.TTL > 0 {
+		g.TTL = r.TTL
+	}
+	return g, err
+}
+
+func (s deposing) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.onServer.Acquire(ctx, s.short(r))
+	return s.promise(r, g, err)
+}
+
+func (s deposing) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := s.onServer.Wait(ctx, s.short(r), reserve)
+	return s.promise(r, g, err)
+}

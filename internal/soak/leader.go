@@ -1,0 +1,166 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/election"
+)
+
+// electionName returns the name on which the candidates of all processes elect a leader.
+func electionName(prefix string) string { return prefix + "election" }
+
+const (
+	campaignFor = 2 * time.Second      // after this time a candidate begins anew, with other options
+	leadLook    = 5 * time.Millisecond // how often a leader looks whether it still leads
+	givenUp     = "given up"
+)
+
+var errLead = errors.New("the work of the leader failed")
+
+// campaign takes part in the election until ctx ends.
+func (w *worker) campaign(ctx context.Context) {
+	for ctx.Err() == nil {
+		l := &w.dice.load
+		opts := []padlock.Option{padlock.TTL(w.dice.between(l.MinTTL, l.MaxTTL))}
+		if w.dice.percent(20) {
+			opts = append(opts, padlock.NoRenewal())
+		}
+		e := election.New(w.locker, electionName(l.Prefix), election.LockOptions(opts...), election.BackOff(10*time.Millisecond, 50*time.Millisecond))
+		running, stop := context.WithTimeout(ctx, campaignFor)
+		// The error is of no interest: Run campaigns again after every error that may pass.
+		_ = e.Run(running, func(ctx context.Context) error { return w.lead(ctx, e) })
+		stop()
+		pause(ctx, w.dice.between(0, 20*time.Millisecond))
+	}
+}
+
+// lead is the work of a leader. It logs the times at which the candidate leads by its own clock.
+func (w *worker) lead(ctx context.Context, e *election.Election) error {
+	w.holds++
+	fence, _ := padlock.FenceFrom(ctx)
+	piece := Event{Op: Led, Name: electionName(w.dice.load.Prefix), Hold: w.first | w.holds, Fence: fence, Call: now()}
+	end := piece.Call + int64(w.dice.between(0, 300*time.Millisecond))
+	if w.dice.percent(20) {
+		end = forever // leads until the lease ends, or the candidate's time is over
+	}
+	for piece.At = now(); e.Leads(); piece.At = now() {
+		if over := piece.At >= end; over || ctx.Err() != nil {
+			if over {
+				piece.Err = givenUp
+			}
+			w.log(piece)
+			break
+		}
+		w.log(piece)
+		piece.Call = piece.At
+		pause(ctx, leadLook)
+	}
+	if w.dice.percent(30) {
+		return errLead
+	}
+	return nil
+}
+
+// A leadership is the time in which a candidate led.
+type leadership struct {
+	hold     int64
+	worker   int
+	fence    uint64
+	from, to int64
+	givenUp  bool
+}
+
+// leaders checks I12.
+func (c *checker) leaders() {
+	byHold := map[int64]*leadership{}
+	byName := map[string][]*leadership{}
+	for _, e := range c.events {
+		if e.Op != Led {
+			continue
+		}
+		l := byHold[e.Hold]
+		if l == nil {
+			l = &leadership{hold: e.Hold, worker: e.Worker, fence: e.Fence, from: e.Call}
+			byHold[e.Hold] = l
+			byName[e.Name] = append(byName[e.Name], l)
+		}
+		l.to, l.givenUp = max(l.to, e.At), l.givenUp || e.Err == givenUp
+	}
+	late := delayOf(c.events)
+	for name, leads := range byName {
+		for _, l := range leads {
+			if late.most > 0 && !l.givenUp {
+				l.to = late.before(l.worker, l.to)
+			}
+		}
+		c.oneLeader(name, leads)
+	}
+}
+
+// oneLeader compares each lead with those before it.
+func (c *checker) oneLeader(name string, leads []*leadership) {
+	slices.SortFunc(leads, func(a, b *leadership) int { return cmp.Compare(a.from, b.from) })
+	var last, highest leadership // the lead with the latest end so far, and the one with the greatest fence
+	for _, l := range leads {
+		switch {
+		case l.from < last.to && l.from < l.to:
+			c.say("I12", l.from, name, "lead %x (worker %d) began %v before the end of lead %x (worker %d)", l.hold, l.worker, time.Duration(last.to-l.from), last.hold, last.worker)
+		case l.fence != 0 && l.fence <= highest.fence:
+			c.say("I12", l.from, name, "lead %x has the fence %d, and lead %x before it had %d", l.hold, l.fence, highest.hold, highest.fence)
+		}
+		if l.to > last.to {
+			last = *l
+		}
+		if l.fence > highest.fence {
+			highest = *l
+		}
+	}
+}
+
+// candidates lets the candidates of a process take part in the election until stop is called, which
+// waits for them.
+func (o *order) candidates(ctx context.Context, ref referee, l *padlock.Locker) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for i := range o.Load.Elections {
+		w := newWorker(o, o.Goroutines+i, ref, l)
+		all.Go(func() { w.campaign(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// namesOfMany returns the names of the permits, of the locks that are taken together, and of the
+// election.
+func (r *Run) namesOfMany() (names []string) {
+	l := &r.Load
+	if l.Slots > 0 {
+		names = append(names, slotNames(slotted(l), slotsOf)...)
+	}
+	if l.Elections > 0 {
+		names = append(names, electionName(l.Prefix))
+	}
+	if l.Several == 0 {
+		return names
+	}
+	for i := range severalMiddle {
+		names = append(names, middleName(l.Prefix, i))
+	}
+	for worker, life := range r.court.lives() {
+		for past := max(0, life-26); past < life; past++ {
+			for g := range r.Goroutines {
+				own := severalNames(l.Prefix, ownName(l.Prefix, worker, g, past), 0)
+				names = append(names, own[0], own[2])
+			}
+		}
+	}
+	return names
+}

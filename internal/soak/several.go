@@ -1,0 +1,118 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// severalMiddle is how many names the workers take in the middle of their own ones.
+const severalMiddle = 2
+
+// severalNames returns the names that a worker takes together. In the order in which AcquireAll
+// takes them, a name that all workers want is between two names that only this worker uses. own is
+// the name of [ownName].
+func severalNames(prefix, own string, middle int) []string {
+	id := strings.TrimPrefix(own, prefix)
+	return []string{prefix + "several:a:" + id, middleName(prefix, middle), prefix + "several:z:" + id}
+}
+
+func middleName(prefix string, i int) string { return fmt.Sprintf("%sseveral:m:%d", prefix, i) }
+
+// takeSeveral takes several names together, works, and releases them. Whether it gets them or not,
+// its own names must be free at once afterwards.
+func (w *worker) takeSeveral(ctx context.Context, t turn) {
+	prefix := w.dice.load.Prefix
+	names := severalNames(prefix, w.dice.own, w.dice.IntN(severalMiddle))
+	opts := []padlock.Option{padlock.TTL(t.ttl), padlock.Wait(w.dice.between(0, 50*time.Millisecond))}
+	if t.fixed {
+		opts = append(opts, padlock.NoRenewal())
+	}
+	begun := now()
+	all, err := w.locker.AcquireAll(ctx, []string{names[2], names[0], names[1], names[0]}, opts...)
+	if err != nil {
+		w.severalRefused(ctx, begun, t, names, err)
+		return
+	}
+	var holds []*held
+	for _, name := range names {
+		lock := all.Lock(name)
+		if fence := all.Fences()[name]; fence != lock.Fence() {
+			w.log(Event{Op: Broken, Name: name, Err: fmt.Sprintf("I11 Fences returns %d, and the lock has the fence %d", fence, lock.Fence())})
+		}
+		holds = append(holds, w.got(Event{Op: Acquired, Call: begun}, lock, t))
+	}
+	for _, h := range holds {
+		w.change(h)
+	}
+	if w.releaseSeveral(all, holds) == nil {
+		w.mustBeFree(ctx, begun, t, names, "AcquireAll's locks were released")
+	}
+}
+
+// severalRefused logs a refusal. After it, AcquireAll must have left nothing behind, unless the
+// outcome of a request is unknown.
+func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names []string, err error) {
+	t.try = true // so that this does not count as a wait for one name
+	if held := errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain); held {
+		t.name = names[1]
+		w.refused(ctx, begun, t, err)
+		w.mustBeFree(ctx, begun, t, names, "AcquireAll was refused")
+		return
+	}
+	for _, t.name = range names {
+		w.refused(ctx, begun, t, err)
+	}
+}
+
+// mustBeFree takes those of the names that only this worker uses.
+func (w *worker) mustBeFree(ctx context.Context, begun int64, t turn, names []string, why string) {
+	t.fixed, t.limit = false, 0
+	for _, t.name = range []string{names[0], names[2]} {
+		call := now()
+		lock, err := w.locker.TryAcquire(ctx, t.name, padlock.TTL(t.ttl))
+		if err == nil {
+			w.release(w.got(Event{Op: Acquired, Call: call}, lock, t))
+			continue
+		}
+		w.refused(ctx, call, t, err)
+		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
+			w.log(Event{Op: Broken, Call: begun, Name: t.name, Err: "I11 " + why + ", and this name is held all the same: " + err.Error()})
+		}
+	}
+}
+
+// releaseSeveral releases locks that were taken together.
+func (w *worker) releaseSeveral(all *padlock.Locks, holds []*held) error {
+	var events []Event
+	for _, h := range holds {
+		h.over.Store(true)
+		w.begin(h, Released)
+		events = append(events, Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock)})
+	}
+	err := all.Release()
+	for _, e := range events {
+		e.At, e.Err = now(), class(errorFor(e.Name, err))
+		w.log(e)
+	}
+	return err
+}
+
+// errorFor returns the part of a joined error that is about a name, or nil.
+func errorFor(name string, err error) error {
+	if of, ok := err.(*padlock.Error); ok && of.Name == name {
+		return err
+	}
+	if parts, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, part := range parts.Unwrap() {
+			if found := errorFor(name, part); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}

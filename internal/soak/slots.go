@@ -1,0 +1,74 @@
+package soak
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// slotsOf is how many permits the name with slots has. All workers together want more at times.
+const slotsOf = 2
+
+// slotted returns the name with slots.
+func slotted(l *Load) string { return l.Prefix + "slots" }
+
+// slotNames returns the names under which a store keeps the permits and the gate of a name.
+func slotNames(name string, n int) (names []string) {
+	for i := range n {
+		names = append(names, driver.SlotName(name, i))
+	}
+	return append(names, driver.SlotGate(name, n))
+}
+
+// wanted returns the names of the locks that satisfy an acquire: that of the lock, or those of all
+// permits.
+func (e *Event) wanted() []string {
+	if e.Slots == 0 {
+		return []string{e.Name}
+	}
+	name := e.Name
+	if base, _, ok := driver.SplitSlot(name); ok {
+		name = base
+	}
+	return slotNames(name, e.Slots)[:e.Slots]
+}
+
+// slots checks I10. That no two holders have the same permit is I1, because each permit has a name
+// of its own.
+func (c *checker) slots() {
+	byName := map[string][]*Hold{}
+	for _, h := range c.holds {
+		if base, _, ok := driver.SplitSlot(h.Name); ok {
+			byName[base] = append(byName[base], h)
+		}
+	}
+	for name, holds := range byName {
+		c.atOnce(name, holds)
+	}
+}
+
+// atOnce counts how many holds are inside their windows at the same time.
+func (c *checker) atOnce(name string, holds []*Hold) {
+	type edge struct {
+		at   int64
+		step int
+		h    *Hold
+	}
+	var edges []edge
+	for _, h := range holds {
+		for _, s := range h.Spans {
+			if s.From < s.To {
+				edges = append(edges, edge{s.From, 1, h}, edge{s.To, -1, h})
+			}
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), a.step-b.step) })
+	inside := 0
+	for _, e := range edges {
+		inside += e.step
+		if most := e.h.Events[0].Slots; e.step > 0 && inside > most {
+			c.say("I10", e.at, name, "hold %x is number %d inside the window of its permit, of %d", e.h.ID, inside, most)
+		}
+	}
+}
