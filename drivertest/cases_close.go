@@ -34,6 +34,11 @@ var closeCases = []testCase{
 			if c.has.identify {
 				_, errs["StoreID"] = cl.StoreID(c.ctx)
 			}
+			if c.has.record {
+				errs["Record"] = cl.Record(c.ctx, r.Name, []driver.Record{{ID: "r", Text: "x"}})
+				_, errs["Records"] = cl.Records(c.ctx, r.Name)
+				_, errs["RecordedNames"] = cl.RecordedNames(c.ctx, r.Name)
+			}
 			for method, err := range errs {
 				if !errors.Is(err, driver.ErrClosed) {
 					c.errorf("%s after Close: want ErrClosed, got: %v", method, orGranted(err))

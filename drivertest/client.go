@@ -169,6 +169,30 @@ func (cl *client) StoreID(ctx context.Context) (string, error) {
 	return id, err
 }
 
+func (cl *client) Record(ctx context.Context, name string, records []driver.Record) error {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	err := ability[driver.Recorder](cl.store).Record(ctx, name, records)
+	cl.saw(&call{op: "Record", err: err})
+	return err
+}
+
+func (cl *client) Records(ctx context.Context, name string) ([]driver.Record, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	r, err := ability[driver.Recorder](cl.store).Records(ctx, name)
+	cl.saw(&call{op: "Records", err: err})
+	return r, err
+}
+
+func (cl *client) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	names, err := ability[driver.Recorder](cl.store).RecordedNames(ctx, prefix)
+	cl.saw(&call{op: "RecordedNames", err: err})
+	return names, err
+}
+
 func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()

@@ -43,6 +43,7 @@ var (
 	raises   = able("FenceRaiser", func(a *abilities) bool { return a.raise })
 	files    = able("FileSharer", func(a *abilities) bool { return a.file })
 	reports  = able("Reporter", func(a *abilities) bool { return a.report })
+	records  = able("Recorder", func(a *abilities) bool { return a.record })
 	places   = able("SamePlacer", func(a *abilities) bool { return a.place })
 
 	locates    = able("Locator", func(a *abilities) bool { return a.locate })
@@ -88,7 +89,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
-	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate bool
+	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record bool
 }
 
 // probe finds out the abilities of the store. It looks only for ErrUnsupported; the cases find
@@ -158,6 +159,10 @@ func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
 		_, err := v.Location(q.Name)
 		has.locate = supported(err)
 	}
+	if v, ok := driver.As[driver.Recorder](r.a); ok {
+		_, err := v.Records(ctx, q.Name)
+		has.record = supported(err)
+	}
 	_, has.place = driver.As[driver.SamePlacer](r.a)
 	if v, ok := driver.As[driver.FileSharer](r.a); ok {
 		f, err := v.File(q.Name, q.Token)
@@ -173,7 +178,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

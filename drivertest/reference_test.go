@@ -30,11 +30,12 @@ type world struct {
 	silent chan struct{} // closed when the server answers again; nil while it does
 	opens  []*ref
 	full   bool
-	starts int           // with no data
-	linger time.Duration // how long a reservation that nobody claims stays in the way; 0: MaxReservation
-	leak   chan struct{} // ends goroutines that were left behind
-	floor  uint64        // of all names' fences, for a bug
-	foil   atomic.Int64  // for bugs that change with every call
+	starts int                          // with no data
+	linger time.Duration                // how long a reservation that nobody claims stays in the way; 0: MaxReservation
+	recs   map[string]map[string]string // the texts of records, by name and ID
+	leak   chan struct{}                // ends goroutines that were left behind
+	floor  uint64                       // of all names' fences, for a bug
+	foil   atomic.Int64                 // for bugs that change with every call
 }
 
 // entry is one name.

@@ -14,7 +14,7 @@ func init() {
 		acquireCases, heldCases, extendCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
 		waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
-		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases,
+		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)
 }

@@ -1,0 +1,148 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var recordCases = []testCase{
+	{
+		name:   "record/kept",
+		clause: "Every process gets the records of a name, sorted by ID; a record replaces the one with the same ID; the records of other names are others.",
+		about:  "Recorder.Record Recorder.Records Record.ID Record.Text",
+		needs:  []need{records},
+		f: func(c *check) {
+			n, other := c.name(), c.name()
+			c.hasRecords(n, nil)
+			c.record(c.a, n, driver.Record{ID: "r2", Text: `{"a":"é\u0001"}`}, driver.Record{ID: "l-last", Text: "'; -- %s"})
+			c.record(c.b, n, driver.Record{ID: "r1", Text: "first"})
+			c.record(c.b, other, driver.Record{ID: "r1", Text: "of another name"})
+			c.record(c.a, n, driver.Record{ID: "r1", Text: "again"})
+			c.hasRecords(n, []driver.Record{{ID: "l-last", Text: "'; -- %s"}, {ID: "r1", Text: "again"}, {ID: "r2", Text: `{"a":"é\u0001"}`}})
+			c.hasRecords(other, []driver.Record{{ID: "r1", Text: "of another name"}})
+		},
+	},
+	{
+		name:   "record/bounded",
+		clause: "Of each series of a name, the store keeps the MaxRecords records with the greatest IDs, however they arrive.",
+		about:  "MaxRecords Recorder.Record",
+		needs:  []need{records},
+		f: func(c *check) {
+			n, spare := c.name(), 7
+			var want []driver.Record
+			for i := range driver.MaxRecords + spare {
+				r := driver.Record{ID: fmt.Sprintf("r%03d-x", i), Text: strings.Repeat("x", i+1)}
+				if i >= spare {
+					want = append(want, r)
+				}
+			}
+			c.record(c.a, n, driver.Record{ID: "s0", Text: "of another series"})
+			c.record(c.a, n, want[:20]...)
+			for i := range spare {
+				c.record(c.a, n, driver.Record{ID: fmt.Sprintf("r%03d-x", i), Text: "old"})
+			}
+			c.record(c.b, n, want[20:]...)
+			c.record(c.a, n, driver.Record{ID: "r000-x", Text: "older than all others"})
+			c.hasRecords(n, append(want, driver.Record{ID: "s0", Text: "of another series"}))
+		},
+	},
+	{
+		name:   "record/limits",
+		clause: "Record and Records check the name and the records: ErrInvalid, and nothing is kept. The longest name, ID and text are kept as they are.",
+		about:  "MaxRecord MaxRecordID",
+		needs:  []need{records},
+		f: func(c *check) {
+			n := c.name()
+			good := driver.Record{ID: "r1", Text: "good"}
+			for _, bad := range []driver.Record{
+				{ID: "", Text: "x"}, {ID: "1", Text: "x"}, {ID: "r/x", Text: "x"}, {ID: strings.Repeat("r", driver.MaxRecordID+1), Text: "x"},
+				{ID: "r", Text: ""}, {ID: "r", Text: strings.Repeat("x", driver.MaxRecord+1)}, {ID: "r", Text: "\xff"}, {ID: "r", Text: "\x00"},
+			} {
+				if err := c.a.Record(c.ctx, n, []driver.Record{good, bad}); !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("Record of %.60q returns %v, want ErrInvalid", bad, err)
+				}
+			}
+			c.hasRecords(n, nil)
+			for _, name := range []string{"", strings.Repeat("n", c.maxName()+1)} {
+				if err := c.a.Record(c.ctx, name, []driver.Record{good}); !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("Record for a name of %d bytes returns %v, want ErrInvalid", len(name), err)
+				}
+				if _, err := c.a.Records(c.ctx, name); !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("Records for a name of %d bytes returns %v, want ErrInvalid", len(name), err)
+				}
+			}
+			n += strings.Repeat("\xff", c.maxName()-len(n))
+			longest := driver.Record{ID: strings.Repeat("z", driver.MaxRecordID), Text: strings.Repeat("é", driver.MaxRecord/2)}
+			c.record(c.a, n, longest)
+			c.hasRecords(n, []driver.Record{longest})
+		},
+	},
+	{
+		name:   "record/names",
+		clause: "RecordedNames returns the names that have records and begin with prefix, byte for byte, whatever bytes they have.",
+		about:  "Recorder.RecordedNames",
+		needs:  []need{records},
+		f: func(c *check) {
+			stem := c.name() + "/"
+			c.record(c.a, c.name(), driver.Record{ID: "r", Text: "x"})
+			var names []string
+			for _, odd := range []string{"a", "A", "a ", "\x00", "\n", "{a}", "../a", "\xff", "%", "_", "*", "a*", "[a]", "'", "\\"} {
+				names = append(names, stem+odd)
+				c.record(c.a, stem+odd, driver.Record{ID: "r", Text: "x"}, driver.Record{ID: "s", Text: "x"})
+			}
+			c.recordedNames(stem, names)
+			c.recordedNames(stem+"*", []string{stem + "*"})
+			c.recordedNames(stem+"nobody", nil)
+		},
+	},
+	{
+		name:   "record/no-lock",
+		clause: "Records need no lock and are none: the name stays free, and they outlive holds.",
+		about:  "Recorder.Record",
+		needs:  []need{records},
+		f: func(c *check) {
+			n, r := c.name(), driver.Record{ID: "r", Text: "x"}
+			c.record(c.a, n, r)
+			l := c.take(c.b, c.request(n), "of a name with records")
+			c.record(c.a, n, driver.Record{ID: "s", Text: "while it is held"})
+			c.verify(l, "after Record")
+			c.free(l)
+			c.hasRecords(n, []driver.Record{r, {ID: "s", Text: "while it is held"}})
+		},
+	},
+}
+
+// record writes records, which may take several attempts.
+func (c *check) record(cl *client, name string, rs ...driver.Record) {
+	var err error
+	c.poll(c.patience, func() bool {
+		err = cl.Record(c.ctx, name, rs)
+		return err == nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
+	})
+	if err != nil {
+		c.failf("Record: %v", err)
+	}
+}
+
+// hasRecords checks that every process finds exactly these records.
+func (c *check) hasRecords(name string, want []driver.Record) {
+	for _, cl := range []*client{c.a, c.b} {
+		got, err := cl.Records(c.ctx, name)
+		if err != nil || !slices.Equal(got, want) {
+			c.failf("Records returns %d records, %.200q, %v; want %d, %.200q", len(got), got, err, len(want), want)
+		}
+	}
+}
+
+func (c *check) recordedNames(prefix string, want []string) {
+	got, err := c.b.RecordedNames(c.ctx, prefix)
+	slices.Sort(got)
+	slices.Sort(want)
+	if got = slices.Compact(got); err != nil || !slices.Equal(got, want) {
+		c.failf("RecordedNames(%q) returns %q, %v; want %q", prefix, got, err, want)
+	}
+}

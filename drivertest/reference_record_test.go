@@ -1,0 +1,99 @@
+package drivertest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// recordsOf returns the records of name by ID. With a bug, each process has its own.
+func (s *ref) recordsOf(name string) map[string]string {
+	if s.w.recs == nil {
+		s.w.recs = map[string]map[string]string{}
+	}
+	if s.is(recordsPerProcess) {
+		for i, o := range s.w.opens {
+			if o == s {
+				name += strings.Repeat("\x00", i+1)
+			}
+		}
+	}
+	if s.w.recs[name] == nil {
+		s.w.recs[name] = map[string]string{}
+	}
+	return s.w.recs[name]
+}
+
+// Record implements driver.Recorder.
+func (s *ref) Record(ctx context.Context, name string, rs []driver.Record) error {
+	err := cmp.Or(driver.CheckName(name, &s.w.g), driver.CheckRecords(rs))
+	if err != nil && !s.is(recordsOfAnyKind) {
+		return err
+	}
+	return s.ask(ctx, func() error {
+		of := s.recordsOf(name)
+		for _, r := range rs {
+			if _, known := of[r.ID]; !known || !s.is(recordsRepeat) {
+				of[r.ID] = r.Text
+			}
+			s.trim(of, r.ID[:min(1, len(r.ID))])
+		}
+		if s.is(recordsTakeTheName) {
+			e := s.w.entry(name)
+			e.cooling = s.w.now().Add(driver.MaxTTL)
+		}
+		return nil
+	})
+}
+
+// trim removes the records of a series that are too much.
+func (s *ref) trim(of map[string]string, series string) {
+	if s.is(recordsShareABound) {
+		series = ""
+	}
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		if strings.HasPrefix(id, series) {
+			ids = append(ids, id)
+		}
+	}
+	if s.is(recordsKeepTheFirst) {
+		slices.Reverse(ids)
+	}
+	for len(ids) > driver.MaxRecords && !s.is(recordsGrow) {
+		delete(of, ids[0])
+		ids = ids[1:]
+	}
+}
+
+// Records implements driver.Recorder.
+func (s *ref) Records(ctx context.Context, name string) (rs []driver.Record, err error) {
+	if err := driver.CheckName(name, &s.w.g); err != nil && !s.is(recordsOfAnyKind) {
+		return nil, err
+	}
+	err = s.ask(ctx, func() error {
+		of := s.recordsOf(name)
+		for _, id := range slices.Sorted(maps.Keys(of)) {
+			rs = append(rs, driver.Record{ID: id, Text: of[id]})
+		}
+		return nil
+	})
+	return rs, err
+}
+
+// RecordedNames implements driver.Recorder.
+func (s *ref) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
+	err = s.ask(ctx, func() error {
+		for name, of := range s.w.recs {
+			if len(of) > 0 && (strings.HasPrefix(name, prefix) || s.is(recordedNamesAll)) {
+				names = append(names, name)
+			}
+		}
+		return nil
+	})
+	return names, err
+}
