@@ -39,7 +39,7 @@ type scripts struct {
 	fastClaim, join, pass, swap          *script
 	acquire, extend, release, wait       *script
 	convert, raise, break_, inspect      *script
-	identify                             *script
+	identify, record, records            *script
 }
 
 func newScripts(layout string) *scripts {
@@ -51,6 +51,8 @@ func newScripts(layout string) *scripts {
 		fastClaim:   newScript("fast_claim_" + layout),
 		join:        newScript("join"),
 		identify:    newScript("identify"),
+		record:      newScript("record"),
+		records:     newScript("records"),
 		pass:        newScript("handover", "key_"+layout, "pass"),
 		swap:        newScript("handover", "key_"+layout, "swap", "pass"),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),

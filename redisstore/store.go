@@ -41,6 +41,7 @@ var _ interface {
 	driver.Lister
 	driver.Breaker
 	driver.FenceRaiser
+	driver.Recorder
 	driver.Reporter
 	driver.Identifier
 } = (*Store)(nil)

@@ -1,0 +1,108 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// records is the key of a name's records: a hash of texts by ID.
+func (l lock) records() string { return l.stem + recordsMark + l.name }
+
+const recordsMark = "r:"
+
+// Record implements driver.Recorder. The records of a name expire [driver.RecordKeep] after the
+// last one was written.
+func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
+	if err := cmp.Or(driver.CheckName(name, &s.guarantees), driver.CheckRecords(records)); err != nil {
+		return err
+	}
+	c, err := s.forRecords(ctx)
+	if err != nil {
+		return err
+	}
+	args := []string{strconv.Itoa(driver.MaxRecords), itoa(driver.RecordKeep.Milliseconds())}
+	for _, r := range records {
+		args = append(args, r.ID, r.Text)
+	}
+	if err := s.scripts.record.do(ctx, c, []string{s.keys.lock(name).records()}, args).Error(); err != nil {
+		return s.failure(ctx, err)
+	}
+	return nil
+}
+
+func (s *Store) forRecords(ctx context.Context) (*connected, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	return s.ready(ctx, false)
+}
+
+// Records implements driver.Recorder.
+func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, error) {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
+		return nil, err
+	}
+	c, err := s.forRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	flat, err := s.scripts.records.do(ctx, c, []string{s.keys.lock(name).records()}, nil).AsStrSlice()
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	var records []driver.Record
+	for i := 0; i+1 < len(flat); i += 2 {
+		records = append(records, driver.Record{ID: flat[i], Text: flat[i+1]})
+	}
+	slices.SortFunc(records, func(a, b driver.Record) int { return strings.Compare(a.ID, b.ID) })
+	return records, nil
+}
+
+// RecordedNames implements driver.Recorder. It scans all keys of the records, in portions.
+func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+	c, err := s.forRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	pattern := glob(s.config.prefix+reserved) + "???}" + recordsMark + glob(prefix) + "*"
+	for _, node := range c.Nodes() {
+		if err := s.scanRecords(ctx, node, pattern, seen); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Collect(maps.Keys(seen)), nil
+}
+
+func (s *Store) scanRecords(ctx context.Context, node rueidis.Client, pattern string, seen map[string]bool) error {
+	for cursor := uint64(0); ; {
+		e, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Type("hash").Build()).AsScanEntry()
+		if err != nil {
+			return s.failure(ctx, err)
+		}
+		for _, key := range e.Elements {
+			if name, ok := s.keys.recordedName(key); ok {
+				seen[name] = true
+			}
+		}
+		if cursor = e.Cursor; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// recordedName returns the name whose records are kept at key.
+func (k *keyer) recordedName(key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, k.prefix+reserved)
+	if !ok || len(rest) < 6 || rest[3:6] != "}"+recordsMark {
+		return "", false
+	}
+	return rest[6:], true
+}
