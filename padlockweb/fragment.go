@@ -90,7 +90,7 @@ func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query
 	default:
 		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
 		if q.filter != "" {
-			c.Caption, c.Nothing = "Names that match "+shown(q.filter), "Nothing that is held matches the filter."
+			c.Caption, c.Nothing = "Names that match "+q.filter, "Nothing that is held matches the filter."
 		}
 	}
 	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {

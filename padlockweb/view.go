@@ -88,8 +88,9 @@ const (
 
 // newQuery reads the parameters of a page.
 func newQuery(kind string, values url.Values) query {
-	q := query{kind: kind, filter: values.Get("q"), sort: values.Get("sort")}
-	q.filter = q.filter[:min(len(q.filter), maxFilter)]
+	q := query{kind: kind, sort: values.Get("sort")}
+	filter := values.Get("q")
+	q.filter = shown(filter[:min(len(filter), maxFilter)]) // names are compared as they are shown
 	switch kind {
 	case "name":
 		q.name = values.Get("n")
@@ -188,7 +189,7 @@ func (q query) matches(n *sampler.Name) bool {
 		return true
 	}
 	text := strings.ToLower(q.filter)
-	in := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
+	in := func(s string) bool { return strings.Contains(strings.ToLower(shown(s)), text) }
 	return in(n.Name) || in(n.Path) || in(level(n)) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
 }
 
@@ -300,7 +301,7 @@ func span(d time.Duration) string {
 	return strconv.Itoa(int(d/(24*time.Hour))) + " days"
 }
 
-// ago formats a moment for a reader.
+// moment formats a time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"
