@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -15,8 +16,9 @@ import (
 // concurrent use. Locks must not be copied.
 type Locks struct {
 	_     noCopy
-	set   *lockSet
+	set   lockSet // its holds are empty in the zero Locks
 	locks []*Lock // sorted by name
+	room  [setRoom]*Lock
 }
 
 // AcquireAll takes the locks on all names, or none of them. It sorts the names, leaves out
@@ -34,12 +36,13 @@ type Locks struct {
 // empty, the error is ErrInvalid. If the store keeps two of the names in the same place, so that
 // they share one lock, AcquireAll returns ErrInvalid.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
-	s := l.newLockSet(ctx, call{op: OpAcquire}, opts)
-	if err := s.takeAll(names); err != nil {
+	all := &Locks{}
+	all.set.init(l, ctx, call{op: OpAcquire}, opts)
+	if err := all.set.takeAll(names); err != nil {
 		return nil, err
 	}
-	all := &Locks{set: s}
-	for _, h := range s.holds {
+	all.locks = all.room[:0]
+	for _, h := range all.set.holds {
 		k, _ := handle(h, nil)
 		all.locks = append(all.locks, k)
 	}
@@ -53,7 +56,8 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 // DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins its error to
 // the error of fn.
 func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	s := l.newLockSet(ctx, call{op: OpAcquire, within: true}, opts)
+	s := &lockSet{}
+	s.init(l, ctx, call{op: OpAcquire, within: true}, opts)
 	if err := s.takeAll(names); err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (k *Locks) Fences() map[string]uint64 {
 // Context returns a context that ends when the first of the locks ends. context.Cause returns the
 // *Error of that lock. In all other respects it is like the context of a Lock.
 func (k *Locks) Context() context.Context {
-	if k == nil || k.set == nil {
+	if len(k.of()) == 0 {
 		return noHold.context()
 	}
 	return k.set.context()
@@ -148,7 +152,7 @@ func (k *Locks) Check(ctx context.Context) error {
 // Release releases all locks in reverse order, and returns their errors joined. Each of them is an
 // *Error with the name of the lock; see Lock.Release. A second Release returns the same.
 func (k *Locks) Release(opts ...ReleaseOption) error {
-	if k == nil || k.set == nil {
+	if len(k.of()) == 0 {
 		return noHold.giveUp(nil)
 	}
 	err := k.set.giveUp(opts)
@@ -169,52 +173,70 @@ func FencesFrom(ctx context.Context) map[string]uint64 {
 	return fences
 }
 
-// lockSet is one call for several names, and then its holds. During the call, the context of each
-// request contains the holds that the call already has, as if calls of Do were nested.
+// lockSet is one call for several names, and then its holds. Each hold is the outer hold of the
+// next one, as if calls of Do were nested.
 type lockSet struct {
 	call
 	l     *Locker
 	ctx   context.Context // the caller's
 	set   settings
-	start driver.Instant
-	holds []*hold // in the order in which they were taken
+	start driver.Instant  // only if Wait is given
+	holds []*hold         // in the order in which they were taken
+	room  [setRoom]*hold  // the first memory of holds
+	own   [setRoom]string // the first memory of the sorted names
 
-	// waiting is the context of the requests. It ends when ctx ends, or when a hold that the call
-	// already has is over.
-	waiting  context.Context
-	lasting  context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
-	end      context.CancelCauseFunc
-	requests []driver.Request // the request of each hold
+	requests []driver.Request // the request of each hold; only if HoldAtLeast is given
+
+	mu      sync.Mutex      // guards lasting; it is locked before Locker.mu
+	lasting context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
 }
 
-func (l *Locker) newLockSet(ctx context.Context, c call, opts []Option) *lockSet {
-	return &lockSet{call: c, l: l, ctx: ctx, set: l.cfg.defaults.with(opts)}
+// setRoom is the number of names up to which the parts of a lockSet need no memory of their own.
+const setRoom = 4
+
+func (s *lockSet) init(l *Locker, ctx context.Context, c call, opts []Option) {
+	s.call, s.l, s.ctx, s.set = c, l, ctx, l.cfg.defaults
+	if len(opts) > 0 {
+		s.set = s.set.with(opts)
+	}
+	s.holds = s.room[:0]
 }
 
 // takeAll takes all locks, or none.
 func (s *lockSet) takeAll(names []string) error {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	names = append(s.own[:0], names...)
+	slices.Sort(names)
+	names = slices.Compact(names)
 	if err := s.check(names); err != nil {
 		return failed(s.op, "", err)
 	}
-	s.start = s.l.clock.Now()
-	var stopWaiting, stopLasting context.CancelCauseFunc
-	s.waiting, stopWaiting = context.WithCancelCause(s.ctx)
-	lasting := s.waiting
-	if !s.within {
-		lasting = context.WithoutCancel(s.ctx)
+	if s.set.wait > 0 {
+		s.start = s.l.clock.Now()
 	}
-	s.lasting, stopLasting = context.WithCancelCause(lasting)
-	s.end = func(cause error) { stopLasting(cause); stopWaiting(cause) }
 	for _, name := range names {
 		if err := s.takeNext(name); err != nil {
 			s.abandon()
 			return err
 		}
 	}
-	if err := s.holdAtLeast(); err != nil {
+	err := s.lost()
+	if err == nil {
+		err = s.holdAtLeast()
+	}
+	if err != nil {
 		s.abandon()
-		return err
+	}
+	return err
+}
+
+// lost returns the error of a hold that ended while s took the others, or nil.
+func (s *lockSet) lost() error {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	for _, h := range s.holds {
+		if h.cause != nil {
+			return failed(OpHold, h.name, h.cause)
+		}
 	}
 	return nil
 }
@@ -230,8 +252,8 @@ func (s *lockSet) check(names []string) error {
 	if err := s.set.check(&s.l.guarantees); err != nil {
 		return err
 	}
-	where, ok := driver.As[driver.Locator](s.l.store)
-	if !ok {
+	where := s.l.locator
+	if where == nil {
 		return nil
 	}
 	at := make(map[string]string, len(names))
@@ -252,34 +274,75 @@ func (s *lockSet) check(names []string) error {
 
 // takeNext takes the lock on name, in addition to the locks that s has.
 func (s *lockSet) takeNext(name string) error {
-	a := &attempt{l: s.l, ctx: s.inside(s.waiting), call: s.call, set: s.set}
+	a := attempt{l: s.l, ctx: s.ctx, call: s.call, set: s.set, inside: s.last()}
 	a.set.holdAtLeast = 0 // see holdAtLeast
 	if a.set.wait > 0 {
 		a.set.wait = max(0, s.set.wait-s.l.clock.Now().Sub(s.start))
 	}
 	if s.l.cfg.observers != nil {
+		a.ctx = s.withValues(a.ctx)
 		a.observe(name)
 	}
-	h, err := a.run(name)
-	if err != nil {
-		if cause := context.Cause(s.waiting); cause != nil && s.ctx.Err() == nil {
-			return cause // a lock that s had is over
-		}
-		return err
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.take()
 	}
-	s.holds = append(s.holds, h)
-	s.requests = append(s.requests, a.request)
-	h.whenOver(s.end)
+	if wait {
+		return s.waitFor(a, name)
+	}
+	return s.taken(&a, name, err)
+}
+
+// waitFor continues a in the line. The wait also ends when a hold that s has is over.
+func (s *lockSet) waitFor(a attempt, name string) error {
+	waiting, stop := s.until(a.ctx)
+	defer stop(nil)
+	a.ctx = waiting
+	err := s.taken(&a, name, a.wait())
+	if cause := context.Cause(waiting); err != nil && cause != nil && s.ctx.Err() == nil {
+		return cause // a lock that s had is over
+	}
+	return err
+}
+
+// taken adds the hold that a got, or ends a if it failed.
+func (s *lockSet) taken(a *attempt, name string, err error) error {
+	if err != nil {
+		return a.refused(name, err)
+	}
+	if a.events != nil {
+		a.announce()
+	}
+	s.holds = append(s.holds, a.h)
+	if s.set.holdAtLeast != 0 {
+		s.requests = append(s.requests, a.request)
+	}
 	return nil
 }
 
-// inside returns a context that ends with ctx, belongs to the innermost hold, and has the values
-// that observers added.
-func (s *lockSet) inside(ctx context.Context) context.Context {
+// last returns the innermost hold, or nil.
+func (s *lockSet) last() *hold {
 	if len(s.holds) == 0 {
+		return nil
+	}
+	return s.holds[len(s.holds)-1]
+}
+
+// until returns a context that ends with ctx, and when the first hold of s is over.
+func (s *lockSet) until(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	for _, h := range s.holds {
+		h.whenOver(stop)
+	}
+	return ctx, stop
+}
+
+// withValues returns ctx with the values that observers added to the context of the innermost hold.
+func (s *lockSet) withValues(ctx context.Context) context.Context {
+	h := s.last()
+	if h == nil {
 		return ctx
 	}
-	h := s.holds[len(s.holds)-1]
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
 	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
@@ -300,7 +363,19 @@ func (c valuesBefore) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (s *lockSet) context() context.Context { return s.inside(s.lasting) }
+func (s *lockSet) context() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lasting == nil {
+		ctx := s.ctx
+		if !s.within {
+			ctx = context.WithoutCancel(ctx)
+		}
+		ctx, _ = s.until(ctx) // when the locks are released, this context ends and frees what it needs
+		s.lasting = s.withValues(ctx)
+	}
+	return s.lasting
+}
 
 // holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
 // were in the first requests and a later name were refused, the earlier names would stay taken. If
@@ -350,7 +425,6 @@ func (s *lockSet) abandon() {
 			s.l.mu.Unlock()
 		}
 	}
-	s.end(ErrReleased)
 }
 
 // giveUp releases all holds.
@@ -364,9 +438,6 @@ func (s *lockSet) giveUp(opts []ReleaseOption) error {
 		default:
 			err = &joined{err, e}
 		}
-	}
-	if !errors.Is(err, ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) { // after these the locks are still held
-		s.end(failed(OpHold, s.holds[0].name, ErrReleased))
 	}
 	return err
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // begin tries to take the lock at once. If the caller has to wait, begin returns an attempt. With
-// Slots, begin tries nothing and returns an attempt too. Only an attempt that is returned is on the
-// heap.
+// Slots, begin also returns an attempt if it has not tried every permit. Only an attempt that is
+// returned is on the heap.
 //
 //go:noinline
 func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
@@ -21,8 +21,7 @@ func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option)
 		a.set.wait = 0
 	}
 	if a.set.slots != 0 && a.replaces == nil {
-		onHeap := a
-		return nil, &onHeap, nil
+		return a.beginPermit(name)
 	}
 	if l.cfg.observers != nil {
 		a.observe(name)
@@ -83,8 +82,11 @@ func (a *attempt) prepare(name string) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	outer := lockFrom(a.ctx)
-	if outer != nil && a.replaces == nil && outer.covers(l, name) {
+	outer := a.inside
+	if outer == nil {
+		outer = lockFrom(a.ctx)
+	}
+	if outer != nil && a.replaces == nil && !a.anySlot && outer.covers(l, name) {
 		return ErrAlreadyHeld
 	}
 	if err := set.check(&l.guarantees); err != nil {

@@ -175,7 +175,7 @@ func (p *parking) over() {
 
 // passes reports whether the lock that a gets may be passed on later.
 func (a *attempt) passes() bool {
-	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && (!a.part || a.gate) && !a.h.detached
+	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
 
 // unlist removes h from the holds that may be passed on. If wake is true, the turn that is parked

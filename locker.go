@@ -36,6 +36,9 @@ type Locker struct {
 	identifier driver.Identifier // nil if the store has no id
 	waiter     driver.Waiter     // nil if the store cannot wake waiters
 	converter  driver.Converter  // nil if the store cannot change a mode
+	slotTaker  driver.SlotTaker  // nil if the store cannot take a permit in one step
+	slotWaiter driver.SlotWaiter // nil if the store cannot wait for any of several permits
+	locator    driver.Locator    // nil unless two names can share one lock in the store
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -91,6 +94,9 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.waiter, _ = driver.As[driver.Waiter](store)
 	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
+	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
+	l.slotWaiter, _ = driver.As[driver.SlotWaiter](store)
+	l.locator, _ = driver.As[driver.Locator](store)
 	if l.guarantees.InProcess {
 		l.enqueuer, _ = driver.As[driver.Enqueuer](store)
 	}

@@ -28,9 +28,9 @@ func Slots(n int) Option {
 	return option(func(s *settings) { s.slots = n })
 }
 
-// permits is one call that takes one of n permits. A call that is scanning tries every permit once,
-// from 0 to n-1. It begins with queueing instead if other callers of this process already wait, so
-// that the order is kept. A call that is queueing waits for the lock on the gate. A call that is
+// permits is one call that takes one of n permits. A call that is scanning tries every permit once:
+// with one request if the store is a driver.SlotTaker, and otherwise from 0 to n-1. It begins with
+// queueing instead if other callers of this process already wait, so that the order is kept. A call that is queueing waits for the lock on the gate. A call that is
 // watching tries every permit, waits until one may be free, and tries again. The transitions are:
 //
 //	state     event                         what happens
@@ -56,24 +56,68 @@ type permits struct {
 	events  *eventQueue // nil if there is no observer
 	held    []error     // for each permit the last *HeldError
 	noted   bool        // EventContended was noted
+	singly  bool        // the store cannot serve this call in one step
 	timeout bool        // the time of Wait is over
 	poll    poller
 }
 
-// takePermit takes one of the permits of name. a has been given the options of the call, and has
-// tried nothing.
+// beginPermit is begin for one of the permits of name. It tries them in one step, if the store can
+// do that and nothing else needs to be checked.
+func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
+	l := a.l
+	if l.slotTaker == nil || l.locator != nil || a.set.shared || lockFrom(a.ctx) != nil {
+		onHeap := *a
+		return nil, &onHeap, nil
+	}
+	if l.cfg.observers != nil {
+		a.observe(name)
+	}
+	a.anySlot, a.ahead = true, a.set.wait == 0
+	err := driver.CheckSlots(name, a.set.slots, &l.guarantees)
+	if err == nil {
+		err = a.prepare(name)
+	}
+	if err == nil {
+		sent := l.now()
+		a.start = sent
+		err = a.try(sent)
+	}
+	switch refused := errors.Is(err, ErrHeld) || splitVote(err); {
+	case err == nil:
+		if a.events != nil {
+			a.announce()
+		}
+		return a.h, nil, nil
+	case refused:
+		a.contended(err)
+		if a.set.wait == 0 {
+			return nil, nil, a.refused(name, err)
+		}
+	case !errors.Is(err, errors.ErrUnsupported):
+		return nil, nil, a.refused(name, err)
+	}
+	a.drop(err)
+	onHeap := *a
+	onHeap.counted, onHeap.anySlot = false, false
+	return nil, &onHeap, nil
+}
+
+// takePermit takes one of the permits of name. a has been given the options of the call. It may have
+// tried every permit; a.held is the result.
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {
-	p := &permits{call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, poll: poller{l: a.l}}
-	if a.l.cfg.observers != nil {
+	if a.l.cfg.observers != nil && a.events == nil {
 		a.observe(name)
-		p.ctx, p.events = a.ctx, a.events
+	}
+	p := &permits{
+		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted,
+		poll: poller{l: a.l},
 	}
 	err := p.check()
 	if err == nil {
 		var h *hold
-		if h, err = p.take(); err == nil {
+		if h, err = p.take(a.held); err == nil {
 			return h, nil
 		}
 	}
@@ -106,8 +150,8 @@ func (p *permits) check() error {
 // checkPlaces returns ErrInvalid if the gate shares a lock with one of the permits, because the
 // caller at the gate would then wait for itself.
 func (p *permits) checkPlaces() error {
-	where, ok := driver.As[driver.Locator](p.l.store)
-	if !ok {
+	where := p.l.locator
+	if where == nil {
 		return nil
 	}
 	gate, err := where.Location(driver.SlotGate(p.name, p.set.slots))
@@ -123,8 +167,8 @@ func (p *permits) checkPlaces() error {
 	return err
 }
 
-// take runs the states of permits.
-func (p *permits) take() (*hold, error) {
+// take runs the states of permits. tried is the refusal if every permit has been tried, else nil.
+func (p *permits) take(tried error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
 	if l.closed {
@@ -139,10 +183,12 @@ func (p *permits) take() (*hold, error) {
 		l.attemptOver()
 		l.mu.Unlock()
 	}()
-	p.start = l.clock.Now()
+	if p.start == 0 {
+		p.start = l.clock.Now()
+	}
 	p.held = make([]error, p.set.slots)
-	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip {
-		h, err := p.scan()
+	if wait := p.set.wait != 0; tried != nil || !wait || !crowded || p.set.skip {
+		h, err := p.first(tried)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
 			return h, err
 		}
@@ -151,18 +197,65 @@ func (p *permits) take() (*hold, error) {
 	return p.queue()
 }
 
-// scan tries each permit once. If there are many permits, it begins with a random one, because the
-// first ones are more likely to be held.
-func (p *permits) scan() (*hold, error) {
+// first is the first scan. If tried is not nil, it is the result.
+func (p *permits) first(tried error) (*hold, error) {
+	if tried != nil {
+		return nil, p.heldAll(tried)
+	}
+	return p.scan(p.set.wait == 0)
+}
+
+// scan tries each permit once, in one step if possible. ahead is as in driver.SlotTaker.
+func (p *permits) scan(ahead bool) (*hold, error) {
+	if p.l.slotTaker == nil || p.singly {
+		return p.scanSingly()
+	}
+	a := p.attempt()
+	a.anySlot, a.ahead = true, ahead
+	h, err := a.run(p.name)
+	switch {
+	case err == nil:
+		return h, nil
+	case errors.Is(err, errors.ErrUnsupported):
+		p.singly = true
+		return p.scanSingly()
+	case errors.Is(err, ErrHeld):
+		err = p.heldAll(err)
+	}
+	return nil, err
+}
+
+// attempt returns an attempt to get a permit at once.
+func (p *permits) attempt() *attempt {
+	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start}
+	a.part, a.noted, a.set.wait = true, true, 0
+	return a
+}
+
+// heldAll notes the refusal of all permits.
+func (p *permits) heldAll(err error) error {
+	clear(p.held)
+	var all *HeldError
+	if errors.As(err, &all) {
+		for i := range min(len(all.Holds), len(p.held)) {
+			p.held[i] = &HeldError{Holds: all.Holds[i : i+1], Until: all.Holds[i].Until}
+		}
+	}
+	err = p.refusal()
+	p.poll.until(err)
+	return err
+}
+
+// scanSingly tries one permit after the other. If there are many permits, it begins with a random
+// one, because the first ones are more likely to be held.
+func (p *permits) scanSingly() (*hold, error) {
 	first := 0
 	if len(p.held) > watchMost {
 		first = rand.IntN(len(p.held))
 	}
 	for i := range p.held {
 		i = (first + i) % len(p.held)
-		a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start}
-		a.part, a.noted, a.set.wait = true, true, 0
-		h, err := a.run(driver.SlotName(p.name, i))
+		h, err := p.attempt().run(driver.SlotName(p.name, i))
 		if err == nil {
 			return h, nil
 		}
@@ -250,16 +343,7 @@ func (p *permits) leaveGate(gate *hold, got bool) {
 		gate.giveBack(context.Background(), 0)
 		return
 	}
-	l := p.l
-	l.mu.Lock()
-	l.attempts++ // so that Close waits for the release
-	l.mu.Unlock()
-	go func() {
-		gate.giveBack(context.Background(), 0)
-		l.mu.Lock()
-		l.attemptOver()
-		l.mu.Unlock()
-	}()
+	go gate.giveBack(context.Background(), 0) // Close waits for it, because the gate is a hold
 }
 
 // remaining returns the rest of the time of Wait.
@@ -290,7 +374,7 @@ func (p *permits) watch(ctx context.Context) (*hold, error) {
 	var trouble error // the last error; nil if the store has replied since
 	for {
 		began := p.l.clock.Now()
-		h, err := p.scan()
+		h, err := p.scan(true)
 		switch {
 		case err == nil:
 			return h, nil
@@ -336,6 +420,15 @@ const (
 
 // awaitPermit returns when a permit may be free, or when ctx ends.
 func (p *permits) awaitPermit(ctx context.Context) {
+	if p.l.slotWaiter != nil && !p.singly {
+		err := p.l.slotWaiter.WaitSlot(ctx, p.request(p.name), p.set.slots)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			if err != nil {
+				p.l.sleep(ctx, p.poll.next())
+			}
+			return
+		}
+	}
 	if p.l.waiter == nil {
 		p.l.sleep(ctx, p.poll.next())
 		return
@@ -351,7 +444,7 @@ func (p *permits) awaitPermit(ctx context.Context) {
 	woken := make(chan error, len(watched))
 	for _, i := range watched {
 		go func() {
-			_, err := p.l.waiter.Wait(watching, p.request(i), false)
+			_, err := p.l.waiter.Wait(watching, p.request(driver.SlotName(p.name, i)), false)
 			woken <- err
 		}()
 	}
@@ -365,14 +458,14 @@ func (p *permits) awaitPermit(ctx context.Context) {
 	}
 }
 
-// request returns the request with which the caller waits for permit i. It takes no place in the
+// request returns the request with which the caller waits for permits. It takes no place in the
 // store's queue.
-func (p *permits) request(i int) driver.Request {
+func (p *permits) request(name string) driver.Request {
 	l := p.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return driver.Request{
-		Name: driver.SlotName(p.name, i), Token: l.newToken(), TTL: p.set.ttl,
+		Name: name, Token: l.newToken(), TTL: p.set.ttl,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: p.set.label},
 	}
 }

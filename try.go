@@ -16,6 +16,8 @@ type call struct {
 	within   bool // the lock's context ends with ctx
 	part     bool // a part of a call for a permit; that call is counted and reported, not this one
 	gate     bool // for the gate of a name with slots
+	anySlot  bool // for any permit of a name with slots
+	ahead    bool // with anySlot: not behind the callers that wait for the gate
 	replaces *Key
 }
 
@@ -25,6 +27,7 @@ type attempt struct {
 	l       *Locker
 	ctx     context.Context
 	set     settings
+	inside  *hold // the hold in which this lock is taken; nil if ctx tells
 	request driver.Request
 	h       *hold
 	start   driver.Instant
@@ -52,7 +55,7 @@ type attempt struct {
 // up.
 func (a *attempt) try(sent driver.Instant) error {
 	for i := 0; ; i++ {
-		g, err := a.l.store.Acquire(a.ctx, a.request)
+		g, err := a.ask()
 		if err == nil {
 			err = a.granted(sent, g)
 		}
@@ -79,6 +82,19 @@ func (a *attempt) try(sent driver.Instant) error {
 		}
 		sent = a.l.now()
 	}
+}
+
+// ask sends the request.
+func (a *attempt) ask() (driver.Grant, error) {
+	if !a.anySlot {
+		return a.l.store.Acquire(a.ctx, a.request)
+	}
+	a.h.name = a.request.Name
+	slot, g, err := a.l.slotTaker.AcquireSlot(a.ctx, a.request, a.set.slots, a.ahead)
+	if err == nil {
+		a.h.name = driver.SlotName(a.request.Name, slot)
+	}
+	return g, err
 }
 
 // splitVote reports whether a composite store (quorum) abandoned the attempt because other callers
@@ -160,9 +176,23 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // giveUpToken begins the clean-up of a grant that the store may have made to the token.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
-		a.l.cleaner.add(cleanUp{name: a.request.Name, token: a.request.Token, events: a.events}, max(a.set.ttl, a.set.holdAtLeast))
+		for _, name := range a.mayHold() {
+			a.l.cleaner.add(cleanUp{name: name, token: a.request.Token, events: a.events}, max(a.set.ttl, a.set.holdAtLeast))
+		}
 	}
 	a.cleanUp, a.unsure = false, false
+}
+
+// mayHold returns the names on which the token of a may have a hold.
+func (a *attempt) mayHold() []string {
+	if !a.anySlot || a.h.name != a.request.Name {
+		return []string{a.h.name}
+	}
+	var names []string
+	for i := range a.set.slots {
+		names = append(names, driver.SlotName(a.request.Name, i))
+	}
+	return names
 }
 
 // contended notes that another holder has the name. err is nil if this caller waits in line and has

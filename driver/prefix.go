@@ -39,6 +39,8 @@ func WithPrefix(s Store, prefix string) Store {
 	g.MaxName = max(1, g.MaxName-len(prefix))
 	p.waiter, _ = As[Waiter](s)
 	p.enqueuer, _ = As[Enqueuer](s)
+	p.slotTaker, _ = As[SlotTaker](s)
+	p.slotWaiter, _ = As[SlotWaiter](s)
 	p.passer, _ = As[Passer](s)
 	p.converter, _ = As[Converter](s)
 	p.inspector, _ = As[Inspector](s)
@@ -62,6 +64,8 @@ type prefixed struct {
 	guarantees Guarantees
 	waiter     Waiter // this and the following fields are nil if inner does not have the ability
 	enqueuer   Enqueuer
+	slotTaker  SlotTaker
+	slotWaiter SlotWaiter
 	passer     Passer
 	converter  Converter
 	inspector  Inspector
@@ -130,6 +134,20 @@ func (p *prefixed) Enqueue(r Request, answer func(Grant, error)) (leave func() b
 		return nil, err
 	}
 	return p.enqueuer.Enqueue(r, answer)
+}
+
+func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (int, Grant, error) {
+	if err := p.optional(p.slotTaker != nil, &r.Name); err != nil {
+		return 0, Grant{}, err
+	}
+	return p.slotTaker.AcquireSlot(ctx, r, n, ahead)
+}
+
+func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
+	if err := p.optional(p.slotWaiter != nil, &r.Name); err != nil {
+		return err
+	}
+	return p.slotWaiter.WaitSlot(ctx, r, n)
 }
 
 func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {

@@ -21,6 +21,8 @@ var abilities = map[string]struct {
 }{
 	"Waiter":      {reflect.TypeFor[Waiter](), can[Waiter]},
 	"Enqueuer":    {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
+	"SlotTaker":   {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
+	"SlotWaiter":  {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
 	"Passer":      {reflect.TypeFor[Passer](), can[Passer]},
 	"Converter":   {reflect.TypeFor[Converter](), can[Converter]},
 	"Inspector":   {reflect.TypeFor[Inspector](), can[Inspector]},
@@ -169,6 +171,16 @@ type recorder struct {
 }
 
 func (s *recorder) note(name string) { s.names = append(s.names, name) }
+
+func (s *recorder) AcquireSlot(_ context.Context, r Request, _ int, _ bool) (int, Grant, error) {
+	s.note(r.Name)
+	return 0, Grant{}, nil
+}
+
+func (s *recorder) WaitSlot(_ context.Context, r Request, _ int) error {
+	s.note(r.Name)
+	return nil
+}
 
 func (s *recorder) Acquire(_ context.Context, r Request) (Grant, error) {
 	s.note(r.Name)

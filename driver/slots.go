@@ -25,6 +25,12 @@ const maxSlotSuffix = len(slotMark + "s:1024")
 // result is longer than name by at most 10 bytes.
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
+// AppendSlotName appends SlotName(name, slot) to b. It needs no memory of its own.
+func AppendSlotName(b []byte, name string, slot int) []byte {
+	b = append(append(b, name...), slotMark+":"...)
+	return strconv.AppendInt(b, int64(slot), 10)
+}
+
 // SlotGate returns the name of the gate of name for n permits. Callers that wait for one of n
 // permits of name queue for this lock. Callers with another n have another gate. If they shared a
 // gate, a caller could wait behind a caller with a smaller n, while a permit is free that only the

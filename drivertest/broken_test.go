@@ -227,6 +227,12 @@ var broken = map[bug]string{
 	passRefusesAgain:        "pass/repeat",
 	passThroughRest:         "pass/atleast",
 	passUnchecked:           "pass/invalid",
+	slotAlwaysFirst:         "slots/queue slots/repeat slots/takes slots/waits",
+	slotOvertakes:           "slots/queue",
+	slotRepeatTakesAnother:  "slots/repeat",
+	slotUnchecked:           "slots/invalid",
+	slotWaitSpins:           "slots/waits",
+	slotWaitWatchesOne:      "slots/waits",
 }
 
 // TestBrokenStores runs the suite against a store with one bug at a time. The race detector is slow
@@ -268,7 +274,7 @@ func expected(list string) (want, may []string) {
 
 func brokenWorld(b bug) *world {
 	w := newWorld(b)
-	w.passes = slices.Contains(passBugs, b)
+	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b)
 	switch b {
 	case cancelHidesGrant:
 		w.trip = time.Millisecond

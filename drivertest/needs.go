@@ -33,8 +33,11 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
-	enqueues = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
-	waits    = able("Waiter", func(a *abilities) bool { return a.wait })
+	enqueues   = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
+	waits      = able("Waiter", func(a *abilities) bool { return a.wait })
+	takesSlots = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
+	waitsSlots = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
+
 	passes   = able("Passer", func(a *abilities) bool { return a.pass })
 	converts = able("Converter", func(a *abilities) bool { return a.convert })
 	inspects = able("Inspector", func(a *abilities) bool { return a.inspect })
@@ -89,7 +92,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
-	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record bool
+	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot bool
 }
 
 // probe finds out the abilities of the store. It looks only for ErrUnsupported; the cases find
@@ -121,10 +124,25 @@ func (r *run) probe() (has abilities) {
 		_, _, err := v.Pass(ctx, newToken(), next)
 		has.pass = supported(err)
 	}
+	r.probeSlots(ctx, &has, q)
 	s.Acquire(ctx, q)
 	defer s.Release(context.WithoutCancel(ctx), name, q.Token, 0)
 	r.probeHeld(ctx, &has, q)
 	return has
+}
+
+func (r *run) probeSlots(ctx context.Context, has *abilities, q driver.Request) {
+	q.Shared = false
+	if v, ok := driver.As[driver.SlotTaker](r.a); ok {
+		slot, _, err := v.AcquireSlot(ctx, q, 1, true)
+		if has.takeSlot = supported(err); err == nil {
+			defer r.a.Release(context.WithoutCancel(ctx), driver.SlotName(q.Name, slot), q.Token, 0)
+		}
+	}
+	if v, ok := driver.As[driver.SlotWaiter](r.a); ok {
+		q.Name += "2"
+		has.waitSlot = supported(v.WaitSlot(ctx, q, 1))
+	}
 }
 
 func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
@@ -178,7 +196,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

@@ -13,7 +13,7 @@ func init() {
 	table = slices.Concat(
 		acquireCases, heldCases, extendCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
-		waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
+		slotCases, waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
 		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)

@@ -128,6 +128,8 @@ func experiments(p *plan) []experiment {
 		{runs(p), true},
 		{faceOverMemory(p), false},
 		{observed(p), false},
+		{permits(p), false},
+		{slotQueue(p), false},
 		{handOver(p), false},
 		{memoryOfWaiters(p), false},
 		{manyHolds(p), true},

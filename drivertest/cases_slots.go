@@ -1,0 +1,203 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var slotCases = []testCase{
+	{
+		name:   "slots/takes",
+		clause: "AcquireSlot grants each permit below n to one holder, as a hold like any other. If all permits are held, the error is a *HeldError with all holders.",
+		about:  "SlotTaker.AcquireSlot",
+		needs:  []need{takesSlots},
+		f: func(c *check) {
+			r, held := c.request(c.slotted()), map[int]*lease{}
+			for range 3 {
+				slot, l := c.takeSlot(c.a, r, 3, false, "while a permit is free")
+				if slot < 0 || slot > 2 || held[slot] != nil {
+					c.failf("AcquireSlot grants permit %d of 3 while others are %v", slot, len(held))
+				}
+				c.verify(l, "of a permit")
+				c.full(l.grant, r.TTL, "AcquireSlot")
+				c.refused(c.b, c.request(l.req.Name), "for a permit that is held", l)
+				held[slot] = l
+				r.Token = newToken()
+			}
+			for _, ahead := range []bool{false, true} {
+				if h := c.slotRefused(r, 3, ahead, "while all permits are held", held[0]); h != nil && !c.h.Anonymous && len(h.Holds) != 3 {
+					c.failf("AcquireSlot reports %d holders of 3 permits", len(h.Holds))
+				}
+			}
+			c.release(held[1], 0, "of a permit", driver.Released)
+			slot, l := c.takeSlot(c.b, r, 3, false, "after a permit was released")
+			if slot != 1 {
+				c.failf("AcquireSlot grants permit %d, and permit 1 is the free one", slot)
+			}
+			c.free(l)
+		},
+	},
+	{
+		name:   "slots/repeat",
+		clause: "If the token has a permit already, AcquireSlot returns that hold, even if another permit is free.",
+		about:  "SlotTaker.AcquireSlot",
+		needs:  []need{takesSlots},
+		f: func(c *check) {
+			r := c.request(c.slotted())
+			_, other := c.takeSlot(c.a, r, 2, false, "of two free permits")
+			r.Token = newToken()
+			slot, l := c.takeSlot(c.a, r, 2, false, "of one free permit")
+			c.free(other)
+			again, n := c.takeSlot(c.b, r, 2, false, "again")
+			if again != slot || n.grant.Fence != l.grant.Fence {
+				c.failf("a repeat of AcquireSlot returns permit %d with the fence %d, and the token has permit %d with the fence %d",
+					again, n.grant.Fence, slot, l.grant.Fence)
+			}
+			c.free(n)
+		},
+	},
+	{
+		name:   "slots/queue",
+		clause: "While the gate is held, AcquireSlot refuses callers that are not ahead, even if a permit is free.",
+		about:  "SlotTaker.AcquireSlot",
+		needs:  []need{takesSlots},
+		f: func(c *check) {
+			r := c.request(c.slotted())
+			gate := c.take(c.a, c.request(driver.SlotGate(r.Name, 2)), "for a gate")
+			c.slotRefused(r, 2, false, "behind a caller at the gate", gate)
+			r.Token = newToken()
+			_, l := c.takeSlot(c.b, r, 3, false, "of another number of permits, which has another gate")
+			c.free(l)
+			r.Token = newToken()
+			_, l = c.takeSlot(c.b, r, 2, true, "ahead of the others")
+			c.free(l)
+			c.free(gate)
+			r.Token = newToken()
+			_, l = c.takeSlot(c.b, r, 2, false, "after the gate was released")
+			c.free(l)
+		},
+	},
+	{
+		name:   "slots/invalid",
+		clause: "AcquireSlot and WaitSlot return ErrInvalid for a wrong number of permits and a wrong name. AcquireSlot returns it for a shared request and for Replaces.",
+		about:  "SlotTaker.AcquireSlot SlotWaiter.WaitSlot ErrInvalid MaxSlots",
+		needs:  []need{takesSlots},
+		f: func(c *check) {
+			swap, shared := c.request(c.slotted()), c.request(c.slotted())
+			swap.Replaces, shared.Shared = newToken(), true
+			for _, bad := range []struct {
+				r driver.Request
+				n int
+			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}} {
+				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
+				}
+				if !c.has.waitSlot || bad.r.Replaces != "" || bad.r.Shared {
+					continue
+				}
+				if err := ability[driver.SlotWaiter](c.a.store).WaitSlot(c.ctx, bad.r, bad.n); !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("WaitSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
+				}
+			}
+		},
+	},
+	{
+		name:   "slots/waits",
+		clause: "WaitSlot returns when one of the permits is released, or is free already, and not earlier.",
+		about:  "SlotWaiter.WaitSlot",
+		needs:  []need{takesSlots, waitsSlots},
+		f: func(c *check) {
+			r := c.request(c.slotted())
+			var held []*lease
+			for range 2 {
+				r.Token = newToken()
+				_, l := c.takeSlot(c.a, r, 2, false, "while a permit is free")
+				held = append(held, l)
+			}
+			for _, l := range held {
+				w := c.waitSlot(c.b, r.Name, 2)
+				c.settle()
+				if !w.waiting() {
+					// A store may wake a waiter without need, but then a try fails.
+					r.Token = newToken()
+					c.slotRefused(r, 2, true, "after a WaitSlot that returned although no permit was released", l)
+					w = c.waitSlot(c.b, r.Name, 2)
+					c.settle()
+					if !w.waiting() {
+						c.failf("WaitSlot returned twice although no permit was released")
+					}
+				}
+				c.free(l)
+				if a := c.get(w, "WaitSlot, after a permit was released"); a.err != nil {
+					c.failf("WaitSlot: %v", a.err)
+				}
+				if a := c.get(c.waitSlot(c.b, r.Name, 2), "WaitSlot, while a permit is free"); a.err != nil {
+					c.failf("WaitSlot: %v", a.err)
+				}
+				r.Token = newToken()
+				c.takeSlot(c.a, r, 2, false, "that was released")
+			}
+			ctx, cancel := context.WithCancel(c.ctx)
+			cancel()
+			if err := ability[driver.SlotWaiter](c.a.store).WaitSlot(ctx, r, 2); !errors.Is(err, context.Canceled) {
+				c.failf("WaitSlot of a cancelled context: %v", orGranted(err))
+			}
+		},
+	},
+}
+
+// slotted returns a name that is used with slots.
+func (c *check) slotted() string {
+	name := c.name()
+	room := c.maxName() - len(driver.SlotGate("", driver.MaxSlots))
+	return name[len(name)-min(len(name), room):]
+}
+
+// takeSlot takes a permit. The store must grant it.
+func (c *check) takeSlot(cl *client, r driver.Request, n int, ahead bool, when string) (int, *lease) {
+	sent := c.now()
+	slot, g, err := cl.AcquireSlot(c.ctx, r, n, ahead)
+	if err != nil {
+		c.failf("AcquireSlot %s: it must be granted, got: %v", when, err)
+	}
+	r.Name = driver.SlotName(r.Name, slot)
+	return slot, c.leased(cl, r, g, sent)
+}
+
+// slotRefused asks for a permit that the store must refuse because of the hold inTheWay.
+func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, inTheWay *lease) *driver.HeldError {
+	slot, _, err := c.b.AcquireSlot(c.ctx, r, n, ahead)
+	var held *driver.HeldError
+	if !errors.As(err, &held) {
+		c.tooSlow(inTheWay.sure)
+		c.failf("AcquireSlot %s: want a *HeldError, got: permit %d, %v", when, slot, orGranted(err))
+	}
+	return held
+}
+
+// waitSlot calls WaitSlot once.
+func (c *check) waitSlot(cl *client, name string, n int) *turn {
+	return c.turn(cl, c.request(name), func(ctx context.Context, t *turn) answer {
+		return answer{err: cl.WaitSlot(ctx, t.req, n)}
+	})
+}
+
+func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	slot, g, err := ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
+	if err == nil {
+		cl.forget(driver.SlotName(r.Name, slot), r.Token)
+	}
+	cl.saw(&call{"AcquireSlot", []string{r.Token}, g, err == nil, err})
+	return slot, g, err
+}
+
+// WaitSlot calls WaitSlot without a time limit.
+func (cl *client) WaitSlot(ctx context.Context, r driver.Request, n int) error {
+	err := ability[driver.SlotWaiter](cl.store).WaitSlot(ctx, r, n)
+	cl.saw(&call{op: "WaitSlot", tokens: []string{r.Token}, err: err})
+	return err
+}

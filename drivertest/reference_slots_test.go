@@ -1,0 +1,103 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	slotAlwaysFirst        bug = "AcquireSlot looks at the first permit only"
+	slotOvertakes          bug = "AcquireSlot does not look at the gate"
+	slotRepeatTakesAnother bug = "AcquireSlot, repeated, takes another permit"
+	slotUnchecked          bug = "AcquireSlot does not check its request"
+	slotWaitSpins          bug = "WaitSlot returns at once"
+	slotWaitWatchesOne     bug = "WaitSlot watches the first permit only"
+)
+
+var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotWaitSpins, slotWaitWatchesOne}
+
+// AcquireSlot implements driver.SlotTaker.
+func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
+	if err := s.checkSlots(&r, n); err != nil {
+		return 0, g, err
+	}
+	err = s.ask(ctx, func() error {
+		slot, g, err = s.acquireSlot(r, n, ahead)
+		return err
+	})
+	if err != nil {
+		return 0, driver.Grant{}, s.blab(err, r.Token)
+	}
+	return slot, g, nil
+}
+
+func (s relay) checkSlots(r *driver.Request, n int) error {
+	if s.is(slotUnchecked) {
+		return nil
+	}
+	if err := driver.CheckSlots(r.Name, n, &s.w.g); err != nil {
+		return err
+	}
+	if r.Shared || r.Replaces != "" {
+		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
+	}
+	return s.validate(r)
+}
+
+func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+	w, free, name := s.w, -1, r.Name
+	if s.is(slotAlwaysFirst) {
+		n = 1
+	}
+	all := &driver.HeldError{Waiters: -1}
+	for i := range n {
+		r.Name = driver.SlotName(name, i)
+		e := w.entry(r.Name)
+		if h := w.live(e, r.Token); h != nil && !s.is(slotRepeatTakesAnother) {
+			g, err := s.repeat(e, h, &r)
+			return i, g, err
+		}
+		if free < 0 && w.free(e, &r) && len(e.queue) == 0 {
+			free = i
+		}
+		all.Holds = append(all.Holds, w.reports(e, "")...)
+	}
+	gate := w.entry(driver.SlotGate(name, n))
+	shut := len(gate.queue) > 0 || !w.free(gate, &r)
+	if free < 0 || shut && !ahead && !s.is(slotOvertakes) {
+		return 0, driver.Grant{}, all
+	}
+	r.Name = driver.SlotName(name, free)
+	g, err := s.acquire(&r)
+	return free, g, err
+}
+
+// WaitSlot implements driver.SlotWaiter.
+func (s relay) WaitSlot(ctx context.Context, r driver.Request, n int) error {
+	if err := s.checkSlots(&r, n); err != nil {
+		return err
+	}
+	if s.is(slotWaitWatchesOne) {
+		n = 1
+	}
+	for {
+		free := s.is(slotWaitSpins)
+		err := s.ask(ctx, func() error {
+			for i := range n {
+				e := s.w.entry(driver.SlotName(r.Name, i))
+				free = free || s.w.free(e, &r)
+			}
+			return nil
+		})
+		if free || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,103 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// permits compares one of four permits, all of which are free, and three names with one plain lock.
+func permits(p *plan) *measure.Experiment {
+	const one, slot, three = "one name", "one permit of 4", "three names"
+	return &measure.Experiment{
+		Name:    "memory, permits and several names",
+		Columns: perOp,
+		Rows: []measure.Row{
+			{Name: one, Run: func() (measure.Figures, error) { return faceTrial(p.trial) }},
+			{Name: slot, Run: func() (measure.Figures, error) { return faceTrial(p.trial, padlock.Slots(4)) }},
+			{Name: three, Run: func() (measure.Figures, error) { return severalTrial(p.trial) }},
+		},
+		Base: one, Ratio: "ns/op",
+		Targets: []measure.Target{
+			{Row: slot, Column: "ns/op", Base: one, AtMost: 1.3},
+			{Row: three, Column: "ns/op", Base: one, AtMost: 3.2},
+		},
+	}
+}
+
+func severalTrial(d time.Duration) (measure.Figures, error) {
+	ctx, names := context.Background(), []string{"stock", "invoices", "nightly-report"}
+	l := padlock.New(memstore.New())
+	figures, err := loop(d, func() error {
+		all, err := l.AcquireAll(ctx, names)
+		if err != nil {
+			return err
+		}
+		return all.Release()
+	})
+	return figures, errors.Join(err, l.Close(ctx))
+}
+
+// slotQueue lets 64 goroutines take one of four permits, each for 5 ms. The least possible is 80 ms;
+// the row with a channel shows how much of the rest is due to the timers.
+func slotQueue(p *plan) *measure.Experiment {
+	const peer, ours = "channel of 4 elements", "padlock over memstore"
+	return &measure.Experiment{
+		Name:    "memory, 64 waiters for 4 permits",
+		Columns: []measure.Column{{Name: "total ms", Format: "%.1f"}},
+		Rows: []measure.Row{
+			{Name: peer, Run: func() (measure.Figures, error) {
+				free := make(chan struct{}, 4)
+				return sections(p.crowd(), func(work func()) error {
+					free <- struct{}{}
+					work()
+					<-free
+					return nil
+				})
+			}},
+			{Name: ours, Run: func() (measure.Figures, error) {
+				ctx, l := context.Background(), padlock.New(memstore.New(), padlock.Slots(4))
+				figures, err := sections(p.crowd(), func(work func()) error {
+					lock, err := l.Acquire(ctx, "gpu")
+					if err != nil {
+						return err
+					}
+					work()
+					return lock.Release()
+				})
+				return figures, errors.Join(err, l.Close(ctx))
+			}},
+		},
+		Base: peer, Ratio: "total ms",
+		Targets: []measure.Target{{Row: ours, Column: "total ms", AtMost: 1.3 * 80}},
+	}
+}
+
+// crowd is how many callers there are. A plan for tests has fewer.
+func (p *plan) crowd() int { return min(64, p.waiters) }
+
+// sections measures how long it takes until each of the callers has been in its section, which lasts
+// 5 ms.
+func sections(callers int, in func(work func()) error) (measure.Figures, error) {
+	var all sync.WaitGroup
+	failed := make(chan error, callers)
+	start := time.Now()
+	for range callers {
+		all.Go(func() {
+			if err := in(func() { time.Sleep(5 * time.Millisecond) }); err != nil {
+				failed <- err
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(start)
+	close(failed)
+	return measure.Figures{"total ms": float64(took.Microseconds()) / 1000}, <-failed
+}

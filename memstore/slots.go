@@ -1,0 +1,96 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// AcquireSlot implements driver.SlotTaker.
+func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+	if err := checkSlots(&r, n); err != nil {
+		return 0, driver.Grant{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return 0, driver.Grant{}, err
+	}
+	defer s.unlock()
+	now, free := s.clock.Now(), -1
+	var room [96]byte
+	for i := range n {
+		e := s.entries[string(driver.AppendSlotName(room[:0], r.Name, i))]
+		if e != nil {
+			if h := e.live(r.Token, now); h != nil {
+				return i, s.repeat(h, &r, now), nil
+			}
+		}
+		if free < 0 && (e == nil || !e.blocked(&r, now)) {
+			free = i
+		}
+	}
+	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.busy(now) {
+		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
+	}
+	g, err := s.grant(s.entry(driver.SlotName(r.Name, free)), &r, now)
+	return free, g, err
+}
+
+// checkSlots finds the errors in a request for a permit.
+func checkSlots(r *driver.Request, n int) error {
+	if err := driver.CheckSlots(r.Name, n, &guarantees); err != nil {
+		return err
+	}
+	if r.Shared || r.Replaces != "" {
+		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
+	}
+	return r.Validate(&guarantees)
+}
+
+// slotsHeld returns the holds of all permits.
+func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
+	err := &driver.HeldError{Waiters: -1}
+	for i := range n {
+		if e := s.entries[driver.SlotName(r.Name, i)]; e != nil {
+			err.Holds = append(err.Holds, e.reports(now, r.Token)...)
+		}
+	}
+	for i := range err.Holds {
+		if u := err.Holds[i].Until; err.Until.IsZero() || u.Before(err.Until) {
+			err.Until = u
+		}
+	}
+	return err
+}
+
+// WaitSlot implements driver.SlotWaiter.
+func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
+	if err := checkSlots(&r, n); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	woken := make(chan error, 1)
+	answer := func(_ driver.Grant, err error) {
+		select {
+		case woken <- err:
+		default:
+		}
+	}
+	name := r.Name
+	for i := 0; i < n && len(woken) == 0; i++ {
+		r.Name = driver.SlotName(name, i)
+		leave, err := s.enqueue(r, false, answer)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	select {
+	case err := <-woken:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
