@@ -70,6 +70,7 @@ func (h Hold) MarshalJSON() ([]byte, error) {
 		holderJSON
 		Slot       *int      `json:"slot,omitempty"`
 		Fence      uint64    `json:"fence,omitempty"`
+		Path       string    `json:"path,omitempty"`
 		Cooling    bool      `json:"cooling,omitempty"`
 		Since      time.Time `json:"since,omitzero"`
 		Until      time.Time `json:"until,omitzero"`
@@ -80,7 +81,7 @@ func (h Hold) MarshalJSON() ([]byte, error) {
 		Renewals   int       `json:"renewals"`
 		Missed     int       `json:"missed_renewals"`
 	}{
-		holderJSON{h.Host, h.PID, h.Label, h.Shared, h.Foreign}, slotOf(h.Slot), h.Fence, h.Cooling,
+		holderJSON{h.Host, h.PID, h.Label, h.Shared, h.Foreign}, slotOf(h.Slot), h.Fence, h.Path, h.Cooling,
 		h.Since.UTC(), h.Until.UTC(), h.PlannedEnd.UTC(), h.FirstSeen.UTC(), h.Held.Seconds(), h.AtLeast, h.Renewals, h.Missed,
 	})
 }

@@ -13,6 +13,7 @@ import (
 // part is the lock on a name, or one of its slots. The store keeps each under a name of its own.
 type part struct {
 	slot  int // -1: the lock without slots
+	path  string
 	fence uint64
 	holds []*live
 }
@@ -114,9 +115,7 @@ func (t *tracked) update(s *sight) []Ended {
 
 // updatePart matches the holds that a sample saw with those of the sample before.
 func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
-	if state.Path != "" {
-		t.path = state.Path
-	}
+	p.path = cmp.Or(state.Path, p.path)
 	if state.Fence > 0 {
 		p.fence = state.Fence
 	}
@@ -228,10 +227,12 @@ func (t *tracked) row(now time.Time) Name {
 	}
 	for stored, p := range t.parts {
 		if p.slot < 0 {
-			n.Fence = p.fence
+			n.Fence, n.Path = p.fence, cmp.Or(p.path, t.path)
 		}
 		for _, h := range p.holds {
-			n.Holds = append(n.Holds, h.row(stored, p.slot, now))
+			row := h.row(stored, p.slot, now)
+			row.Path = p.path
+			n.Holds = append(n.Holds, row)
 		}
 	}
 	slices.SortFunc(n.Holds, func(a, b Hold) int {

@@ -62,7 +62,7 @@ const (
 // Name is a name with its slots.
 type Name struct {
 	Name  string // empty if the store does not know it; then Path identifies the lock
-	Path  string // the lock file, for stores on a file system
+	Path  string // the lock file of the lock without slots, for stores on a file system
 	Group string
 	State State
 	Why   string    // why State is Unknown
@@ -99,6 +99,7 @@ type Hold struct {
 	Name  string // the name to give to Locker.Inspect and Locker.Break: that of the slot, if it is one
 	Slot  int    // -1 if it is no slot
 	Fence uint64 // the fence to give to Locker.Break; 0 if unknown
+	Path  string // the lock file, for stores on a file system
 
 	Host    string
 	PID     int

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
 
 // named is a name in JSON. A name may contain any bytes, but a JSON string may not.
@@ -108,15 +108,14 @@ func who(h padlock.Hold) string {
 	return name
 }
 
-var plain = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
-
-// show makes a foreign text safe to print on a terminal.
-func show(s string) string {
-	if plain.MatchString(s) {
-		return s
-	}
-	return strconv.Quote(s)
-}
+// Foreign texts, times and durations are written in one way on every screen.
+var (
+	plain   = texts.Word
+	show    = texts.Show
+	visible = texts.Visible
+	clock   = texts.Clock
+	span    = texts.Span
+)
 
 // printable replaces control characters in a server's text.
 func printable(s string) string {
@@ -126,35 +125,4 @@ func printable(s string) string {
 		}
 		return '?'
 	}, s)
-}
-
-// visible escapes control characters, which a terminal would obey.
-func visible(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
-}
-
-// clock returns a time of day, with the date unless it is today.
-func clock(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
-	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
-		return t.Format("15:04:05")
-	}
-	return t.Format("2006-01-02 15:04:05")
-}
-
-// span rounds a duration to the precision that a reader needs.
-func span(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(time.Second / 10).String()
-	}
-	return d.Round(time.Second).String()
 }

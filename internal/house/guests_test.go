@@ -22,6 +22,8 @@ var guests = []guest{
 	{"cmd/padlock", "github.com/spf13/pflag", false, "the types of cobra's flags, for flags with values of padlock's own"},
 	{"cmd/padlock", "github.com/rogpeppe/go-internal/testscript", true, "the command's tests are scripts that read like documentation"},
 	{"cmd/padlock", "github.com/anishathalye/porcupine", false, "judges whether what padlock verify saw could come from a lock; it requires nothing itself"},
+	{"cmd/padlock", "charm.land/bubbletea/v2", false, "the screen of padlock top: keys, resizing and colours of every terminal, Windows too, and a model that tests drive without one"},
+	{"cmd/padlock", "github.com/charmbracelet/x/ansi", false, "bubbletea brings it; the width of a text in columns"},
 	{"internal/integration", "github.com/Shopify/toxiproxy/v2", false, "proxies that lose, delay and cut what passes between a quorum and its servers"},
 	{"internal/integration", "github.com/Shopify/toxiproxy/v2", false, "cuts, delays and one-sided losses between workers and servers of the soak"},
 	{"internal/integration", "github.com/alexedwards/scs", false, "with its store in Redis a peer of sessions"},

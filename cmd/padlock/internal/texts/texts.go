@@ -1,0 +1,53 @@
+// Package texts writes foreign texts, times and durations for a person at a terminal.
+package texts
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Word matches a text that needs no quotes.
+var Word = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
+
+// Show makes a foreign text safe to print on a terminal.
+func Show(s string) string {
+	if Word.MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Visible escapes control characters, which a terminal would obey.
+func Visible(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
+}
+
+// Clock returns a time of day, with the date unless it is today.
+func Clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
+// Span rounds a duration to the precision that a reader needs.
+func Span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second / 10).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,156 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/sampler"
+)
+
+// an ordering sorts the rows. The first one keeps the order of the snapshot.
+type ordering struct {
+	column  string
+	compare func(a, b *sampler.Name) int
+}
+
+var orders = []ordering{
+	{"", func(_, _ *sampler.Name) int { return 0 }},
+	{"NAME", func(a, b *sampler.Name) int { return strings.Compare(key(a), key(b)) }},
+	{"HOLDER", func(a, b *sampler.Name) int { return strings.Compare(holder(first(a, "")), holder(first(b, ""))) }},
+	{"HELD", func(a, b *sampler.Name) int { return cmp.Compare(held(b), held(a)) }},
+	{"USUAL", func(a, b *sampler.Name) int { return cmp.Compare(b.Usual.P95, a.Usual.P95) }},
+	{"LEFT", func(a, b *sampler.Name) int { return until(a).Compare(until(b)) }},
+	{"WAIT", func(a, b *sampler.Name) int { return cmp.Compare(b.Waiters, a.Waiters) }},
+}
+
+// key identifies a row: a name, or the file of a lock whose name the store does not know.
+func key(n *sampler.Name) string { return cmp.Or(n.Name, n.Path) }
+
+// first returns the hold that the row of a name shows: the longest one of host, or of all hosts if
+// host is empty. Without holds it returns nil.
+func first(n *sampler.Name, host string) *sampler.Hold {
+	var found *sampler.Hold
+	for i := range n.Holds {
+		h := &n.Holds[i]
+		if host != "" && h.Host != host {
+			continue
+		}
+		if found == nil || found.Cooling && !h.Cooling || h.Held > found.Held && h.Cooling == found.Cooling {
+			found = h
+		}
+	}
+	return found
+}
+
+func held(n *sampler.Name) time.Duration {
+	if h := first(n, ""); h != nil && !h.Cooling {
+		return h.Held
+	}
+	return -1
+}
+
+// until returns the end of the hold that the row shows. Rows without an end come last.
+func until(n *sampler.Name) time.Time {
+	if h := first(n, ""); h != nil && !end(h).IsZero() {
+		return end(h)
+	}
+	return time.Unix(1<<40, 0)
+}
+
+// end returns the planned end of a hold, or else the end of its lease.
+func end(h *sampler.Hold) time.Time {
+	if !h.PlannedEnd.IsZero() {
+		return h.PlannedEnd
+	}
+	return h.Until
+}
+
+// holder names the process that has a hold.
+func holder(h *sampler.Hold) string {
+	switch {
+	case h == nil:
+		return "-"
+	case h.Host != "" && h.PID != 0:
+		return texts.Show(h.Host) + ":" + itoa(h.PID)
+	case h.Host != "":
+		return texts.Show(h.Host)
+	case h.Foreign && h.PID != 0:
+		return "process " + itoa(h.PID)
+	case h.Foreign:
+		return "not padlock"
+	}
+	return "not recorded"
+}
+
+// rows returns the rows that match the filter and the host, in the order that the user chose.
+func (m *Model) rows() []*sampler.Name {
+	var rows []*sampler.Name
+	for i := range m.snap.Names {
+		if n := &m.snap.Names[i]; m.matches(n) {
+			rows = append(rows, n)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *sampler.Name) int { return orders[m.order].compare(a, b) })
+	if m.reverse {
+		slices.Reverse(rows)
+	}
+	return rows
+}
+
+// matches reports whether the name, the file, or a holder of a row contains the filter.
+func (m *Model) matches(n *sampler.Name) bool {
+	if m.host != "" && !slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == m.host }) {
+		return false
+	}
+	filter := strings.ToLower(m.filter)
+	has := func(text string) bool { return strings.Contains(strings.ToLower(text), filter) }
+	if has(n.Name) || has(n.Path) || has(string(n.State)) {
+		return true
+	}
+	return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return has(holder(&h)) || has(h.Label) }) ||
+		slices.ContainsFunc(n.Stuck, func(r sampler.Reason) bool { return has(string(r)) })
+}
+
+// chosen returns the row under the cursor and its index, or nil and 0 if there are no rows. If the
+// row of the cursor is gone, the row in its place is chosen.
+func (m *Model) chosen(rows []*sampler.Name) (*sampler.Name, int) {
+	if len(rows) == 0 {
+		return nil, 0
+	}
+	i := slices.IndexFunc(rows, func(n *sampler.Name) bool { return key(n) == m.cursor })
+	if i < 0 {
+		i = max(0, min(m.index, len(rows)-1))
+	}
+	return rows[i], i
+}
+
+// note returns the last column of a row: what is special about the name.
+func note(n *sampler.Name) string {
+	var notes []string
+	for _, r := range n.Stuck {
+		notes = append(notes, string(r))
+	}
+	if n.State != sampler.Held {
+		notes = append(notes, string(n.State))
+	}
+	if slots := slices.IndexFunc(n.Holds, func(h sampler.Hold) bool { return h.Slot >= 0 }); slots >= 0 {
+		notes = append(notes, several(len(n.Holds), "slot", "slots"))
+	} else if len(n.Holds) > 1 {
+		notes = append(notes, several(len(n.Holds), "holder", "holders"))
+	}
+	if h := first(n, ""); h != nil {
+		if h.Shared {
+			notes = append(notes, "shared")
+		}
+		if h.Foreign {
+			notes = append(notes, "foreign")
+		}
+		if h.Label != "" {
+			notes = append(notes, texts.Show(h.Label))
+		}
+	}
+	return strings.Join(notes, ", ")
+}

@@ -1,0 +1,76 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func several(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return itoa(n) + " " + many
+}
+
+// cell cuts or pads a text to a width in columns of the terminal. A letter may take two.
+func cell(text string, width int) string {
+	if ansi.StringWidth(text) > width {
+		text = ansi.Truncate(text, width, "…")
+	}
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+// number returns a text in a column that is aligned to the right.
+func number(text string, width int) string {
+	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + ansi.Truncate(text, width, "…")
+}
+
+// brief writes a duration in at most six letters.
+func brief(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// The styles are SGR sequences. The program removes colours from them if NO_COLOR is set or the
+// terminal has none.
+const (
+	bold    = "\x1b[1m"
+	faint   = "\x1b[2m"
+	reverse = "\x1b[7m"
+	red     = "\x1b[31m"
+	yellow  = "\x1b[33m"
+)
+
+func styled(style, text string) string {
+	if style == "" {
+		return text
+	}
+	return style + text + "\x1b[0m"
+}
+
+// later returns the later one of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,128 @@
+// Package top is the screen of padlock top: one live table of the locks of a store, the details of a
+// name, and a question before a lock is broken. Update changes nothing but the model, so tests need
+// no terminal.
+package top
+
+import (
+	"context"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/padlock-go/padlock/sampler"
+)
+
+// Config is what the screen needs from outside.
+type Config struct {
+	Place string // the store, for the first line, without secrets
+
+	// Next waits for a snapshot that is newer than the one with this number.
+	Next func(ctx context.Context, number uint64) (*sampler.Snapshot, error)
+
+	// Lookup returns what is known of a name that has no row.
+	Lookup func(name string) (sampler.Name, bool)
+
+	// Break breaks a hold that the user saw, for the reason that the user gave. It returns a text
+	// about the result. If Break is nil, the screen is read-only.
+	Break func(ctx context.Context, h sampler.Hold, reason string) string
+
+	// History returns the last runs of a name, one per line. It may be nil.
+	History func(ctx context.Context, name string) []string
+}
+
+// Run shows the screen until the user leaves it or ctx ends.
+func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
+	_, err := tea.NewProgram(New(ctx, c), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out)).Run()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// screen is what the model shows and what keys mean. keys.go has the table.
+type screen int
+
+const (
+	table      screen = iota
+	filtering         // the user types a filter; the table follows
+	details           // one name
+	reasoning         // the user types why a hold is to be broken
+	confirming        // the user types yes
+	help
+)
+
+// Model is the state of the screen.
+type Model struct {
+	config Config
+	ctx    context.Context
+	snap   *sampler.Snapshot
+	now    time.Time
+
+	width, height int
+	screen, from  screen // from is the screen to which a question or the help returns
+
+	filter, host string // only rows that match
+	order        int    // an index of orders
+	reverse      bool
+	cursor       string // the key of the chosen row, which may move
+	index        int    // where that row was
+	detail       sampler.Name
+	hold         int // the chosen hold of detail
+	scroll       int // the first line of the details
+	runs         []string
+
+	typed   string // what the user is typing
+	reason  string
+	victim  sampler.Hold // the hold that would be broken, as the user saw it
+	message string
+}
+
+// The messages of the program.
+type (
+	snapshotMsg struct{ snap *sampler.Snapshot }
+	tickMsg     time.Time
+	runsMsg     struct {
+		name  string
+		lines []string
+	}
+	brokenMsg struct{ text string }
+)
+
+// New returns a Model without rows.
+func New(ctx context.Context, c Config) Model {
+	return Model{config: c, ctx: ctx, snap: &sampler.Snapshot{}, width: 80, height: 24}
+}
+
+// Init implements tea.Model.
+func (m Model) Init() tea.Cmd { return tea.Batch(m.next(), tick()) }
+
+// tick makes ages grow while the store does not respond.
+func tick() tea.Cmd { return tea.Every(time.Second, func(t time.Time) tea.Msg { return tickMsg(t) }) }
+
+// next waits for the next snapshot.
+func (m Model) next() tea.Cmd {
+	number, next, ctx := m.snap.Number, m.config.Next, m.ctx
+	return func() tea.Msg {
+		snap, err := next(ctx, number)
+		if err != nil {
+			return nil // ctx has ended
+		}
+		return snapshotMsg{snap}
+	}
+}
+
+// history asks for the runs of the name that the details show.
+func (m Model) history() tea.Cmd {
+	name, history, ctx := m.detail.Name, m.config.History, m.ctx
+	if history == nil || name == "" {
+		return nil
+	}
+	return func() tea.Msg { return runsMsg{name, history(ctx, name)} }
+}
+
+// breakLock breaks the hold about which the user was asked.
+func (m Model) breakLock() tea.Cmd {
+	hold, reason, f, ctx := m.victim, m.reason, m.config.Break, m.ctx
+	return func() tea.Msg { return brokenMsg{f(ctx, hold, reason)} }
+}

@@ -1,0 +1,269 @@
+package top
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/sampler"
+)
+
+// View implements tea.Model.
+func (m Model) View() tea.View {
+	v := tea.NewView(strings.Join(m.lines(), "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "padlock top"
+	return v
+}
+
+// lines returns the lines of the screen: as many as fit, and none wider than it.
+func (m *Model) lines() []string {
+	head, foot := m.head(), m.foot()
+	room := max(1, m.height-len(head)-len(foot))
+	shown := m.screen
+	if shown == reasoning || shown == confirming {
+		shown = m.from
+	}
+	var body []string
+	switch shown {
+	case help:
+		body = helpLines()
+	case details:
+		body = m.detailLines()
+		body = body[min(m.scroll, max(0, len(body)-room)):]
+	default:
+		body = m.tableLines(room)
+	}
+	body = body[:min(len(body), room)]
+	for len(body) < room {
+		body = append(body, "")
+	}
+	all := append(append(head, body...), foot...)
+	for i := range all {
+		all[i] = ansi.Truncate(all[i], m.width, "…")
+	}
+	return all[:min(len(all), max(1, m.height))]
+}
+
+// Print writes all rows once, for a pipe.
+func Print(w io.Writer, place string, snap *sampler.Snapshot) error {
+	m := Model{config: Config{Place: place}, snap: snap, now: snap.Tried, width: 200, height: 1 << 30, index: -1}
+	lines := m.head()
+	if len(snap.Names) > 0 {
+		lines = append(lines, m.tableLines(len(snap.Names)+1)...)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(ansi.Strip(line), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// head describes the store, the cost of looking, and what is not known.
+func (m *Model) head() []string {
+	s := m.snap
+	left := styled(bold, "padlock top") + "  " + texts.Visible(m.config.Place)
+	right := ""
+	if s.Cost.Interval > 0 {
+		right = fmt.Sprintf("%.1f requests/s, every %s", s.Cost.Requests, brief(s.Cost.Interval))
+	}
+	if room := m.width - ansi.StringWidth(left) - 2; room >= len(right) {
+		left += strings.Repeat(" ", room+2-len(right)) + right
+	}
+	lines := []string{left, m.summary()}
+	switch age := s.Age(m.now); {
+	case s.Err != nil && age < 0:
+		lines = append(lines, styled(red, "the store cannot be used: "+texts.Visible(s.Err.Error())))
+	case s.Err != nil:
+		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store cannot be used: "+texts.Visible(s.Err.Error())))
+	case age > 3*s.Cost.Interval+3*time.Second:
+		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store does not respond"))
+	case s.Incomplete != nil:
+		lines = append(lines, styled(yellow, "there may be more locks than these: "+texts.Visible(s.Incomplete.Error())))
+	}
+	if s.Unshown > 0 {
+		lines = append(lines, styled(yellow, several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
+	}
+	return append(lines, "")
+}
+
+// summary counts the rows and says which of them are shown.
+func (m *Model) summary() string {
+	s := m.snap
+	if s.Taken.IsZero() {
+		return "waiting for the store"
+	}
+	stuck, waiting := 0, 0
+	for i := range s.Names {
+		stuck += min(1, len(s.Names[i].Stuck))
+		waiting += max(0, s.Names[i].Waiters)
+	}
+	text := several(len(s.Names), "name", "names")
+	part := fmt.Sprintf(", %d stuck", stuck)
+	if stuck > 0 {
+		part = ", " + styled(red, fmt.Sprintf("%d stuck", stuck))
+	}
+	text += part + fmt.Sprintf(", %d waiting", waiting)
+	if s.Prefix != "" {
+		text += "; prefix " + texts.Show(s.Prefix)
+	}
+	if m.host != "" {
+		text += "; only " + texts.Show(m.host)
+	}
+	if m.filter != "" {
+		text += "; filter " + texts.Show(m.filter)
+	}
+	if column := orders[m.order].column; column != "" {
+		text += "; by " + strings.ToLower(column)
+	}
+	return text + "  " + styled(faint, texts.Clock(m.now, m.now))
+}
+
+// The widths of the columns, without the name and the note, which share the rest.
+const (
+	heldWidth   = 7
+	usualWidth  = 7
+	leftWidth   = 7
+	waitWidth   = 4
+	fixedWidths = 2 + heldWidth + usualWidth + leftWidth + waitWidth + 6 // with the marks and the gaps
+)
+
+// tableLines returns the heading and the rows that fit, so that the cursor is among them.
+func (m *Model) tableLines(room int) []string {
+	rows := m.rows()
+	rest := max(30, m.width-fixedWidths)
+	name, by := rest*2/5, rest*3/10
+	lines := []string{styled(bold, m.heading(name, by))}
+	if len(rows) == 0 {
+		return append(lines, m.nothing())
+	}
+	_, at := m.chosen(rows)
+	from := max(0, min(at-(room-1)/2, len(rows)-(room-1)))
+	for i, n := range rows[from:min(len(rows), from+room-1)] {
+		line := m.tableLine(n, name, by)
+		switch {
+		case m.index >= 0 && from+i == at:
+			line = styled(reverse, cell(line, m.width))
+		case len(n.Stuck) > 0:
+			line = styled(red, line)
+		case n.Waiters > 0:
+			line = styled(yellow, line)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// nothing says that there are no rows. Unless everything is known, that does not mean that all is
+// free.
+func (m *Model) nothing() string {
+	switch {
+	case m.filter != "" || m.host != "":
+		return "no row matches; Esc shows all"
+	case m.snap.Taken.IsZero():
+		return ""
+	case m.snap.Err != nil || m.snap.Incomplete != nil:
+		return "it is not known which locks are held"
+	}
+	return "no locks are held"
+}
+
+func (m *Model) heading(name, by int) string {
+	title := func(column string) string {
+		switch {
+		case orders[m.order].column != column:
+			return column
+		case m.reverse:
+			return column + "↑"
+		}
+		return column + "↓"
+	}
+	return fmt.Sprintf("  %s %s %s %s %s %s %s", cell(title("NAME"), name), cell(title("HOLDER"), by),
+		number(title("HELD"), heldWidth), number(title("USUAL"), usualWidth), number(title("LEFT"), leftWidth),
+		number(title("WAIT"), waitWidth), "NOTE")
+}
+
+func (m *Model) tableLine(n *sampler.Name, name, by int) string {
+	h := first(n, m.host)
+	mark, lasts, usual, left, wait := " ", "-", "-", "-", "?"
+	switch {
+	case len(n.Stuck) > 0:
+		mark = "!"
+	case n.Waiters > 0:
+		mark = "*"
+	}
+	if h != nil && !h.Cooling {
+		lasts = brief(h.Held + m.snap.Age(m.now))
+		if h.AtLeast {
+			lasts = ">" + lasts
+		}
+	}
+	if n.Usual.Count > 0 {
+		usual = brief(n.Usual.P95)
+	}
+	if h != nil && !end(h).IsZero() {
+		if left = brief(end(h).Sub(m.now)); end(h).Before(m.now) {
+			left = "over"
+		}
+	}
+	if n.Waiters >= 0 {
+		wait = itoa(n.Waiters)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s %s %s %s", mark, cell(title(n), name), cell(holder(h), by),
+		number(lasts, heldWidth), number(usual, usualWidth), number(left, leftWidth), number(wait, waitWidth), note(n)), " ")
+}
+
+// title returns the name of a row, or the file of a lock whose name the store does not know.
+func title(n *sampler.Name) string {
+	if n.Name == "" {
+		return "file " + texts.Show(n.Path)
+	}
+	return texts.Show(n.Name)
+}
+
+// foot returns the line that the user types, or the message and the keys.
+func (m *Model) foot() []string {
+	var keys []string
+	for _, b := range bindings[m.screen] {
+		if b.help != "" && (b.help != "b break" || m.config.Break != nil) {
+			keys = append(keys, b.help)
+		}
+	}
+	legend := styled(faint, strings.Join(keys, "  "))
+	switch m.screen {
+	case filtering:
+		return []string{"/" + texts.Visible(m.filter) + "▏", legend}
+	case reasoning:
+		return append(m.question(), "Why? "+texts.Visible(m.typed)+"▏", legend)
+	case confirming:
+		return append(m.question(), "Reason: "+texts.Visible(m.reason), "Type yes to break it: "+texts.Visible(m.typed)+"▏", legend)
+	}
+	return []string{styled(bold, texts.Visible(m.message)), legend}
+}
+
+// question shows the hold that would be broken.
+func (m *Model) question() []string {
+	h := &m.victim
+	text := "held by " + holder(h)
+	if h.Cooling {
+		text = "cooling down; the last holder was " + holder(h)
+	}
+	if h.Label != "" {
+		text += " (" + texts.Show(h.Label) + ")"
+	}
+	fence := "it has no fence"
+	if h.Fence > 0 {
+		fence = fmt.Sprintf("fence %d", h.Fence)
+	}
+	return []string{
+		styled(bold, "Break "+holdTitle(h)+"?"),
+		fmt.Sprintf("It is %s, for %s; %s.", text, brief(h.Held+m.snap.Age(m.now)), fence),
+		"Breaking it does not stop the holder.",
+	}
+}
