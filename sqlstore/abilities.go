@@ -187,7 +187,8 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 }
 
 // Prune removes the rows of all names that have been unused for longer than the time that Keep
-// sets, and returns how many rows it removed. The store also prunes by itself, in the background.
+// sets, and returns how many rows it removed. It also removes records that are older than
+// [driver.RecordKeep] and does not count them. The store also prunes by itself, in the background.
 // If such a name is used again, its next fence is still higher than its last one.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
@@ -199,5 +200,8 @@ func (s *Store) Prune(ctx context.Context) (int, error) {
 	}
 	defer done()
 	n, err := s.sweep(ctx, 0)
+	if problem := s.pruneRecords(ctx); err == nil && judge(problem) != noTable {
+		err = problem
+	}
 	return n, failure(ctx, err, false)
 }

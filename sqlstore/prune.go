@@ -47,6 +47,7 @@ func (s *Store) pruneInBackground() {
 	for s.sleep(pause) {
 		if mine, err := s.pruneIsDue(s.closing); mine && err == nil {
 			_, _ = s.sweep(s.closing, prunePause) // the next sweep tries again
+			_ = s.pruneRecords(s.closing)         // there may be no such table
 		}
 		pause = pruneEvery/4 + rand.N(pruneEvery/4)
 	}

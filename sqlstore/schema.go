@@ -16,7 +16,7 @@ import (
 const schemaVersion = 1
 
 // tables holds the qualified and quoted names of the tables.
-type tables struct{ locks, grants, meta string }
+type tables struct{ locks, grants, meta, runs string }
 
 // Schema returns the statements that create the tables of an engine in a schema, in order. "" is
 // the default schema.
@@ -39,6 +39,7 @@ func Schema(e Engine, schema string) ([]string, error) {
 	if d.grants {
 		out = append(out, "CREATE TABLE IF NOT EXISTS "+t.grants+" (name "+d.binary+" NOT NULL PRIMARY KEY, fence bigint NOT NULL, locked bigint NOT NULL)"+d.suffix)
 	}
+	out = append(out, newRecordStatements(d, t).create)
 	for _, setting := range []string{"'schema', '" + strconv.Itoa(schemaVersion) + "'"} {
 		if e == MySQL {
 			out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON DUPLICATE KEY UPDATE setting = setting")
@@ -75,7 +76,7 @@ func tablesIn(e Engine, schema string) (tables, error) {
 	if schema != "" {
 		in = quote + schema + quote + "."
 	}
-	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta"}, nil
+	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta", in + "padlock_runs"}, nil
 }
 
 // prepare creates the tables that do not exist, checks their version and reads the store's id.

@@ -43,6 +43,7 @@ type statements struct {
 	notify                                                          [3]string // by the number of notifications
 	contended                                                       contendedStatements
 	prune                                                           pruneStatements
+	records                                                         recordStatements
 	tx                                                              txStatements
 }
 
@@ -87,6 +88,7 @@ func newStatements(d *dialect, t tables) statements {
 	st.contended = newContendedStatements(d, t)
 	st.tx = newTxStatements(d, t)
 	st.prune = newPruneStatements(d, t)
+	st.records = newRecordStatements(d, t)
 	return st
 }
 

@@ -57,7 +57,7 @@ func limitedPostgres(t testing.TB, dsn, schema string) {
 	noError(t, err)
 	run(t, "pgx", dsn, append([]string{"CREATE SCHEMA IF NOT EXISTS " + schema}, append(list, "CREATE USER app",
 		"GRANT USAGE ON SCHEMA "+schema+" TO app",
-		"GRANT SELECT, INSERT, UPDATE, DELETE ON "+schema+".padlock_locks, "+schema+".padlock_grants, "+schema+".padlock_meta TO app")...)...)
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON "+schema+".padlock_locks, "+schema+".padlock_grants, "+schema+".padlock_meta, "+schema+".padlock_runs TO app")...)...)
 }
 
 func limitedMariaDB(t testing.TB, dsn, password string) {
@@ -67,7 +67,8 @@ func limitedMariaDB(t testing.TB, dsn, password string) {
 	run(t, "mysql", dsn, append([]string{"CREATE DATABASE locks"}, append(list, "CREATE USER app IDENTIFIED BY '"+password+"'",
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON locks.padlock_locks TO app",
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON locks.padlock_grants TO app",
-		"GRANT SELECT, INSERT, UPDATE, DELETE ON locks.padlock_meta TO app")...)...)
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON locks.padlock_meta TO app",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON locks.padlock_runs TO app")...)...)
 }
 
 func fromURL(ctx context.Context, rawURL string, o sqlstore.Opener, opts ...sqlstore.Option) (driver.Store, error) {

@@ -1,0 +1,160 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The table of records has one row for each record.
+//
+//	name     the name
+//	id       the ID; both are bytes, so that they sort by bytes
+//	body     the text
+//	written  when the record was written, in microseconds since 1970 by the server's clock
+//
+// The table has no part in locking. It is younger than the other tables, so it may be missing, and
+// the version of the tables does not depend on it.
+
+// recordStatements are the statements on that table.
+type recordStatements struct {
+	create, write, trim, read, names, prune string
+}
+
+func newRecordStatements(d *dialect, t tables) recordStatements {
+	id, upsert := d.binary, "ON CONFLICT (name, id) DO UPDATE SET body = excluded.body, written = excluded.written"
+	if d == dialects[MySQL] {
+		id, upsert = "varbinary("+strconv.Itoa(driver.MaxRecordID)+")", "ON DUPLICATE KEY UPDATE body = VALUES(body), written = VALUES(written)"
+	}
+	series := " WHERE name = ? AND id >= ? AND id < ?"
+	return recordStatements{
+		create: "CREATE TABLE IF NOT EXISTS " + t.runs + " (name " + d.binary + " NOT NULL, id " + id + " NOT NULL, " +
+			"body " + d.text + " NOT NULL, written bigint NOT NULL, PRIMARY KEY (name, id))" + d.suffix,
+		write: d.bind("INSERT INTO " + t.runs + " (name, id, body, written) VALUES (?, ?, ?, " + d.now + ") " + upsert),
+		// MySQL reads a table that it deletes from only through a derived table.
+		trim: d.bind("DELETE FROM " + t.runs + series + " AND id < (SELECT id FROM (SELECT id FROM " + t.runs + series +
+			" ORDER BY id DESC LIMIT 1 OFFSET " + strconv.Itoa(driver.MaxRecords-1) + ") AS least)"),
+		read:  d.bind("SELECT id, body FROM " + t.runs + " WHERE name = ? ORDER BY id"),
+		names: d.bind("SELECT DISTINCT name FROM " + t.runs + " WHERE name >= ? ORDER BY name"),
+		prune: d.bind("DELETE FROM " + t.runs + " WHERE written < " + d.now + " - ?"),
+	}
+}
+
+// Record implements driver.Recorder. If the table of records does not exist, Record makes it. If
+// the user may not, the error says what to do. Records are removed [driver.RecordKeep] after they
+// were written.
+func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
+	if err := cmp.Or(driver.CheckName(name, &s.promises), driver.CheckRecords(records)); err != nil {
+		return err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	trimmed := map[byte]bool{}
+	for _, r := range records {
+		if err := s.execRecord(ctx, s.rows.sql.records.write, []byte(name), []byte(r.ID), r.Text); err != nil {
+			return err
+		}
+		trimmed[r.ID[0]] = true
+	}
+	for series := range trimmed {
+		own := []any{[]byte(name), []byte{series}, []byte{series + 1}}
+		if err := s.execRecord(ctx, s.rows.sql.records.trim, append(own, own...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// execRecord executes a statement. It makes the table if it is missing, and repeats the statement
+// if another one was in its way.
+func (s *Store) execRecord(ctx context.Context, text string, args ...any) error {
+	for try := 0; ; try++ {
+		_, err := s.rows.db.ExecContext(ctx, text, args...)
+		verdict := judge(err)
+		switch {
+		case err == nil:
+			return nil
+		case verdict == noTable && try == 0:
+			if err := s.makeRecords(ctx); err != nil {
+				return err
+			}
+		case verdict != again || !s.pause(ctx, try):
+			return failure(ctx, err, true)
+		}
+	}
+}
+
+func (s *Store) makeRecords(ctx context.Context) error {
+	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.create)
+	if err != nil && !s.madeMeanwhile(ctx, err) {
+		return fmt.Errorf("%w: the table %s cannot be made; make it with the statements of `padlock schema`: %w", driver.ErrUnavailable, s.rows.tables.runs, err)
+	}
+	return nil
+}
+
+// Records implements driver.Recorder.
+func (s *Store) Records(ctx context.Context, name string) (records []driver.Record, err error) {
+	if err := driver.CheckName(name, &s.promises); err != nil {
+		return nil, err
+	}
+	err = s.readRecords(ctx, s.rows.sql.records.read, name, func(scan func(...any) error) error {
+		var id []byte
+		var r driver.Record
+		err := scan(&id, &r.Text)
+		r.ID = string(id)
+		records = append(records, r)
+		return err
+	})
+	return records, err
+}
+
+// RecordedNames implements driver.Recorder.
+func (s *Store) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
+	err = s.readRecords(ctx, s.rows.sql.records.names, prefix, func(scan func(...any) error) error {
+		var name []byte
+		err := scan(&name)
+		if strings.HasPrefix(string(name), prefix) {
+			names = append(names, string(name))
+		}
+		return err
+	})
+	return names, err
+}
+
+// readRecords calls row for each row of a query with one argument. A missing table has no rows.
+func (s *Store) readRecords(ctx context.Context, text, arg string, row func(scan func(...any) error) error) error {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	rows, err := s.rows.db.QueryContext(ctx, text, []byte(arg))
+	if judge(err) == noTable {
+		return nil
+	}
+	if err != nil {
+		return failure(ctx, err, false)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return failure(ctx, err, false)
+		}
+	}
+	return failure(ctx, rows.Err(), false)
+}
+
+// pruneRecords removes the records of names that nobody has used for a long time.
+func (s *Store) pruneRecords(ctx context.Context) error {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.prune, driver.RecordKeep.Microseconds())
+	return err
+}
