@@ -1,0 +1,24 @@
+end
+-- Takes a permit that nobody holds and nobody waits for. The function one is a fast acquire script.
+-- KEYS: 1 the gate  2 the gate's queue; then the name and the note of each permit
+-- ARGV: 1 to 4 as in the fast acquire script  5 "1" if the caller is ahead of those at the gate
+-- Returns
+--   {G, slot, fence}   if a permit was granted
+--   {F, slot}          if the token may have this permit, so acquire.lua must run for it
+--   {H, …} or {B, …}   if no permit was granted. For each permit follows the hold that is in the
+--                      way, or 0. After H, 0 means that acquire.lua must run for this permit. After
+--                      B, other callers are at the gate.
+local call, a, notes, n = redis.call, ARGV[1], {}, (#KEYS - 2) / 2
+for i = 1, n do notes[i] = KEYS[2 * i + 2] end
+for i, v in ipairs(call('MGET', unpack(notes))) do
+  if v and string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) == a then return { 'F', i - 1 } end
+end
+local behind = ARGV[5] ~= '1' and call('EXISTS', KEYS[1], KEYS[2]) > 0
+local out = { behind and 'B' or 'H' }
+for i = 1, n do
+  local key, got = KEYS[2 * i + 1], 0
+  if not behind or call('EXISTS', key) == 1 then got = one({ key, notes[i] }, ARGV) end
+  if type(got) == 'number' and got > 0 then return { 'G', i - 1, got } end
+  out[i + 1] = got
+end
+return out

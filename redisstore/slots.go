@@ -1,0 +1,210 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// One script looks at all permits of a name. A name with more permits than these is served one
+// permit after the other, because a script stops the server while it runs.
+const (
+	mostTaken   = 64
+	mostWatched = 16
+)
+
+// slotScripts has the scripts for permits of one layout.
+type slotScripts struct{ acquire, wait *script }
+
+var bothSlotScripts = map[bool]func() *slotScripts{
+	false: sync.OnceValue(func() *slotScripts { return newSlotScripts("set") }),
+	true:  sync.OnceValue(func() *slotScripts { return newSlotScripts("string") }),
+}
+
+func newSlotScripts(layout string) *slotScripts {
+	return &slotScripts{
+		acquire: newScript("slot_begin", "fast_acquire_"+layout, "slot_acquire"),
+		wait:    newScript("slot_begin", "prelude", layout, "queue", "wait", "slot_wait"),
+	}
+}
+
+var _ interface {
+	driver.SlotTaker
+	driver.SlotWaiter
+} = (*Store)(nil)
+
+// AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n is
+// more than 64, with AtLeast or FenceAbove, with Foreign, with Replicas, and with PlainStrings
+// together with NoFences.
+func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+	if err := s.checkSlots(&r, n); err != nil {
+		return 0, driver.Grant{}, err
+	}
+	if n > mostTaken || !s.fast(&r) || s.config.strings && !s.config.fences {
+		return 0, driver.Grant{}, errors.ErrUnsupported
+	}
+	if err := s.enter(ctx); err != nil {
+		return 0, driver.Grant{}, err
+	}
+	c, err := s.ready(ctx, true)
+	if err != nil {
+		return 0, driver.Grant{}, err
+	}
+	slot, g, err := s.acquireSlot(ctx, c, &r, n, ahead)
+	g, err = s.confirmed(ctx, &r, g, err)
+	return slot, g, err
+}
+
+// checkSlots finds the errors in a request for a permit.
+func (s *Store) checkSlots(r *driver.Request, n int) error {
+	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
+		return err
+	}
+	if r.Shared || r.Replaces != "" {
+		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
+	}
+	return r.Validate(&s.guarantees)
+}
+
+func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+	gate, ttl := s.keys.lock(driver.SlotGate(r.Name, n)).all(), s.formats.ttl(r.TTL)
+	keys := append(make([]string, 0, 2+2*n), gate[0], gate[3])
+	for i := range n {
+		key, note := s.keys.pair(driver.SlotName(r.Name, i))
+		keys = append(keys, key, note)
+	}
+	a, err := s.answer(ctx, bothSlotScripts[s.config.strings]().acquire.do(ctx, c, keys,
+		[]string{counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note, digit(ahead)}))
+	if err != nil {
+		return 0, driver.Grant{}, err
+	}
+	switch a.kind {
+	case replyGranted:
+		return int(a.number(0)), driver.Grant{Fence: s.callerFence(a.number(1)), TTL: ceilMillis(r.TTL)}, nil
+	case replySlow:
+		return s.slowSlot(ctx, c, r, int(a.number(0)))
+	case replyHeld, replyBehind:
+		return s.slowSlots(ctx, c, r, &a)
+	}
+	return 0, driver.Grant{}, unreadable()
+}
+
+// The kinds of replies that only slot_acquire.lua sends.
+const (
+	replySlow   = "F"
+	replyBehind = "B"
+)
+
+// slowSlot takes one permit with the full script.
+func (s *Store) slowSlot(ctx context.Context, c *connected, r *driver.Request, slot int) (int, driver.Grant, error) {
+	permit := *r
+	permit.Name = driver.SlotName(r.Name, slot)
+	g, err := s.fullAcquire(ctx, c, &permit)
+	return slot, g, err
+}
+
+// slowSlots tries the permits that the fast script left to the full script, and reports the holds of
+// the others.
+func (s *Store) slowSlots(ctx context.Context, c *connected, r *driver.Request, a *answer) (int, driver.Grant, error) {
+	all := &driver.HeldError{Waiters: -1}
+	for slot := range a.rest {
+		var err error
+		switch m := &a.rest[slot]; {
+		case m.IsArray():
+			err = s.fastHeld(m)
+		case a.kind == replyHeld:
+			var g driver.Grant
+			if _, g, err = s.slowSlot(ctx, c, r, slot); err == nil {
+				return slot, g, nil
+			}
+		}
+		var held *driver.HeldError
+		if errors.As(err, &held) {
+			all.Holds = append(all.Holds, held.Holds...)
+		} else if err != nil {
+			return 0, driver.Grant{}, err
+		}
+	}
+	for i := range all.Holds {
+		if u := all.Holds[i].Until; all.Until.IsZero() || !u.IsZero() && u.Before(all.Until) {
+			all.Until = u
+		}
+	}
+	return 0, driver.Grant{}, all
+}
+
+// WaitSlot implements driver.SlotWaiter. It returns errors.ErrUnsupported if n is more than 16, and
+// with Foreign.
+func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
+	if err := s.checkSlots(&r, n); err != nil {
+		return err
+	}
+	if n > mostWatched || s.config.foreign {
+		return errors.ErrUnsupported
+	}
+	s.mu.Lock()
+	if err := s.enter(ctx); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.subscriber.waits.Add(1)
+	s.mu.Unlock()
+	defer s.subscriber.waits.Done()
+	ends, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+
+	a := wait{s: s, ctx: ends, caller: ctx, r: &r, w: s.subscriber.add(&r, false)}
+	defer s.subscriber.remove(a.w)
+	for {
+		next, err := a.lookAtSlots(n)
+		if err == nil && next == 0 {
+			return nil
+		}
+		if err != nil {
+			if err = a.waitEnded(err); err != nil {
+				return err
+			}
+			next = 50 * time.Millisecond
+		}
+		if _, done, err := a.rest(next); done || err != nil {
+			return err
+		}
+	}
+}
+
+// lookAtSlots returns the time until the next look, or 0 if a permit may be free.
+func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
+	s, r := a.s, a.r
+	if err := s.subscriber.listening(a.ctx); err != nil {
+		return 0, err
+	}
+	c, err := s.ready(a.ctx, true)
+	if err != nil {
+		return 0, err
+	}
+	a.w.forget(msgLook) // it looks now
+	var keys []string
+	for i := range n {
+		all := s.keys.lock(driver.SlotName(r.Name, i)).all()
+		keys = append(keys, all[:]...)
+	}
+	reply, err := s.answer(a.ctx, bothSlotScripts[s.config.strings]().wait.do(a.ctx, c, keys, []string{
+		c.setting, r.Token, mode(false), fence(0), s.formats.holder(&r.Holder).text, s.subscriber.channel, itoa(int64(a.w.id)),
+		digit(false), digit(false),
+	}))
+	switch {
+	case err != nil:
+		return 0, err
+	case reply.kind == replyWait:
+		a.down = 0
+		return max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
+	case reply.kind == replyTryNow:
+		return 0, nil
+	}
+	return 0, unreadable()
+}
