@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"time"
@@ -70,6 +71,7 @@ func Rows() []Row {
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
 		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
+		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), mixed},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
 	}
 }
@@ -167,6 +169,34 @@ func majority(s *Site) (*setup, error) {
 	}
 	stage := together("majority", links, "restart-guard=strict&lazy=yes")
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
+}
+
+// mixed is a majority of three kinds of stores. A fault hits one server at a time.
+func mixed(s *Site) (*setup, error) {
+	servers, err := s.redis(1, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var pg, etcd *server.Server
+	if err := try(func() { pg, etcd = postgresServer(s, ""), server.Etcd(&s.host, server.EtcdOptions{}) }); err != nil {
+		return nil, err
+	}
+	links, err := s.links(append(servers, pg, etcd))
+	if err != nil {
+		return nil, err
+	}
+	var stage []string
+	for w, u := range urls(links, 0, "restart-guard=strict") {
+		members := url.Values{"store": {u, postgresURL(links[w][1].Listen), "etcd://" + links[w][2].Listen + "/soak/"}}
+		stage = append(stage, "quorum:?"+members.Encode())
+	}
+	faults := append(s.serverFaults(servers, links, server.RedisOptions{}), postgreSQL.serverFaults(pg, "")...)
+	for _, f := range etcdFaults([]*server.Server{etcd}) {
+		f.On = soak.Targets(serverTarget, 1)
+		faults = append(faults, f)
+	}
+	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, voting: true, log: pg.Log}
+	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
 }
 
 // moving moves from the first server to the second. In the stage between, both are used.
