@@ -90,6 +90,8 @@ func (b *bench) experiments() (all []experiment) {
 	for _, n := range b.plan.processes {
 		add(b.procs(n), any)
 	}
+	add(b.permits(), any)
+	add(b.slotQueue(64), any)
 	// These trials last for seconds, and each figure is a mean over that time.
 	add(b.blockedProcs(b.plan.blockers), 1)
 	for _, ttl := range b.plan.ttls {

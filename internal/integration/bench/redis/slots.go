@@ -1,0 +1,171 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/integration/bench/measure"
+	"github.com/padlock-go/padlock/redisstore"
+)
+
+// permits compares one of four permits, all of which are free, and three names with one plain lock.
+// There is one caller, so the figures are times of requests.
+func (b *bench) permits() *measure.Experiment {
+	const one, slot, three = "one name", "one permit of 4", "three names"
+	e := &measure.Experiment{
+		Name:    "permits and several names",
+		Columns: []measure.Column{{Name: "us/op", Format: "%.0f"}, {Name: "cmds", Format: "%.2f"}, {Name: "server us", Format: "%.1f"}},
+		Base:    one, Ratio: "us/op",
+		Targets: []measure.Target{
+			{Row: slot, Column: "us/op", Base: one, AtMost: 1.3},
+			{Row: three, Column: "us/op", Base: one, AtMost: 3.2},
+		},
+	}
+	row := func(name string, once func(l *padlock.Locker, name string) error) {
+		if !b.rows.MatchString(name) && name != one {
+			return
+		}
+		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) {
+			return b.repeated(func(l *padlock.Locker) error { return once(l, "bench:permits") })
+		}})
+	}
+	single := func(opts ...padlock.Option) func(l *padlock.Locker, name string) error {
+		return func(l *padlock.Locker, name string) error {
+			lock, err := l.Acquire(context.Background(), name, opts...)
+			if err != nil {
+				return err
+			}
+			return lock.Release()
+		}
+	}
+	row(one, single())
+	row(slot, single(padlock.Slots(4)))
+	row(three, func(l *padlock.Locker, name string) error {
+		all, err := l.AcquireAll(context.Background(), []string{name + ":a", name + ":b", name + ":c"})
+		if err != nil {
+			return err
+		}
+		return all.Release()
+	})
+	e.Targets = onlyOf(e)
+	return e
+}
+
+// repeated calls once again and again, for the length of a trial.
+func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures, err error) {
+	l, p, err := b.faceOnly()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close(context.Background())) }()
+	for start := time.Now(); time.Since(start) < b.plan.warm; {
+		if err := once(l); err != nil {
+			return nil, err
+		}
+	}
+	before, err := b.rig.cost(p)
+	if err != nil {
+		return nil, err
+	}
+	n, start := 0, time.Now()
+	for ; time.Since(start) < b.plan.trial; n++ {
+		if err := once(l); err != nil {
+			return nil, err
+		}
+	}
+	took := time.Since(start)
+	after, err := b.rig.cost(p)
+	f = measure.Figures{"us/op": float64(took.Microseconds()) / float64(n)}
+	spent(f, before, after, n)
+	return f, err
+}
+
+// faceOnly opens a Locker on an empty server.
+func (b *bench) faceOnly() (*padlock.Locker, *page, error) {
+	if err := b.rig.clear(); err != nil {
+		return nil, nil, err
+	}
+	p := new(page)
+	s := site{b.rig.addr, &p.sent[0]}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial})
+	if err != nil {
+		return nil, nil, err
+	}
+	return padlock.New(store, padlock.TTL(ttl)), p, nil
+}
+
+// slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the least possible
+// is 80 ms.
+func (b *bench) slotQueue(callers int) *measure.Experiment {
+	const one, each = "one client for all", "a client for each"
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("%d waiters for 4 permits", callers),
+		Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "cmds", Format: "%.2f"}},
+	}
+	for name, clients := range map[string]int{one: 1, each: callers} {
+		if b.rows.MatchString(name) {
+			e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.queueForSlots(callers, clients) }})
+			e.Targets = append(e.Targets, measure.Target{Row: name, Column: "total_ms", AtMost: 1.3 * 5 * float64(callers) / 4})
+		}
+	}
+	return e
+}
+
+func (b *bench) queueForSlots(callers, clients int) (f measure.Figures, err error) {
+	var lockers []*padlock.Locker
+	defer func() {
+		for _, l := range lockers {
+			err = errors.Join(err, l.Close(context.Background()))
+		}
+	}()
+	var pages []*page
+	for range clients {
+		l, p, err := b.faceOnly()
+		if err != nil {
+			return nil, err
+		}
+		if err := l.Do(context.Background(), "bench:warm", func(context.Context) error { return nil }); err != nil {
+			return nil, err
+		}
+		lockers, pages = append(lockers, l), append(pages, p)
+	}
+	before := sentBy(pages)
+	var all sync.WaitGroup
+	failed := make(chan error, callers)
+	start := time.Now()
+	for i := range callers {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			err := lockers[i%clients].Do(ctx, "bench:gpu", func(context.Context) error {
+				time.Sleep(5 * time.Millisecond)
+				return nil
+			}, padlock.Slots(4))
+			if err != nil {
+				failed <- err
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(start)
+	close(failed)
+	return measure.Figures{
+		"total_ms": float64(took.Microseconds()) / 1000, "cmds": float64(sentBy(pages)-before) / float64(callers),
+	}, <-failed
+}
+
+// sentBy is the number of commands that the clients sent.
+func sentBy(pages []*page) (n int64) {
+	for _, p := range pages {
+		n += p.sent[0].Load()
+	}
+	return n
+}
