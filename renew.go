@@ -118,7 +118,8 @@ const lookEvery = 2 * time.Second
 // scheduleRenewal plans the renewal after a third of the TTL. It varies this time by up to a tenth,
 // so that locks that were taken at the same time are not always renewed at the same time. If the
 // store granted a lease longer than the TTL, the renewal is due later: when the lease can be used
-// for two thirds of the TTL more.
+// for two thirds of the TTL more. If the lease is shorter, which it may be after a hand-over, the
+// renewal is due after a third of the lease.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
 	if g.From != 0 {
@@ -130,12 +131,13 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	if h.noRenewal || g.TTL == 0 {
 		return
 	}
-	third := h.ttl / 3
+	ttl := min(h.ttl, g.TTL)
+	third := ttl / 3
 	at := sent.Add(third)
 	if g.TTL > h.ttl {
 		at = max(at, usableFor(sent, g).Add(-2*third))
 	}
-	early := renewEarly(h.ttl)
+	early := renewEarly(ttl)
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 

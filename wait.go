@@ -268,7 +268,8 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		return &without{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
-	case g.From != 0 && g.TTL > driver.MaxReservation: // the grant is a hold, not only a reservation
+	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
+		// The grant is a hold, not only a reservation. If its lease is short, it is renewed soon.
 		a.by = HandOverByQueue
 		if err = a.granted(g.From, g); err != nil {
 			a.noteUnsure()

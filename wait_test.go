@@ -347,3 +347,40 @@ func TestTheLineTellsWhoHoldsTheName(t *testing.T) {
 		release(t, <-granted)
 	})
 }
+
+// A briefly is a store whose releases hand holds over that have a short lease at first.
+type briefly struct{ *remote }
+
+func (b briefly) Wait(ctx context.Context, q driver.Request, reserve bool) (driver.Grant, error) {
+	g, err := b.Store.Wait(ctx, q, reserve)
+	g.TTL = min(g.TTL, time.Second)
+	return g, err
+}
+
+// A hold that was handed over with a short lease needs no request before it is used, and is renewed
+// before that lease ends. If nobody will renew it, the waiter asks for its full lease first.
+func TestHandedOverWithAShortLease(t *testing.T) {
+	for tries, options := range map[int][]padlock.Option{
+		1: {padlock.TTL(30 * time.Second)},
+		2: {padlock.TTL(30 * time.Second), padlock.NoRenewal()},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := briefly{newRemote()}
+			l, other := newLocker(t, store), newLocker(t, store.Store)
+			first := acquire(t, other, "job")
+			got := make(chan *padlock.Lock, 1)
+			go func() { got <- acquire(t, l, "job", options...) }()
+			synctest.Wait()
+			first.Release()
+			h := <-got
+			if n := len(store.log("acquire")); n != tries {
+				t.Errorf("%d requests, want %d", n, tries)
+			}
+			<-time.After(10 * time.Second)
+			if h.Expired() || h.Remaining() < 15*time.Second {
+				t.Errorf("after 10s: over: %v, %v remain", h.Expired(), h.Remaining())
+			}
+			h.Release()
+		})
+	}
+}

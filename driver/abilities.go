@@ -26,9 +26,11 @@ type Waiter interface {
 	// and the caller must claim it before using the name. Acquire with the same token claims the
 	// reservation and gives it a full lease. Release gives up the reservation. A reservation also
 	// ends when its time is over. A Grant that has From and a TTL above MaxReservation is not a
-	// reservation. It is the hold itself, with its full lease, and needs no claim. In this way a
-	// release can hand the hold over to a waiter in its own process. (A store with
-	// Guarantees.InProcess hands over only holds, whatever their TTL.)
+	// reservation. It is the hold itself, and needs no claim. In this way a release can hand the
+	// hold over, without another request before the waiter may use it. The lease of the hold counts
+	// from From and may be shorter than r.TTL at first. Extend and Acquire with the same token give
+	// it the full lease; if the caller does neither, the store does. (A store with
+	// Guarantees.InProcess hands over only holds, whatever their TTL, with their full lease.)
 	//
 	// If reserve is false, Wait takes no place, keeps nobody out and hands nothing over. When the
 	// name may be free, all such waiters are woken together. A holder of a shared lock that wants

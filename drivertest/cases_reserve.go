@@ -83,7 +83,7 @@ var reserveCases = []testCase{
 	},
 	{
 		name:   "reserve/hold",
-		clause: "A Grant of Wait with From and a TTL above MaxReservation is the hold with its full lease, which needs no claim.",
+		clause: "A Grant of Wait with From and a TTL above MaxReservation is the hold, which needs no claim. If its lease is short, Extend or Acquire gives it the full one, and without them the store does.",
 		about:  "Waiter.Wait Grant.From MaxReservation",
 		needs:  []need{waits, not(inProcess)},
 		f: func(c *check) {
@@ -92,9 +92,12 @@ var reserveCases = []testCase{
 				if !ok || !isHold(l.grant) {
 					continue // a store need not hand over holds
 				}
-				c.full(l.grant, l.req.TTL, "what Wait hands over")
 				c.pass(driver.MaxReservation + c.unit)
+				if l.grant.TTL < l.req.TTL {
+					c.pass(l.grant.TTL)
+				}
 				c.verify(l, "that Wait handed over as a hold, and nobody claimed")
+				c.full(c.extend(l, l.req.TTL), l.req.TTL, "Extend of a hold that Wait handed over")
 				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
 					c.failf("Wait handed over fence %d, Acquire returns %d", l.grant.Fence, g.Fence)
 				}

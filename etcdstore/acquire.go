@@ -22,8 +22,9 @@ type attempt struct {
 
 	entry    entry // the hold, if the last change makes or keeps one
 	granted  bool
-	placed   bool  // the hold keeps its place in the queue
-	revision int64 // of the last change
+	placed   bool       // the hold keeps its place in the queue
+	next     []waiterAt // the waiters after it
+	revision int64      // of the last change
 	since    time.Time
 }
 
@@ -150,7 +151,7 @@ func (a *attempt) takeFree(ctx context.Context) error {
 // apply makes the change that decide returns.
 func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
 	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.placed, a.entry = false, false, entry{} // an earlier decision was not carried out
+		a.granted, a.placed, a.next, a.entry = false, false, nil, entry{} // an earlier decision was not carried out
 		return decide(st)
 	})
 	a.revision = revision
@@ -166,7 +167,7 @@ func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*ch
 // decide is for Acquire.
 func (a *attempt) decide(st *state) (*change, error) {
 	if e := st.hold(a.id); e != nil {
-		return a.keep(e), nil
+		return a.keep(st, e), nil
 	}
 	if a.r.Replaces != "" {
 		return a.replace(st)
@@ -193,8 +194,9 @@ func (a *attempt) take(st *state) (*change, error) {
 	return &todo, nil
 }
 
-// keep gives a live hold a full lease. Its old lease stays if that lasts longer.
-func (a *attempt) keep(e *entry) *change {
+// keep gives a live hold a full lease. Its old lease stays if that lasts longer. The place of the
+// hold that was released before it goes away.
+func (a *attempt) keep(st *state, e *entry) *change {
 	a.entry, a.granted = *e, true
 	todo := &change{}
 	todo.still(e)
@@ -202,6 +204,15 @@ func (a *attempt) keep(e *entry) *change {
 	if h == nil || h.created != e.created || h.endsAt() < a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
 		todo.do(put(e.key, e.value, a.lease.id))
 		a.entry.lease = a.lease.id
+		if place := st.find(waiting, e.id); place != nil && place.To == "" && e.kind == exclusive {
+			todo.still(place)
+			todo.do(put(place.key, place.value, a.lease.id))
+		}
+	}
+	for i := range st.entries {
+		if told := &st.entries[i]; told.To == e.id {
+			todo.do(clientv3.OpDelete(told.key))
+		}
 	}
 	a.atLeast(todo, e.kind)
 	return todo
@@ -240,7 +251,10 @@ func (a *attempt) grant() driver.Grant {
 	e, now := &a.entry, a.s.cfg.clock.Now()
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, created: e.created, fence: e.Fence, reader: e.kind == shared, since: a.sent, checked: a.sent, asked: now}
 	old := a.s.holds.get(a.r.Name, a.id)
-	h.placed = a.placed || old != nil && old.placed
+	h.placed, h.next = a.placed || old != nil && old.placed, a.next
+	if old != nil && old.created == h.created {
+		h.next = old.next
+	}
 	if e.lease == a.lease.id {
 		h.end = a.lease.end()
 	} else if old != nil {

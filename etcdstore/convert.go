@@ -48,7 +48,7 @@ func (a *attempt) convert(ctx context.Context) error {
 			return nil, a.lost(st)
 		}
 		if (e.kind == shared) == a.r.Shared {
-			todo := a.keep(e)
+			todo := a.keep(st, e)
 			todo.do(clientv3.OpDelete(st.key(intending, a.id)))
 			return todo, nil
 		}

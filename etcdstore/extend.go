@@ -38,6 +38,11 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 }
 
 func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.Grant, error) {
+	if h.brief != nil && ttl != 0 {
+		r := *h.brief
+		r.TTL = ttl
+		return s.fullLease(ctx, r)
+	}
 	now := s.cfg.clock.Now()
 	if ttl != 0 {
 		h.ask(now)

@@ -236,6 +236,7 @@ func TestNoSpace(t *testing.T) {
 	srv := server.Etcd(t, server.EtcdOptions{Quota: 4 << 20})
 	s, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
 	take(t, s, request("kept", "one"))
+	take(t, s, request("demoted", "one"))
 	big := strings.Repeat("x", 1<<20)
 	for range 100 {
 		if _, err := c.Put(t.Context(), "big", big); err != nil {
@@ -250,12 +251,40 @@ func TestNoSpace(t *testing.T) {
 			t.Errorf("Extend without space: %v", err)
 		}
 	}
+	demote := request("demoted", "one")
+	demote.Shared = true
+	if _, err := s.Convert(t.Context(), demote); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("a demotion without space: %v", err)
+	}
+	if g, err := s.Extend(t.Context(), "demoted", "one", 0); err != nil || g.Shared {
+		t.Errorf("the hold after a demotion that failed: %+v, %v", g, err)
+	}
 	found, err := s.Status(t.Context())
 	if text := fmt.Sprint(found); err != nil || !strings.Contains(text, "NOSPACE") {
 		t.Errorf("Status without space: %s, %v", text, err)
 	}
 	if o, err := s.Release(t.Context(), "kept", "one", 0); err != nil || o != driver.Released {
 		t.Errorf("Release without space: %v, %v", o, err)
+	}
+	reply, err := c.Delete(t.Context(), "big")
+	if err == nil {
+		_, err = c.Compact(t.Context(), reply.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err == nil {
+		_, err = c.Defragment(t.Context(), srv.Addr())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // the client asks a server again that refused
+		_, err := s.Convert(t.Context(), demote)
+		return err
+	})
+	if g, err := s.Extend(t.Context(), "demoted", "one", time.Minute); err != nil || !g.Shared {
+		t.Errorf("the hold after its demotion: %+v, %v", g, err)
 	}
 }
 

@@ -14,7 +14,11 @@ type hold struct {
 	created  int64 // the revision that created the key
 	fence    uint64
 	reader   bool
-	placed   bool // it may have a place in the queue, too
+	placed   bool            // it may have a place in the queue, too
+	next     []waiterAt      // in the queue, when the hold was granted; a Release may pass the name on
+	from     string          // the key that said that the name was passed on to this hold, or ""
+	brief    *driver.Request // of a hold that was passed on and has no full lease yet, or nil
+	stop     func() bool     // stops the timer of such a hold
 
 	mu      sync.Mutex
 	since   driver.Instant // of the grant
@@ -107,6 +111,9 @@ func (h *holds) sweep() {
 
 // leave takes the hold out of its group.
 func (n *hold) leave() {
+	if n.stop != nil {
+		n.stop()
+	}
 	n.mu.Lock()
 	g := n.group
 	n.group = nil

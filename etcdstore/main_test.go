@@ -16,7 +16,11 @@ import (
 )
 
 // childAt is the variable with the address of the server, for a process that takes part in a test.
-const childAt = "PADLOCK_TEST_ETCD"
+// childWaits says that the process waits for the name.
+const (
+	childAt    = "PADLOCK_TEST_ETCD"
+	childWaits = "PADLOCK_TEST_ETCD_WAITS"
+)
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(childAt); at != "" {
@@ -26,10 +30,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child takes the name "job" for 2 s and extends it until it is lost.
+// child takes the name "job" for 2 s and extends it until it is lost. Or it waits for the name, and
+// says whether it got it.
 func child(at string) {
 	ctx := context.Background()
 	s, err := open(ctx, at)
+	if err == nil && os.Getenv(childWaits) != "" {
+		g, err := s.(driver.Waiter).Wait(ctx, request("job", "child"), true)
+		fmt.Println("waited", g.TTL > 0, err)
+		return
+	}
 	r := request("job", "child")
 	r.TTL = 2 * time.Second
 	if err == nil {
@@ -51,13 +61,11 @@ func child(at string) {
 	}
 }
 
-// TestStoppedClient is T-E1: a process is stopped for longer than its lease. The name goes to the
-// next, with a greater fence, and the process learns of it and does not touch the next hold.
-func TestStoppedClient(t *testing.T) {
-	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+// startChild starts a process that runs child, and returns its output.
+func startChild(t *testing.T, env ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childAt+"="+srv.Addr())
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -65,9 +73,19 @@ func TestStoppedClient(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	lines := bufio.NewScanner(out)
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return cmd, bufio.NewScanner(out)
+}
+
+// TestStoppedClient is T-E1: a process is stopped for longer than its lease. The name goes to the
+// next, with a greater fence, and the process learns of it and does not touch the next hold.
+func TestStoppedClient(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	cmd, lines := startChild(t, childAt+"="+srv.Addr())
 	if !lines.Scan() || lines.Text() != "held" {
 		t.Fatalf("the child says %q", lines.Text())
 	}

@@ -31,9 +31,13 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 	h := s.holds.take(name, id)
 	ended := false
 	var err error
-	if keep > 0 {
+	switch {
+	case keep > 0:
 		ended, err = s.cool(ctx, p, name, id, keep)
-	} else {
+	case h != nil && len(h.next) > 0:
+		ended, err = s.passOn(ctx, p, h)
+	}
+	if keep == 0 && !ended && err == nil {
 		ended, err = s.erase(ctx, p, id, h)
 	}
 	switch {
@@ -78,12 +82,15 @@ func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, e
 	for _, k := range kinds {
 		ops = append(ops, clientv3.OpDelete(p.key(k, id)))
 	}
+	if h != nil && h.from != "" {
+		ops = append(ops, clientv3.OpDelete(h.from))
+	}
 	reply, err := client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return false, failure(ctx, err, true)
 	}
 	n := int64(0)
-	for i, r := range reply.Responses {
+	for i, r := range reply.Responses[:len(kinds)] {
 		if kinds[i] != intending && (kinds[i] != waiting || h == nil) { // a place in the queue is not a hold
 			n += r.GetResponseDeleteRange().Deleted
 		}

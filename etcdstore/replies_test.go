@@ -24,6 +24,24 @@ var scenarios = map[string]func(context.Context, *etcdstore.Store, *etcdstore.St
 			release(ctx, s, name)
 		}
 	},
+	"hand over": func(ctx context.Context, s, other *etcdstore.Store, name string) {
+		other.Acquire(ctx, request(name, "other"))
+		done, behind := make(chan driver.Grant, 1), make(chan driver.Grant, 1)
+		go func() { g, _ := s.Wait(ctx, request(name, "mine"), true); done <- g }()
+		settle()
+		go func() { g, _ := other.Wait(ctx, request(name, "behind"), true); behind <- g }()
+		settle()
+		other.Release(ctx, name, "other", 0)
+		if g := <-done; g.TTL > 0 {
+			release(ctx, s, name)
+		}
+		<-behind
+		for ctx.Err() == nil {
+			if _, err := other.Release(ctx, name, "behind", 0); err == nil {
+				return
+			}
+		}
+	},
 	"convert": func(ctx context.Context, s, _ *etcdstore.Store, name string) {
 		r := request(name, "mine")
 		r.Shared = true

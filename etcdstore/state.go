@@ -21,6 +21,13 @@ type record struct {
 	// Of is the ID of the hold that a cool-down belongs to. While that hold is live, the record is
 	// the at-least time of the hold, and keeps out only callers that the hold keeps out too.
 	Of string `json:"of,omitempty"`
+	// Alone says that a waiter wants more than the Release of another process can give it, so the
+	// waiter takes the name itself.
+	Alone bool `json:"alone,omitempty"`
+	// To is the ID of the waiter that the name was passed to. The place of the hold that was
+	// released tells that waiter of it, and then stands for nothing. Next are the waiters after it.
+	To   string `json:"to,omitempty"`
+	Next string `json:"next,omitempty"`
 }
 
 func (r *record) text() string {
@@ -68,10 +75,23 @@ func stateOf(p place, name string, reply *clientv3.TxnResponse) *state {
 			st.fence = max(st.fence, e.Fence)
 		}
 	}
+	st.nameHolder()
 	for _, kv := range reply.Responses[1].GetResponseRange().Kvs {
 		st.fence = max(st.fence, fenceOf(kv.Value))
 	}
 	return st
+}
+
+// nameHolder completes a hold that was passed on. The process that released the name did not know
+// the holder, but the place in the queue names it.
+func (st *state) nameHolder() {
+	for i := range st.entries {
+		e := &st.entries[i]
+		if place := st.find(waiting, e.id); e.kind == exclusive && place != nil && e.Holder == (driver.Holder{}) {
+			e.Holder = place.Holder
+			e.value = e.text()
+		}
+	}
 }
 
 func entryOf(dir string, kv *mvccpb.KeyValue) (entry, bool) {
@@ -154,7 +174,7 @@ func (st *state) ahead(at int64, reader bool) *entry {
 	for i := range st.entries {
 		e := &st.entries[i]
 		switch {
-		case e.kind != waiting || at != 0 && e.created >= at || reader && e.Shared:
+		case e.kind != waiting || e.To != "" || at != 0 && e.created >= at || reader && e.Shared:
 		case last == nil || e.created > last.created:
 			last = e
 		}
@@ -173,7 +193,7 @@ func (st *state) reading() bool {
 
 func (st *state) waiters() (n int) {
 	for i := range st.entries {
-		if e := &st.entries[i]; e.kind == waiting && st.hold(e.id) == nil {
+		if e := &st.entries[i]; e.kind == waiting && e.To == "" && st.hold(e.id) == nil {
 			n++
 		}
 	}

@@ -31,7 +31,8 @@ type wait struct {
 
 // Wait implements driver.Waiter. A waiter watches the key of the waiter before it. The first waiter
 // watches the keys of the holders. So a Release wakes one waiter. Wait returns a hold, not a
-// reservation, so no claim is needed.
+// reservation, so no claim is needed. If a Release passed the name on, the lease of the hold is
+// short at first; see pass.go.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
@@ -81,7 +82,7 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 	var since time.Time // of the outage
 	for {
 		var st *state
-		g, err := w.once(ctx, func(a *attempt) error {
+		g, err := w.once(ctx, func(ctx context.Context, a *attempt) error {
 			var err error
 			st, err = w.try(ctx, a)
 			return err
@@ -93,7 +94,9 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 			return driver.Grant{}, nil
 		case err == nil:
 			since = time.Time{}
-			w.watch(ctx, st)
+			if h := w.watch(ctx, st); h != nil && h.endsAt().Sub(w.s.cfg.clock.Now()) > leastPassed {
+				return w.s.handOver(h), nil
+			}
 		case !w.outlives(ctx, err, &since):
 			return driver.Grant{}, err
 		}
@@ -104,13 +107,13 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 }
 
 // once makes one attempt. ctx may last for long, so the attempt has a limit of its own.
-func (w *wait) once(ctx context.Context, try func(*attempt) error) (driver.Grant, error) {
+func (w *wait) once(ctx context.Context, try func(context.Context, *attempt) error) (driver.Grant, error) {
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	var sent driver.Instant
 	g, err := w.s.withLeases(ctx, w.r, func(a *attempt) error {
 		sent = a.sent
-		return try(a)
+		return try(ctx, a)
 	})
 	if g.TTL > 0 {
 		g.From = sent
@@ -160,7 +163,7 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 		switch {
 		case st.hold(w.id) != nil: // the reply to a claim was lost
 			a.placed = true
-			return a.keep(st.hold(w.id)), nil
+			return a.keep(st, st.hold(w.id)), nil
 		case mine == nil && w.created != 0:
 			return nil, errOutOfLine
 		case mine != nil:
@@ -196,7 +199,7 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 
 // join is the change that takes a place at the end of the queue.
 func (w *wait) join(line clientv3.LeaseID) *change {
-	rec := record{Shared: w.r.Shared, Holder: w.r.Holder}
+	rec := record{Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
 	return &change{ops: []clientv3.Op{put(w.place.key(waiting, w.id), rec.text(), line)}}
 }
 
@@ -213,6 +216,9 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	a.placed = true
 	a.hold(&todo, exclusive, fence)
 	a.raise(&todo, fence)
+	if a.guard == 0 {
+		todo.do(w.place.listNext())
+	}
 	from, to := w.place.taken(false)
 	first, last := w.place.queue()
 	conds := []clientv3.Cmp{
@@ -228,19 +234,29 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 		return nil, failure(ctx, err, true)
 	case reply.Succeeded:
 		a.entry.created = reply.Header.Revision
+		if a.guard == 0 {
+			list := reply.Responses[len(reply.Responses)-1].GetResponseRange()
+			a.next = nextOf(w.place.dir, list.Kvs, w.created)
+		}
 		return nil, nil
 	}
 	return stateOf(w.place, w.r.Name, reply), nil
 }
 
-// watch returns when a key is deleted for which the waiter waits, or after some time.
-func (w *wait) watch(ctx context.Context, st *state) {
-	from, to := w.place.taken(false)
-	opts := []clientv3.OpOption{clientv3.WithRange(to)}
-	if before := st.ahead(w.created, w.r.Shared); before != nil {
-		from, opts = before.key, nil
+// watch returns when a key is deleted for which the waiter waits, or after some time. If the name
+// is passed on to the waiter meanwhile, watch returns the hold.
+func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
+	before := st.ahead(w.created, w.r.Shared)
+	if before == nil {
+		from, to := w.place.taken(false)
+		w.s.watch(ctx, from, st.revision+1, deleted, clientv3.WithRange(to), clientv3.WithFilterPut())
+		return nil
 	}
-	w.s.watch(ctx, from, st.revision+1, opts)
+	w.s.watch(ctx, before.key, st.revision+1, func(e *clientv3.Event) bool {
+		h = passed(&w.place, w.r, w.id, e, w.s.line.known(0))
+		return h != nil || deleted(e)
+	})
+	return h
 }
 
 // aside waits without a place in the queue until the name may be free.
@@ -253,7 +269,7 @@ func (w *wait) aside(ctx context.Context) error {
 			return nil
 		case err == nil:
 			since = time.Time{}
-			w.s.watch(ctx, w.place.dir, st.revision+1, []clientv3.OpOption{clientv3.WithRange(w.place.end())})
+			w.s.watch(ctx, w.place.dir, st.revision+1, deleted, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
 		case !w.outlives(ctx, err, &since):
 			return err
 		}

@@ -9,8 +9,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch returns when one of the keys is deleted, when the watch fails, or after some time.
-func (s *Store) watch(ctx context.Context, key string, revision int64, opts []clientv3.OpOption) {
+// deleted reports whether an event is the deletion of a key.
+func deleted(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
+
+// watch returns after an event for which wake returns true, when the watch fails, or after some
+// time.
+func (s *Store) watch(ctx context.Context, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
 	client, err := s.conn.get(ctx)
 	if err != nil {
 		pause(ctx, 50*time.Millisecond)
@@ -18,14 +22,14 @@ func (s *Store) watch(ctx context.Context, key string, revision int64, opts []cl
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookAgain+rand.N(lookAgain/4))
 	defer cancel()
-	opts = append(opts, clientv3.WithRev(revision), clientv3.WithFilterPut())
+	opts = append(opts, clientv3.WithRev(revision))
 	for reply := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
 		if reply.Err() != nil {
 			pause(ctx, 50*time.Millisecond)
 			return
 		}
 		for _, e := range reply.Events {
-			if e.Type == mvccpb.Event_DELETE {
+			if wake(e) {
 				return
 			}
 		}

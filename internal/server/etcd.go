@@ -49,17 +49,27 @@ func Etcd(t testing.TB, o EtcdOptions) *Server {
 // its own Addr.
 func EtcdCluster(t testing.TB, members int) []*Server {
 	t.Helper()
+	return EtcdClusterVia(t, members, func(_ int, addr string) string { return addr })
+}
+
+// EtcdClusterVia is like EtcdCluster, but the other members connect to a member at the address that
+// via returns. So a test can put proxies between the members, which are numbered from 0. addr is
+// the own address of the member.
+func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string) string) []*Server {
+	t.Helper()
 	var o EtcdOptions
 	binary := etcdBinary(t)
-	var peers, cluster []string
+	var peers, advertised, cluster []string
 	for i := range members {
 		r, err := reserve()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = r.release() }) // an error here does no harm
-		peers = append(peers, fmt.Sprintf("http://127.0.0.1:%d", r.port))
-		cluster = append(cluster, fmt.Sprintf("m%d=%s", i, peers[i]))
+		addr := fmt.Sprintf("127.0.0.1:%d", r.port)
+		peers = append(peers, "http://"+addr)
+		advertised = append(advertised, "http://"+via(i, addr))
+		cluster = append(cluster, fmt.Sprintf("m%d=%s", i, advertised[i]))
 	}
 	var all []*Server
 	for i := range members {
@@ -67,7 +77,7 @@ func EtcdCluster(t testing.TB, members int) []*Server {
 			Name: "etcd", Binary: []string{binary}, URL: o.url, Timeout: time.Minute,
 			Args: func(p Place) []string {
 				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], strings.Join(cluster, ","))
-				return append(args, "-heartbeat", "50", "-election", "500")
+				return append(args, "-advertise", advertised[i], "-heartbeat", "50", "-election", "500")
 			},
 			Ready: func(context.Context, Place) error { return nil }, // a member alone is never ready
 		}))

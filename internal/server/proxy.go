@@ -16,6 +16,7 @@ type Proxy struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]bool         // both ends of all connections
 	lose   func(request []byte) bool // reports whether the reply to a request is to be lost; nil loses no reply
+	refuse func(request []byte) bool // reports whether a connection is to be closed; nil closes none
 	silent bool                      // connections stay open, but nothing passes
 	wake   *sync.Cond
 	wg     sync.WaitGroup
@@ -91,6 +92,21 @@ func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 	p.lose = chosen
 }
 
+// Refuse closes every connection whose client sends data that chosen selects, and drops that data.
+// It also cuts all connections, so that their clients connect and send again. nil ends that.
+func (p *Proxy) Refuse(chosen func(request []byte) bool) {
+	p.mu.Lock()
+	p.refuse = chosen
+	p.mu.Unlock()
+	p.Cut()
+}
+
+func (p *Proxy) refuses(request []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refuse != nil && p.refuse(request)
+}
+
 // pass waits while the proxy is silent. It reports whether the reply to this request is to be lost.
 func (p *Proxy) pass(request []byte) bool {
 	p.mu.Lock()
@@ -112,6 +128,9 @@ func (p *Proxy) requests(client, srv net.Conn, lost chan struct{}) {
 	for {
 		n, err := client.Read(buf)
 		if err != nil {
+			return
+		}
+		if p.refuses(buf[:n]) {
 			return
 		}
 		if p.pass(buf[:n]) {

@@ -12,11 +12,12 @@ import (
 
 func main() {
 	c := embed.NewConfig()
-	var client, peer string
+	var client, peer, advertise string
 	flag.StringVar(&c.Name, "name", "one", "the name of this member")
 	flag.StringVar(&c.Dir, "data-dir", "", "the directory of the data")
 	flag.StringVar(&client, "client", "", "the URL for clients")
 	flag.StringVar(&peer, "peer", "", "the URL for other members")
+	flag.StringVar(&advertise, "advertise", "", "the URL that other members use, if it is not -peer")
 	flag.StringVar(&c.InitialCluster, "cluster", "", "NAME=PEER-URL of every member, separated by commas")
 	flag.Int64Var(&c.QuotaBackendBytes, "quota", 0, "the most bytes of data, or 0 for the default")
 	flag.UintVar(&c.TickMs, "heartbeat", c.TickMs, "milliseconds between two heartbeats of the leader")
@@ -29,6 +30,9 @@ func main() {
 	c.AdvertiseClientUrls = c.ListenClientUrls
 	c.ListenPeerUrls = []url.URL{parse(peer)}
 	c.AdvertisePeerUrls = c.ListenPeerUrls
+	if advertise != "" {
+		c.AdvertisePeerUrls = []url.URL{parse(advertise)}
+	}
 	c.LogLevel = "warn"
 	e, err := embed.StartEtcd(c)
 	if err != nil {

@@ -1,0 +1,174 @@
+package etcdstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// holding takes a name and extends the hold until ctx ends. It then sends when the lease ends at
+// the earliest, according to the replies that arrived.
+func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request) chan driver.Instant {
+	t.Helper()
+	clock := driver.SystemClock()
+	sent := clock.Now()
+	end := sent.Add(take(t, s, r).TTL)
+	ended := make(chan driver.Instant, 1)
+	go func() {
+		for ctx.Err() == nil {
+			sent := clock.Now()
+			each, cancel := context.WithTimeout(ctx, r.TTL/4)
+			g, err := s.Extend(each, r.Name, r.Token, r.TTL)
+			cancel()
+			if g.From != 0 {
+				sent = g.From
+			}
+			if err == nil {
+				end = max(end, sent.Add(g.TTL))
+			}
+			select {
+			case <-time.After(r.TTL / 8):
+			case <-ctx.Done():
+			}
+		}
+		ended <- end
+	}()
+	return ended
+}
+
+// outOfReach checks that a hold whose holder cannot reach the majority of the servers is over
+// before another store is granted the name. cut ends the reach.
+func outOfReach(t *testing.T, holder, other driver.Store, cut func()) {
+	t.Helper()
+	r := request("job", "one")
+	r.TTL = 2 * time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := holding(ctx, t, holder, r)
+	cut()
+	var g driver.Grant
+	eventually(t, func() (err error) {
+		if g, err = other.(driver.Waiter).Wait(t.Context(), request("job", "next "+strconv.Itoa(int(driver.SystemClock().Now()))), true); err == nil && g.TTL == 0 {
+			err = errors.New("Wait returned without the name")
+		}
+		return err
+	})
+	granted := driver.SystemClock().Now()
+	cancel()
+	if end := <-ended; end > granted {
+		t.Errorf("the name was granted again %v before the lease of its holder had ended", end.Sub(granted))
+	}
+}
+
+// TestCutOffMember: the leader is cut off from the other members, and a holder is connected to
+// nothing but that leader. The lease of the holder ends before the majority grants the name again.
+func TestCutOffMember(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	links := map[int]*server.Proxy{}
+	members := server.EtcdClusterVia(t, 3, func(member int, addr string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		links[member] = server.NewProxy(t, addr)
+		return links[member].Addr()
+	})
+	leader := leaderOf(t, members)
+	st, err := newClient(t, leader.Addr()).Status(t.Context(), leader.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender := []byte("X-Server-From: " + strconv.FormatUint(st.Header.MemberId, 16))
+	var majority []string
+	for _, m := range members {
+		if m != leader {
+			majority = append(majority, m.Addr())
+		}
+	}
+	outOfReach(t, mustOpen(t, []string{leader.Addr()}), mustOpen(t, majority), func() {
+		for i, p := range links {
+			p.Refuse(func(request []byte) bool { return members[i] == leader || bytes.Contains(request, sender) })
+		}
+	})
+}
+
+// TestSilentNetwork is T-E3: the network of a holder falls silent, and its lease ends for it before
+// the server grants the name again. The log says how late etcd's own session reports its end.
+func TestSilentNetwork(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	p := server.NewProxy(t, srv.Addr())
+	session, err := concurrency.NewSession(newClient(t, p.Addr()), concurrency.WithTTL(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := concurrency.NewMutex(session, "mutex").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next, err := concurrency.NewSession(newClient(t, srv.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, done := make(chan time.Time, 1), make(chan time.Time, 1)
+	go func() {
+		if concurrency.NewMutex(next, "mutex").Lock(t.Context()) == nil {
+			taken <- time.Now()
+		}
+	}()
+	go func() {
+		<-session.Done()
+		done <- time.Now()
+	}()
+	outOfReach(t, mustOpen(t, []string{p.Addr()}), mustOpen(t, []string{srv.Addr()}), func() { p.Silence(true) })
+	t.Logf("etcd's own session says that it has ended %v after another one got its mutex", (<-done).Sub(<-taken))
+}
+
+// TestStoppedWaiter: a Release passes the name on to a waiter whose process was stopped. The waiter
+// behind it gets the name soon, and the one that was stopped does not believe that it has it.
+func TestStoppedWaiter(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	s, other := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})
+	take(t, other, request("job", "first"))
+	front := queueUp(t, "job", s)
+	cmd, lines := startChild(t, childAt+"="+srv.Addr(), childWaits+"=yes")
+	inQueue(t, s, "job", 2)
+	behind := make(chan result, 1)
+	go func() {
+		r := request("job", "behind")
+		g, err := other.Wait(t.Context(), r, true)
+		behind <- result{other, r, g, err}
+	}()
+	inQueue(t, s, "job", 3)
+	if _, err := other.Release(t.Context(), "job", "first", 0); err != nil {
+		t.Fatal(err)
+	}
+	w := <-front
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Released {
+		t.Fatalf("Release: %v, %v", o, err)
+	}
+	if b := <-behind; b.err != nil || b.g.Fence <= w.g.Fence {
+		t.Fatalf("behind a waiter that was stopped: %+v, %v", b.g, b.err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() || lines.Text() != "waited false <nil>" {
+		t.Errorf("the waiter that was stopped says %q", lines.Text())
+	}
+	if _, err := other.Extend(t.Context(), "job", "behind", 0); err != nil {
+		t.Errorf("the next hold after the stopped process continued: %v", err)
+	}
+}
