@@ -152,6 +152,9 @@ func (h *hold) endConversion() {
 // request, which is safe.
 func (h *hold) convert(ctx context.Context, shared bool) error {
 	c := h.locker.converter
+	if err := h.claim(ctx); err != nil {
+		return err
+	}
 	unsure := false // an earlier request may have succeeded
 	for i := 0; ; i++ {
 		r, err := h.conversion(shared)
@@ -193,11 +196,7 @@ func (h *hold) conversion(shared bool) (driver.Request, error) {
 	if err != nil {
 		return driver.Request{}, err
 	}
-	l := h.locker
-	return driver.Request{
-		Name: h.name, Token: h.token, Shared: shared, TTL: h.ttl,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
-	}, nil
+	return h.request(shared), nil
 }
 
 func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error {

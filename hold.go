@@ -74,6 +74,7 @@ type hold struct {
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
+	unclaimed  bool            // a reservation that is used before it is claimed; see reservation.go
 	index      int32           // in the renewer's heap; -1 if h is not in the heap
 	bound      context.Context // Grant.Bound; nil if the store has none
 	unwatch    func() bool     // stops watching bound
@@ -156,6 +157,9 @@ func (h *hold) check(ctx context.Context) error {
 	if err := h.over(); err != nil {
 		return failed(OpCheck, h.name, err)
 	}
+	if err := h.claim(ctx); err != nil {
+		return failed(OpCheck, h.name, err)
+	}
 	sent := h.locker.clock.Now()
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
@@ -176,6 +180,9 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, err)
 	}
 	if err := h.over(); err != nil {
+		return failed(OpExtend, h.name, err)
+	}
+	if err := h.claim(ctx); err != nil {
 		return failed(OpExtend, h.name, err)
 	}
 	sent := h.locker.clock.Now()
@@ -200,6 +207,9 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
 	if err := h.over(); err != nil {
+		return Key{}, failed(OpExport, h.name, err)
+	}
+	if err := h.claim(ctx); err != nil {
 		return Key{}, failed(OpExport, h.name, err)
 	}
 	store := h.locker.storeID(ctx)

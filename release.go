@@ -19,6 +19,7 @@ func (h *hold) giveUp(opts []ReleaseOption) error {
 			return failed(OpRelease, h.name, err)
 		}
 	}
+	h.claimFor(keep)
 	return h.giveBack(context.Background(), keep)
 }
 

@@ -125,6 +125,10 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	if g.From != 0 {
 		sent = g.From
 	}
+	if h.unclaimed {
+		h.renewAt = sent.Add(claimAfter)
+		return
+	}
 	if g.TTL == 0 && g.Bound == nil && h.bound == nil {
 		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
 	}
@@ -300,21 +304,23 @@ func (k *renewer) renewDue() {
 // for the store.
 func (k *renewer) renew(h *hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
-	r := h.renewing
+	r, claims := h.renewing, h.unclaimed
 	r.cancel = cancel
 	k.l.unlock()
 	sent := k.l.clock.Now()
-	g, err := k.l.store.Extend(ctx, h.name, h.token, h.ttl)
+	g, err := h.askToKeep(ctx, claims)
 	cancel()
 	k.l.mu.Lock()
 	if h.cause != nil {
 		return
 	}
-	leased := g.TTL > 0 || err != nil && !r.brokenOff
+	leased := !claims && g.TTL > 0 || err != nil && !r.brokenOff
 	if leased {
 		k.l.stats.renewals++
 	}
 	switch lost := lossIn(err); {
+	case err == nil && claims:
+		h.claimed(sent, g)
 	case err == nil:
 		slack := h.slack()
 		h.extended(sent, g)
@@ -332,6 +338,9 @@ func (k *renewer) renew(h *hold) {
 		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
 		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold
 			again = lookEvery
+		}
+		if h.unclaimed {
+			again = claimAfter
 		}
 		h.renewAt = now.Add(again + k.l.jitter(again/10))
 		k.moved(h)

@@ -280,6 +280,11 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	if g.TTL != 0 {
 		a.by = HandOverByQueue
 	}
+	if a.mayUse(&g) {
+		if used, err := a.use(g); used {
+			return err
+		}
+	}
 	return a.try(a.l.now())
 }
 

@@ -23,6 +23,7 @@ type Store struct {
 	subscriber subscriber
 	handed     handed
 	formats    formats
+	samples    samples
 	identity   identity
 
 	ctx  context.Context // ends with Close

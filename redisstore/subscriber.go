@@ -47,7 +47,7 @@ type waiter struct {
 
 // The kinds of messages to a waiter. Scripts use the same letters.
 const (
-	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence
+	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
 	msgGranted    = 'g' // a release of the same process has granted it the name; the message has the fence
 	msgLookBy     = 'f' // the waiter must look at the name within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
@@ -58,7 +58,10 @@ const (
 type message struct {
 	kind  byte
 	value int64
-	from  driver.Instant // with msgGranted: when the lease began, or earlier
+	// from is when the lease began, or earlier (msgGranted), or when the message arrived
+	// (msgHandedOver).
+	from   driver.Instant
+	handed int64 // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
 }
 
 func (sub *subscriber) init(s *Store) {
@@ -300,9 +303,17 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	}
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
-	if w := sub.waiters[id]; w != nil {
-		w.call(message{kind: kind[0], value: atoi(value)})
+	w := sub.waiters[id]
+	if w == nil {
+		return
 	}
+	called := message{kind: kind[0]}
+	if called.kind == msgHandedOver {
+		fence, handed, _ := strings.Cut(value, " ")
+		value, called.from, called.handed = fence, sub.s.clock.Now(), atoi(handed)
+	}
+	called.value = atoi(value)
+	w.call(called)
 }
 
 func (w *waiter) call(m message) {
@@ -315,7 +326,7 @@ func (w *waiter) call(m message) {
 // grant sends w the message that it has the name. This message must not be lost, because nobody
 // else gets it.
 func (w *waiter) grant(fence int64, from driver.Instant) {
-	m := message{msgGranted, fence, from}
+	m := message{kind: msgGranted, value: fence, from: from}
 	for {
 		select {
 		case w.called <- m:

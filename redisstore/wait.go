@@ -100,6 +100,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 		}
 	}
 	r := a.r
+	began := a.s.beginSample()
 	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
 		a.s.formats.holder(&r.Holder).text, a.s.subscriber.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
@@ -113,6 +114,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
 	case replyWait:
+		a.s.samples.note(began, reply.number(2))
 		a.asked = a.asked && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
 	case replyTryNow:
@@ -138,12 +140,17 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 		return 0, nil
 	}
 	keys := s.keys.lock(r.Name).all()
-	n, err := s.scripts.join.do(a.ctx, c, keys[:4], []string{r.Token,
-		s.subscriber.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToInt64()
+	began := s.beginSample()
+	m, err := s.scripts.join.do(a.ctx, c, keys[:4], []string{r.Token,
+		s.subscriber.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToArray()
 	if err != nil {
 		return 0, s.failure(a.ctx, err)
 	}
-	return time.Duration(n) * time.Millisecond, nil
+	if len(m) < 2 {
+		return 0, nil
+	}
+	s.samples.note(began, number(&m[1]))
+	return time.Duration(number(&m[0])) * time.Millisecond, nil
 }
 
 // waitEnded returns the error that ends the wait, or nil if the wait continues.
@@ -181,7 +188,7 @@ func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
 		case m := <-a.w.called:
 			switch m.kind {
 			case msgHandedOver:
-				return driver.Grant{Fence: a.s.callerFence(m.value), TTL: driver.MaxReservation}, true, nil
+				return a.s.reservation(m.value, m.handed, m.from), true, nil
 			case msgGranted:
 				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
 			case msgTry:

@@ -17,13 +17,27 @@ import (
 // --also.
 func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error) {
 	if len(f.set.also) == 0 {
-		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
+		if f.lock, err = f.locker.Acquire(ctx, f.name, opts...); err == nil {
+			f.claimLocks(ctx)
+		}
 		return err
 	}
 	if f.all, err = f.locker.AcquireAll(ctx, append([]string{f.name}, f.set.also...), opts...); err == nil {
 		f.lock = f.all.Lock(f.name)
+		f.claimLocks(ctx)
 	}
 	return err
+}
+
+// claimLocks extends locks that were handed over as reservations. The supervisor ends the command a
+// grace before the lease ends, and a reservation is shorter than that. If a lock cannot be extended,
+// the supervisor ends the command, and the front says why.
+func (f *front) claimLocks(ctx context.Context) {
+	for _, lock := range f.locks() {
+		if lock.Remaining() <= driver.MaxReservation {
+			_ = lock.Extend(ctx, 0)
+		}
+	}
 }
 
 // locks returns all locks of this run.

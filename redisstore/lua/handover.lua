@@ -8,11 +8,12 @@
 local call, K, F, H, Q, a = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local v = call('GET', F)
 
--- The note must describe the hold that ends, and that hold must have no at-least time.
+-- The note must describe the hold that ends, and that hold must have no at-least time. It may be a
+-- reservation that was used without a claim.
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
 if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
 local state = string.sub(v, NOTE_LENGTH + #a, NOTE_LENGTH + #a + NOTE_TIME)
-if state ~= NOTE_HELD_0 and string.byte(state) ~= BYTE_HELD_NOW then return 0 end
+if state ~= NOTE_HELD_0 and state ~= NOTE_RESERVED_0 and string.byte(state) ~= BYTE_HELD_NOW then return 0 end
 
 local token, last = string.sub(a, COUNTED_TOKEN), string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
 local t = call('TIME')

@@ -1,17 +1,18 @@
 -- Joins the queue of a name that is held, to get an exclusive hold.
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder
--- Returns the ms until the waiter must look again, or 0 if wait.lua must run.
+-- Returns {ms until the waiter must look again, the server's time in microseconds}, or an empty list
+-- if wait.lua must run.
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
 local flag = call('GETRANGE', KEYS[2], 0, 0)
-if left <= 0 or flag ~= NOTE_SIMPLE and flag ~= NOTE_MORE then return 0 end
+if left <= 0 or flag ~= NOTE_SIMPLE and flag ~= NOTE_MORE then return {} end
 local t = call('TIME')
 local us = t[1] * 1000000 + t[2]
-local ms = math.floor(us / 1000)
+local now, ms = us, math.floor(us / 1000)
 local last = call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
 if last then us = math.max(us, last + 1) end
-if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return 0 end
+if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return {} end
 local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
@@ -20,4 +21,4 @@ if not last or us - last > 30000000 then -- otherwise a waiter has set these exp
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)
 end
 if flag == NOTE_SIMPLE then call('SETRANGE', KEYS[2], 0, NOTE_MORE) end
-return look
+return { look, string.format('%.0f', now) }

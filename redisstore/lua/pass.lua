@@ -25,7 +25,8 @@ else
   local counted = string.format(FORMAT_LENGTH, #head) .. head
   call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. ms .. holder, 'PX', ARGV[2])
 end
-if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f) == 0 and ARGV[3] == '1' then
+-- The message has the fence and then the server's time, which is the fence here.
+if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) == 0 and ARGV[3] == '1' then
   remove(head)
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 2

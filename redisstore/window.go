@@ -1,0 +1,122 @@
+package redisstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A waiter may use a reservation at once, without a claim, if it knows on its own clock when the
+// reservation ends. The message about the hand-over has the time of the hand-over on the server's
+// clock, and a sample connects the two clocks:
+//
+//	t0, S  S is the server's time in the reply to a request that was sent at t0
+//	h      the server's time of the hand-over, after S; the reservation ends at h + MaxReservation
+//	p      when the message arrived
+//
+// When the server's clock showed S, the local clock showed t0 or later. So the local time
+// t0 + (h - S) is the time of the hand-over or earlier, and a window that begins there ends early
+// enough. The states of a reservation:
+//
+//	state    when a reservation enters it                  what the waiter does
+//	made     a release hands the name over                 it gets the message
+//	usable   the message has arrived, and window has       Wait returns From. The caller may use the
+//	         an answer                                     name until From+TTL, and claims before that.
+//	unknown  the message has arrived, and window has       Wait returns no From. The caller claims
+//	         no answer; or a look found the reservation    before it uses the name.
+//	held     the claim has arrived                         it has a full lease
+//	over     its release has arrived, which hands the      nothing; a claim that arrives later gets
+//	         name over; or its time has passed             ErrLost
+//
+// The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over;
+// held → over.
+//
+// window has no answer in these cases:
+//
+//	case                                             because
+//	the store has no fences                          nothing would protect a resource from a late holder
+//	Foreign, Replicas                                the hand-over is not the one of pass.lua, or is
+//	                                                 not confirmed
+//	a cluster                                        its servers have a clock each
+//	the message has no time                          an older padlock sent it
+//	the sample is older than maxSampleAge            the two clocks may have drifted apart
+//	a connection was made or lost since the sample   the server may be another one, or may have
+//	                                                 restarted
+//	t0 + (h - S) is after p                          the server's clock was set forward
+//	less than half of the window is left             a claim could come too late
+
+// maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
+// which is one per cent.
+const maxSampleAge = 10 * time.Second
+
+// sample is the server's time in a reply.
+type sample struct {
+	sent   driver.Instant // when the request was sent
+	micros int64          // the server's time, in microseconds since 1970
+	turns  uint64         // gate.turns before the request was sent
+}
+
+// samples has the latest sample of the server.
+type samples struct {
+	mu   sync.Mutex
+	last sample
+}
+
+// beginSample returns a sample for a request that is sent now.
+func (s *Store) beginSample() sample {
+	return sample{turns: s.gate.turns.Load(), sent: s.clock.Now()}
+}
+
+// note completes a sample with the time in the reply.
+func (a *samples) note(b sample, micros int64) {
+	if micros <= 0 {
+		return
+	}
+	b.micros = micros
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b.sent > a.last.sent {
+		a.last = b
+	}
+}
+
+func (a *samples) latest() sample {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
+}
+
+// reservation returns the grant of a hand-over that the server made at handed, in microseconds
+// since 1970, and whose message arrived at p.
+func (s *Store) reservation(fence, handed int64, p driver.Instant) driver.Grant {
+	g := driver.Grant{Fence: s.callerFence(fence), TTL: driver.MaxReservation}
+	if from, ttl, ok := s.window(handed, p); ok {
+		g.From, g.TTL = from, ttl
+	}
+	return g
+}
+
+// window returns the time in which a reservation can be used without a claim, or false if it is not
+// known.
+func (s *Store) window(handed int64, p driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
+	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || s.server.Cluster || handed == 0 {
+		return 0, 0, false
+	}
+	a := s.samples.latest()
+	if a.sent == 0 || p.Sub(a.sent) > maxSampleAge || a.turns != s.gate.turns.Load() || !s.gate.open.Load() {
+		return 0, 0, false
+	}
+	return windowOf(a, handed, p, s.clock.Now())
+}
+
+// windowOf is the arithmetic of window, at the time now.
+func windowOf(a sample, handed int64, p, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
+	from = a.sent.Add(time.Duration(handed-a.micros) * time.Microsecond)
+	if from > p || from <= 0 {
+		return 0, 0, false
+	}
+	drift := (p.Sub(a.sent) + from.Add(driver.MaxReservation).Sub(p)) / 100
+	ttl = driver.MaxReservation - drift - 2*time.Millisecond
+	return from, ttl, from.Add(ttl).Sub(now) >= driver.MaxReservation/2
+}
