@@ -1,7 +1,7 @@
 -- Joins the queue of a name that is held, to get an exclusive hold.
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder
--- Returns {ms until the waiter must look again, the server's time in microseconds}, or an empty list
+-- Returns {ms until the waiter must look again, the server's time in µs}, or an empty list
 -- if wait.lua must run.
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
