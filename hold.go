@@ -202,6 +202,38 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
+// claim claims h if it is unclaimed. A request that needs the whole lease calls it first.
+func (h *hold) claim(ctx context.Context) error {
+	l := h.locker
+	l.mu.Lock()
+	unclaimed := h.unclaimed && h.cause == nil
+	l.unlock()
+	if !unclaimed {
+		return nil
+	}
+	sent := l.clock.Now()
+	g, err := h.askToKeep(ctx, true)
+	if err != nil {
+		h.noticeLoss(err)
+		return callerError(ctx, err)
+	}
+	l.mu.Lock()
+	defer l.unlock()
+	h.claimed(sent, g)
+	return h.cause
+}
+
+// claimFor claims h before a release with a cool-down. An error is left to the release, which finds
+// out what became of h.
+func (h *hold) claimFor(keep time.Duration) {
+	if keep == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxReservation)
+	defer cancel()
+	_ = h.claim(ctx)
+}
+
 func (h *hold) export(ctx context.Context) (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)

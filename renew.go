@@ -101,6 +101,13 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.moved(h)
 }
 
+// claimed notes that the store has confirmed a claim that was sent at the given instant. The caller
+// holds mu.
+func (h *hold) claimed(sent driver.Instant, g driver.Grant) {
+	h.unclaimed = false
+	h.extended(sent, g)
+}
+
 // noticeMode notices that another program, which knows the token, demoted the lock. It ignores the
 // reply to a request that was sent before a Promote. The caller holds mu.
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {

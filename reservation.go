@@ -2,7 +2,6 @@ package padlock
 
 import (
 	"context"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -30,30 +29,6 @@ import (
 // ends.
 const claimAfter = driver.MaxReservation / 20
 
-// mayUse reports whether a may use the reservation g before it is claimed. Others must be able to
-// rely on a longer lease if one of the conditions is not met.
-func (a *attempt) mayUse(g *driver.Grant) bool {
-	l, r := a.l, &a.request
-	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
-		!r.Shared && r.AtLeast == 0 && r.Holder.Plan == 0 && r.FenceAbove == 0 && r.TTL > driver.MaxReservation &&
-		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
-}
-
-// use takes over the reservation g without a claim. It returns false if too little of its time is
-// left, so that it has to be claimed first.
-func (a *attempt) use(g driver.Grant) (used bool, err error) {
-	a.h.unclaimed = true
-	switch err = a.granted(g.From, g); err {
-	case nil:
-	case errTooLate:
-		a.h.unclaimed = false
-		return false, nil
-	default:
-		a.noteUnsure()
-	}
-	return true, err
-}
-
 // request returns a request for h's token.
 func (h *hold) request(shared bool) driver.Request {
 	l := h.locker
@@ -71,43 +46,4 @@ func (h *hold) askToKeep(ctx context.Context, unclaimed bool) (driver.Grant, err
 	r := h.request(false)
 	r.Replaces = h.token
 	return h.locker.store.Acquire(ctx, r)
-}
-
-// claim claims h if it is unclaimed. A request that needs the whole lease calls it first.
-func (h *hold) claim(ctx context.Context) error {
-	l := h.locker
-	l.mu.Lock()
-	unclaimed := h.unclaimed && h.cause == nil
-	l.unlock()
-	if !unclaimed {
-		return nil
-	}
-	sent := l.clock.Now()
-	g, err := h.askToKeep(ctx, true)
-	if err != nil {
-		h.noticeLoss(err)
-		return callerError(ctx, err)
-	}
-	l.mu.Lock()
-	defer l.unlock()
-	h.claimed(sent, g)
-	return h.cause
-}
-
-// claimed notes that the store has confirmed a claim that was sent at the given instant. The caller
-// holds mu.
-func (h *hold) claimed(sent driver.Instant, g driver.Grant) {
-	h.unclaimed = false
-	h.extended(sent, g)
-}
-
-// claimFor claims h before a release with a cool-down. An error is left to the release, which finds
-// out what became of h.
-func (h *hold) claimFor(keep time.Duration) {
-	if keep == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxReservation)
-	defer cancel()
-	_ = h.claim(ctx)
 }

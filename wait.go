@@ -288,6 +288,30 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	return a.try(a.l.now())
 }
 
+// mayUse reports whether a may use the reservation g before it is claimed. Others must be able to
+// rely on a longer lease if one of the conditions is not met.
+func (a *attempt) mayUse(g *driver.Grant) bool {
+	l, r := a.l, &a.request
+	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
+		!r.Shared && r.AtLeast == 0 && r.Holder.Plan == 0 && r.FenceAbove == 0 && r.TTL > driver.MaxReservation &&
+		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
+}
+
+// use takes over the reservation g without a claim. It returns false if too little of its time is
+// left, so that it has to be claimed first.
+func (a *attempt) use(g driver.Grant) (used bool, err error) {
+	a.h.unclaimed = true
+	switch err = a.granted(g.From, g); err {
+	case nil:
+	case errTooLate:
+		a.h.unclaimed = false
+		return false, nil
+	default:
+		a.noteUnsure()
+	}
+	return true, err
+}
+
 // bounded returns the context for the wait in the store. It ends with ctx, with the time of Wait,
 // and when the Locker is closed. Requests that may grant the lock are sent with ctx alone, so that
 // the end of Wait does not leave their outcome unknown.
