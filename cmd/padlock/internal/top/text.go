@@ -36,6 +36,8 @@ func brief(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "-"
+	case d == 0:
+		return "0s"
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())
 	case d < 10*time.Second:

@@ -50,12 +50,22 @@ func (m *Model) lines() []string {
 	return all[:min(len(all), max(1, m.height))]
 }
 
-// Print writes all rows once, for a pipe.
+// Print writes all rows once, for a pipe, with columns that are as wide as their texts.
 func Print(w io.Writer, place string, snap *sampler.Snapshot) error {
-	m := Model{config: Config{Place: place}, snap: snap, now: snap.Tried, width: 200, height: 1 << 30, index: -1}
+	m := Model{config: Config{Place: place}, snap: snap, now: snap.Tried, width: 80, index: -1}
 	lines := m.head()
-	if len(snap.Names) > 0 {
-		lines = append(lines, m.tableLines(len(snap.Names)+1)...)
+	name, by := len("NAME"), len("HOLDER")
+	for i := range snap.Names {
+		name = max(name, ansi.StringWidth(title(&snap.Names[i])))
+		by = max(by, ansi.StringWidth(holder(first(&snap.Names[i], ""))))
+	}
+	if len(snap.Names) == 0 {
+		lines = append(lines, m.nothing())
+	} else {
+		lines = append(lines, m.heading(name, by))
+	}
+	for i := range snap.Names {
+		lines = append(lines, m.tableLine(&snap.Names[i], name, by))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(ansi.Strip(line), " ")); err != nil {

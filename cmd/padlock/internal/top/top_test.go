@@ -1,0 +1,333 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/sampler"
+)
+
+// bench is a screen without a terminal, over a real store and a real Sampler.
+type bench struct {
+	t      *testing.T
+	m      Model
+	l      *padlock.Locker
+	s      *sampler.Sampler
+	broken []string // names and reasons
+}
+
+func newBench(t *testing.T, store padlock.Store) *bench {
+	if store == nil {
+		var err error
+		if store, err = open.Store(t.Context(), "memory:"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &bench{t: t, l: padlock.New(store)}
+	b.s = sampler.New(b.l)
+	t.Cleanup(func() { b.l.Close(context.Background()) })
+	b.m = New(t.Context(), Config{
+		Place: "memory:", Next: b.s.Next, Lookup: b.s.Lookup,
+		Break: func(ctx context.Context, h sampler.Hold, reason string) string {
+			if _, err := b.l.Break(ctx, h.Name, h.Fence); err != nil {
+				return "failed: " + err.Error()
+			}
+			b.broken = append(b.broken, h.Name+": "+reason)
+			return "broken"
+		},
+		History: func(_ context.Context, name string) []string { return []string{"runs of " + name} },
+	})
+	return b
+}
+
+func (b *bench) take(name string, opts ...padlock.Option) *padlock.Lock {
+	b.t.Helper()
+	k, err := b.l.TryAcquire(b.t.Context(), name, opts...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return k
+}
+
+// send gives the model a message. It returns what the command of the model sends back, if anything.
+func (b *bench) send(msg tea.Msg) tea.Msg {
+	m, cmd := b.m.Update(msg)
+	b.m = m.(Model)
+	if cmd == nil {
+		return nil
+	}
+	return cmd()
+}
+
+// look takes a sample and shows it.
+func (b *bench) look() {
+	snap, _ := b.s.Sample(b.t.Context())
+	m, _ := b.m.Update(snapshotMsg{snap})
+	b.m = m.(Model)
+}
+
+// press presses keys: a name such as "enter", or letters.
+func (b *bench) press(keys ...string) (last tea.Msg) {
+	codes := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "up": tea.KeyUp, "backspace": tea.KeyBackspace, "pgdown": tea.KeyPgDown}
+	for _, k := range keys {
+		if code, ok := codes[k]; ok {
+			last = b.send(tea.KeyPressMsg{Code: code})
+			continue
+		}
+		for _, r := range k {
+			last = b.send(tea.KeyPressMsg{Code: r, Text: string(r)})
+		}
+	}
+	return last
+}
+
+// text returns the screen without styles.
+func (b *bench) text() string { return ansi.Strip(b.m.View().Content) }
+
+func (b *bench) shows(texts ...string) {
+	b.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(b.text(), text) {
+			b.t.Errorf("the screen lacks %q:\n%s", text, b.text())
+		}
+	}
+}
+
+func (b *bench) lacks(texts ...string) {
+	b.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(b.text(), text) {
+			b.t.Errorf("the screen has %q:\n%s", text, b.text())
+		}
+	}
+}
+
+// names returns the first words of the rows.
+func (b *bench) names() (names []string) {
+	for _, row := range b.m.rows() {
+		names = append(names, row.Name)
+	}
+	return names
+}
+
+func TestTheCursorFollowsItsName(t *testing.T) {
+	b := newBench(t, nil)
+	for _, name := range []string{"c", "b", "a"} {
+		b.take(name)
+	}
+	b.look()
+	before := b.names()
+	b.press("down")
+	chosen := b.m.cursor
+	if chosen != before[1] {
+		t.Fatalf("the cursor is on %q, the second of %v", chosen, before)
+	}
+	b.press("s", "r") // by name, backwards
+	if got := b.names(); !slices.Equal(got, []string{"c", "b", "a"}) {
+		t.Errorf("by name, backwards: %v", got)
+	}
+	if row, _ := b.m.chosen(b.m.rows()); row.Name != chosen {
+		t.Errorf("the cursor was on %q and is on %q", chosen, row.Name)
+	}
+	b.shows("NAME↑", "; by name")
+}
+
+func TestFilterAndHost(t *testing.T) {
+	b := newBench(t, nil)
+	b.take("deploy/web", padlock.Label("release 7"))
+	b.take("nightly")
+	b.look()
+	b.press("/", "DEPLO", "x", "backspace", "enter")
+	if got := b.names(); !slices.Equal(got, []string{"deploy/web"}) {
+		t.Errorf("the filter leaves %v", got)
+	}
+	b.shows("filter DEPLO", `"release 7"`)
+	b.press("/", "zebra")
+	b.shows("no row matches", "/zebra")
+	b.press("esc")
+	if len(b.names()) != 2 {
+		t.Errorf("without a filter: %v", b.names())
+	}
+	b.press("h")
+	if b.m.host == "" || len(b.names()) != 2 {
+		t.Errorf("the host is %q, its names %v", b.m.host, b.names())
+	}
+	b.shows("only " + b.m.host)
+	b.press("esc")
+	b.lacks("only")
+}
+
+func TestDetails(t *testing.T) {
+	b := newBench(t, nil)
+	b.take("nightly", padlock.Label("month end"))
+	b.look()
+	if msg, ok := b.press("enter").(runsMsg); !ok {
+		t.Error("the details do not ask for the runs")
+	} else {
+		b.send(msg)
+	}
+	b.shows("nightly is held", `("month end")`, "fence ", "Last runs", "runs of nightly", "usual hold: unknown")
+	state, _ := b.l.Inspect(t.Context(), "nightly")
+	if _, err := b.l.Break(t.Context(), "nightly", state.Fence); err != nil {
+		t.Fatal(err)
+	}
+	b.look()
+	b.shows("nightly is free", "Last holders", `("month end")`)
+	b.press("esc")
+	b.shows("no locks are held")
+}
+
+func TestBreakAsks(t *testing.T) {
+	b := newBench(t, nil)
+	k := b.take("nightly", padlock.Label("month end"))
+	b.look()
+	b.press("b")
+	b.shows("Break nightly?", `("month end")`, fmt.Sprintf("fence %d", k.Fence()), "Why?", "does not stop the holder")
+	b.press("  ", "enter") // a reason is needed
+	b.shows("Why?")
+	b.press("web-3 is gone", "enter")
+	b.shows("Type yes", "Reason: web-3 is gone")
+	b.press("y", "enter")
+	b.shows("nothing was broken")
+	if len(b.broken) > 0 {
+		t.Fatalf("broken without a yes: %v", b.broken)
+	}
+	b.press("b", "web-3 is gone", "enter", "esc")
+	b.press("b", "web-3 is gone", "enter")
+	msg := b.press("yes", "enter")
+	b.send(msg)
+	if !slices.Equal(b.broken, []string{"nightly: web-3 is gone"}) {
+		t.Errorf("broken: %v", b.broken)
+	}
+	b.shows("broken")
+}
+
+// A lock that changes hands while the question is open is not broken, even if the screen shows the
+// new holder by then.
+func TestBreakOnlyWhatWasShown(t *testing.T) {
+	b := newBench(t, nil)
+	k := b.take("nightly")
+	b.look()
+	b.press("b", "hangs", "enter")
+	if err := k.Release(); err != nil {
+		t.Fatal(err)
+	}
+	next := b.take("nightly")
+	b.look()
+	b.send(b.press("yes", "enter"))
+	b.shows("failed:")
+	if err := next.Release(); len(b.broken) > 0 || err != nil {
+		t.Errorf("the new hold was broken: %v, %v", b.broken, err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	b := newBench(t, nil)
+	b.m.config.Break = nil
+	b.take("nightly")
+	b.look()
+	b.lacks("b break")
+	b.press("b")
+	b.shows("read-only")
+	b.lacks("Why?")
+}
+
+// sometimes is a store that fails as err says.
+type sometimes struct {
+	padlock.Store
+	err error
+}
+
+func (s *sometimes) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	list, _ := driver.As[driver.Lister](s.Store)
+	return list.List(ctx, prefix)
+}
+
+// A state that is not known never looks like a free lock.
+func TestUnknownIsNotFree(t *testing.T) {
+	memory, err := open.Store(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &sometimes{Store: memory, err: fmt.Errorf("%w: no route to \x1b[31mhost", driver.ErrUnavailable)}
+	b := newBench(t, store)
+	b.lacks("no locks are held")
+	b.look()
+	b.shows("the store cannot be used", `no route to \x1b[31mhost`)
+	b.lacks("no locks are held")
+	store.err = nil
+	b.take("nightly")
+	b.look()
+	store.err = driver.ErrUnavailable
+	b.look()
+	b.send(tickMsg(time.Now().Add(90 * time.Second)))
+	b.shows("nightly", "the rows are 1m30s old", "the store cannot be used")
+	store.err = fmt.Errorf("no list: %w", errors.ErrUnsupported)
+	b = newBench(t, store)
+	b.look()
+	b.shows("there may be more locks than these", "it is not known which locks are held")
+	b.lacks("no locks are held")
+}
+
+// Every screen fits every size, and no text of others reaches the terminal as it is.
+func TestEveryScreenFits(t *testing.T) {
+	b := newBench(t, nil)
+	b.take("evil\x1b[2J\x07\nname", padlock.Label("\x1b]0;title\x07 <b>"))
+	b.take(strings.Repeat("長い名前", 20), padlock.Label(strings.Repeat("x", 100)))
+	for i := range 40 {
+		b.take(fmt.Sprint("job/", i))
+	}
+	b.look()
+	ways := map[string][]string{
+		"table": {"g"}, "bottom": {"G"}, "help": {"?"}, "filter": {"/", "jo"}, "details": {"g", "enter"},
+		"reason": {"b", "because"}, "confirm": {"b", "because", "enter", "ye"}, "host": {"h"},
+	}
+	start := b.m
+	for name, keys := range ways {
+		for _, size := range [][2]int{{80, 24}, {200, 60}, {40, 12}, {20, 5}, {1, 1}} {
+			b.m = start
+			b.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+			b.press(keys...)
+			lines := strings.Split(b.m.View().Content, "\n")
+			if len(lines) > size[1] {
+				t.Errorf("%s has %d lines on %v", name, len(lines), size)
+			}
+			for _, line := range lines {
+				if w := ansi.StringWidth(line); w > size[0] {
+					t.Errorf("%s has a line of %d columns on %v: %q", name, w, size, line)
+				}
+				if bare := ansi.Strip(line); strings.ContainsAny(bare, "\x1b\x07\r") || strings.Contains(line, "\x1b]") || strings.Contains(line, "\x1b[2J") {
+					t.Errorf("%s lets a control character through: %q", name, line)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryKeyOfTheHelpWorks(t *testing.T) {
+	for s, all := range bindings {
+		seen := map[string]bool{}
+		for _, b := range all {
+			for _, k := range b.keys {
+				if seen[k] {
+					t.Errorf("screen %d has the key %s twice", s, k)
+				}
+				seen[k] = true
+			}
+		}
+	}
+}
